@@ -1,0 +1,44 @@
+# Everything a newcomer needs: `make demo` and `make test`. Only Python >= 3.11 and make are assumed.
+PYTHON ?= python3
+VENV   := .venv
+BIN    := $(VENV)/bin
+READY  := $(VENV)/.ready
+
+.PHONY: demo test test-all test-cuda lint format lock clean
+
+demo: $(READY)
+	$(BIN)/tilewise demo
+
+test: $(READY) lint
+	$(BIN)/python -m pytest -n auto
+
+test-all: $(READY) lint
+	$(BIN)/python -m pytest -n auto -m 'not cuda'
+
+# On a machine with a card; uses the Python at hand, which may already hold torch or CuPy.
+test-cuda:
+	PYTHONPATH=src $(PYTHON) -m pytest -m cuda tests
+
+lint: $(READY)
+	$(BIN)/ruff check .
+	$(BIN)/ruff format --check .
+	$(BIN)/mypy
+
+format: $(READY)
+	$(BIN)/ruff check --fix .
+	$(BIN)/ruff format .
+
+# The exact versions everything was tested with, hashes included.
+lock: $(READY)
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o requirements.lock
+
+$(READY): pyproject.toml requirements.lock
+	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tilewise needs Python 3.11 or newer, this is " + sys.version.split()[0])'
+	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+clean:
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist

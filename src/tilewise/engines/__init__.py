@@ -1,0 +1,1 @@
+"""What executes a Plan: reference, cuda (and later cpu, simt)."""
