@@ -1,3 +1,111 @@
-"""Tiled matrix multiplication without cliffs: every shape, every algebra, every size, and nothing hidden."""
+"""Tiled matrix multiplication without cliffs: every shape, every algebra, every size, and nothing hidden.
+
+    import tilewise as tw
+
+    P = tw.matmul(M, N)                          # NumPy, CuPy, PyTorch, JAX in; the same kind out
+    D = tw.matmul(W, W, semiring="min_plus")     # any semiring
+    print(tw.plan(M, N))                         # what would run, and why
+
+Names are looked up when first used, so importing tilewise costs nothing: not even NumPy is loaded.
+"""
+
+from __future__ import annotations
+
+from typing import TYPE_CHECKING, Any
 
 __version__ = "0.1.0.dev0"
+
+if TYPE_CHECKING:
+    from tilewise.algebra.builtin import semirings
+    from tilewise.algebra.expression import (
+        absolute,
+        exp,
+        largest,
+        log,
+        log1p,
+        logaddexp,
+        logical_and,
+        logical_not,
+        logical_or,
+        maximum,
+        minimum,
+        smallest,
+        sqrt,
+        where,
+    )
+    from tilewise.algebra.semiring import Semiring
+    from tilewise.api import matmul, plan
+    from tilewise.arrays.device_array import DeviceArray, to_device
+    from tilewise.errors import (
+        AlgebraError,
+        DeviceError,
+        DtypeError,
+        EngineError,
+        FileError,
+        OutOfMemoryError,
+        ShapeError,
+        TilewiseError,
+        UsageError,
+    )
+    from tilewise.planning import Plan
+    from tilewise.problem import Problem
+
+__all__ = [
+    "AlgebraError",
+    "DeviceArray",
+    "DeviceError",
+    "DtypeError",
+    "EngineError",
+    "FileError",
+    "OutOfMemoryError",
+    "Plan",
+    "Problem",
+    "Semiring",
+    "ShapeError",
+    "TilewiseError",
+    "UsageError",
+    "absolute",
+    "exp",
+    "largest",
+    "log",
+    "log1p",
+    "logaddexp",
+    "logical_and",
+    "logical_not",
+    "logical_or",
+    "matmul",
+    "maximum",
+    "minimum",
+    "plan",
+    "semirings",
+    "smallest",
+    "sqrt",
+    "to_device",
+    "where",
+]
+
+_HOME = {
+    "matmul": "api",
+    "plan": "api",
+    "DeviceArray": "arrays.device_array",
+    "to_device": "arrays.device_array",
+    "Semiring": "algebra.semiring",
+    "semirings": "algebra.builtin",
+    "Plan": "planning",
+    "Problem": "problem",
+}
+
+
+def __getattr__(name: str) -> Any:
+    import importlib
+
+    if name in __all__:
+        home = _HOME.get(name) or ("errors" if name.endswith("Error") else "algebra.expression")
+        value = getattr(importlib.import_module(f"tilewise.{home}"), name)
+        globals()[name] = value
+        return value
+    raise AttributeError(f"module 'tilewise' has no attribute {name!r}")
+
+
+def __dir__() -> list[str]:
+    return sorted([*__all__, "__version__"])

@@ -1,1 +1,1 @@
-"""What executes a Plan: reference, cuda (and later cpu, simt)."""
+"""What executes a Plan. Each engine is a folder; `reference` is the definition all others are held against."""

@@ -1,0 +1,47 @@
+"""The semirings everybody knows, under GraphBLAS's names and under those people use."""
+
+from __future__ import annotations
+
+from tilewise.algebra.expression import (
+    largest,
+    logaddexp,
+    logical_and,
+    logical_or,
+    maximum,
+    minimum,
+    smallest,
+)
+from tilewise.algebra.semiring import Semiring
+from tilewise.errors import UsageError
+
+SEMIRINGS: dict[str, Semiring] = {
+    s.name: s
+    for s in (
+        Semiring("plus_times", lambda x, y: x + y, lambda x, y: x * y, 0),
+        Semiring("min_plus", minimum, lambda x, y: x + y, largest),
+        Semiring("max_plus", maximum, lambda x, y: x + y, smallest),
+        Semiring("min_times", minimum, lambda x, y: x * y, largest),
+        Semiring("max_times", maximum, lambda x, y: x * y, smallest),
+        Semiring("min_max", minimum, maximum, largest),
+        Semiring("max_min", maximum, minimum, smallest),
+        Semiring("lor_land", logical_or, logical_and, False, boolean=True),
+        Semiring("logaddexp_plus", logaddexp, lambda x, y: x + y, float("-inf")),
+    )
+}
+
+semirings = SEMIRINGS  # as people reach it: tw.semirings["min_plus"]
+ALIASES = {"tropical": "min_plus", "viterbi": "max_plus", "boolean": "lor_land", "log": "logaddexp_plus"}
+
+
+def find_semiring(semiring: str | Semiring) -> Semiring:
+    """A semiring by name, by alias, or one's own."""
+    if isinstance(semiring, Semiring):
+        return semiring
+    if isinstance(semiring, str):
+        found = SEMIRINGS.get(ALIASES.get(semiring, semiring))
+        if found is not None:
+            return found
+    raise UsageError(
+        f"semiring={semiring!r} is not known; known are {', '.join(SEMIRINGS)} "
+        f"(also {', '.join(ALIASES)}), or a tw.Semiring of your own"
+    )

@@ -1,0 +1,111 @@
+"""The numbers tilewise knows, by name. A name is a plain value that plans, JSON and every engine share."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property, lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.errors import DtypeError
+
+
+@dataclass(frozen=True)
+class DType:
+    """One kind of number: name, kind (`b` bool, `i` signed, `u` unsigned, `f` real, `c` complex) and bytes."""
+
+    name: str
+    kind: str
+    itemsize: int
+
+    @cached_property
+    def numpy(self) -> np.dtype[Any]:
+        """The NumPy dtype; bfloat16 comes from ml_dtypes, imported only here and only when asked for."""
+        if self.name == "bfloat16":
+            import ml_dtypes
+
+            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
+            return bfloat16
+        return np.dtype(self.name)
+
+    @property
+    def is_integer(self) -> bool:
+        return self.kind in "iu"
+
+    @property
+    def partial(self) -> DType:
+        """What partial sums are kept in: half precision adds up in float32, everything else in itself."""
+        return DTYPES["float32"] if self.name in ("float16", "bfloat16") else self
+
+    def largest(self) -> int | float | bool:
+        """The neutral element of min: +∞ for floats, MAX for integers, True for bool."""
+        if self.kind == "b":
+            return True
+        return int(np.iinfo(self.numpy).max) if self.is_integer else float("inf")
+
+    def smallest(self) -> int | float | bool:
+        """The neutral element of max: −∞ for floats, MIN for integers, False for bool."""
+        if self.kind == "b":
+            return False
+        return int(np.iinfo(self.numpy).min) if self.is_integer else float("-inf")
+
+    def __str__(self) -> str:
+        return self.name
+
+
+DTYPES: dict[str, DType] = {
+    d.name: d
+    for d in (
+        DType("bool", "b", 1),
+        DType("int8", "i", 1),
+        DType("int16", "i", 2),
+        DType("int32", "i", 4),
+        DType("int64", "i", 8),
+        DType("uint8", "u", 1),
+        DType("uint16", "u", 2),
+        DType("uint32", "u", 4),
+        DType("uint64", "u", 8),
+        DType("float16", "f", 2),
+        DType("bfloat16", "f", 2),
+        DType("float32", "f", 4),
+        DType("float64", "f", 8),
+        DType("longdouble", "f", np.dtype(np.longdouble).itemsize),
+        DType("complex64", "c", 8),
+        DType("complex128", "c", 16),
+        DType("clongdouble", "c", np.dtype(np.clongdouble).itemsize),
+    )
+}
+
+
+@lru_cache(maxsize=256)
+def dtype_of(dtype: np.dtype[Any]) -> DType:
+    """The DType of a NumPy dtype, whatever its byte order."""
+    if dtype.char == "g":
+        return DTYPES["longdouble"]
+    if dtype.char == "G":
+        return DTYPES["clongdouble"]
+    found = DTYPES.get(dtype.name)
+    if found is None:
+        raise DtypeError(f"{dtype} is not a kind of number tilewise multiplies; known are {', '.join(DTYPES)}")
+    return found
+
+
+def dtype_named(name: str) -> DType:
+    """The DType a person wrote, say on the command line."""
+    if name not in DTYPES:
+        raise DtypeError(f"dtype {name!r} is not known; known are {', '.join(DTYPES)}")
+    return DTYPES[name]
+
+
+@lru_cache(maxsize=1024)
+def promote(m: DType, n: DType) -> DType:
+    """The dtype both operands are taken to before they meet, by NumPy's promotion rules."""
+    if m == n:
+        return m
+    try:
+        return dtype_of(np.promote_types(m.numpy, n.numpy))
+    except (TypeError, DtypeError):
+        raise DtypeError(
+            f"{m} and {n} have no common dtype; convert one of the operands, for example N.astype(M.dtype)"
+        ) from None

@@ -1,0 +1,325 @@
+"""Expression trees: a person's `add` and `mul`, traced once, so that every engine can render them.
+
+A function of two values is called with two symbols; what it does to them is recorded. Branches cannot be recorded,
+so asking a symbol for its truth, or handing it to `math`, is refused with what to write instead. Trees are frozen
+values (they compare and hash); symbols are the throw-away handles whose operators build them.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+from tilewise.algebra.dtypes import DType
+from tilewise.errors import AlgebraError, DtypeError
+
+Number = bool | int | float | complex
+
+TRUTHS = ("lt", "le", "gt", "ge", "eq", "ne", "or", "and", "not")
+ORDERED = ("lt", "le", "gt", "ge", "min", "max")
+FLOATING = ("div", "exp", "log", "log1p", "sqrt", "logaddexp")
+ARITY = {
+    **dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "logaddexp"), 2),
+    **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "or", "and"), 2),
+    **dict.fromkeys(("neg", "abs", "exp", "log", "log1p", "sqrt", "not"), 1),
+    "where": 3,
+}
+
+# NumPy's ufuncs that mean what an operation here means; min and max skip NaN, so only fmin and fmax qualify.
+UFUNCS = {
+    "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "negative": "neg", "absolute": "abs",
+    "fmin": "min", "fmax": "max", "logaddexp": "logaddexp", "exp": "exp", "log": "log", "log1p": "log1p",
+    "sqrt": "sqrt", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq",
+    "not_equal": "ne", "logical_or": "or", "logical_and": "and", "logical_not": "not",
+}  # fmt: skip
+
+
+class Expression:
+    """A node of a tree."""
+
+    __slots__ = ()
+
+
+@dataclass(frozen=True, repr=False)
+class Variable(Expression):
+    """x, the value on the left, or y, the value on the right."""
+
+    name: str
+
+    def __repr__(self) -> str:
+        return self.name
+
+
+@dataclass(frozen=True, repr=False)
+class Constant(Expression):
+    """A number written by a person."""
+
+    value: Number
+
+    def __repr__(self) -> str:
+        return repr(self.value)
+
+
+@dataclass(frozen=True, repr=False)
+class Extreme(Expression):
+    """`tw.largest` or `tw.smallest`: a constant that every dtype spells in its own way (∞, MAX, True)."""
+
+    which: str
+
+    def __repr__(self) -> str:
+        return self.which
+
+
+@dataclass(frozen=True, repr=False)
+class Apply(Expression):
+    """An operation on smaller trees."""
+
+    op: str
+    args: tuple[Expression, ...]
+
+    def __repr__(self) -> str:
+        return f"{self.op}({', '.join(map(repr, self.args))})"
+
+
+class Symbol:
+    """A value while a function is being traced. Its operators build a larger tree."""
+
+    __slots__ = ("tree",)
+    __hash__ = None  # type: ignore[assignment]
+
+    def __init__(self, tree: Expression) -> None:
+        self.tree = tree
+
+    def __add__(self, other: Any) -> Symbol:
+        return apply("add", self, other)
+
+    def __radd__(self, other: Any) -> Symbol:
+        return apply("add", other, self)
+
+    def __sub__(self, other: Any) -> Symbol:
+        return apply("sub", self, other)
+
+    def __rsub__(self, other: Any) -> Symbol:
+        return apply("sub", other, self)
+
+    def __mul__(self, other: Any) -> Symbol:
+        return apply("mul", self, other)
+
+    def __rmul__(self, other: Any) -> Symbol:
+        return apply("mul", other, self)
+
+    def __truediv__(self, other: Any) -> Symbol:
+        return apply("div", self, other)
+
+    def __rtruediv__(self, other: Any) -> Symbol:
+        return apply("div", other, self)
+
+    def __neg__(self) -> Symbol:
+        if isinstance(self.tree, Extreme):
+            raise AlgebraError(f"-tw.{self.tree.which} is not exact for integers: write tw.{_OTHER[self.tree.which]}")
+        return apply("neg", self)
+
+    def __abs__(self) -> Symbol:
+        return apply("abs", self)
+
+    def __or__(self, other: Any) -> Symbol:
+        return apply("or", self, other)
+
+    def __and__(self, other: Any) -> Symbol:
+        return apply("and", self, other)
+
+    def __invert__(self) -> Symbol:
+        return apply("not", self)
+
+    def __lt__(self, other: Any) -> Symbol:
+        return apply("lt", self, other)
+
+    def __le__(self, other: Any) -> Symbol:
+        return apply("le", self, other)
+
+    def __gt__(self, other: Any) -> Symbol:
+        return apply("gt", self, other)
+
+    def __ge__(self, other: Any) -> Symbol:
+        return apply("ge", self, other)
+
+    def __eq__(self, other: object) -> Symbol:  # type: ignore[override]
+        return apply("eq", self, other)
+
+    def __ne__(self, other: object) -> Symbol:  # type: ignore[override]
+        return apply("ne", self, other)
+
+    def __bool__(self) -> NoReturn:
+        raise AlgebraError(
+            "a semiring's function cannot branch on a value (if, and, or, min(), max()): "
+            "write tw.where(condition, a, b), tw.minimum(a, b), tw.maximum(a, b), tw.logical_and or tw.logical_or"
+        )
+
+    def _not_a_number(self) -> NoReturn:
+        raise AlgebraError(
+            "a semiring's function cannot turn its values into Python numbers (math.exp, int(), float()): "
+            "write tw.exp, tw.log, tw.log1p, tw.sqrt, tw.absolute, or + − * / and comparisons"
+        )
+
+    def __float__(self) -> NoReturn:
+        self._not_a_number()
+
+    def __int__(self) -> NoReturn:
+        self._not_a_number()
+
+    def __index__(self) -> NoReturn:
+        self._not_a_number()
+
+    def __complex__(self) -> NoReturn:
+        self._not_a_number()
+
+    def __pow__(self, _other: Any) -> NoReturn:
+        raise AlgebraError("** cannot be traced: write x * x, or tw.exp(tw.log(x) * p)")
+
+    def __array_ufunc__(self, ufunc: Any, method: str, *inputs: Any, **_: Any) -> Symbol:
+        op = UFUNCS.get(ufunc.__name__)
+        if method != "__call__" or op is None:
+            instead = {"minimum": "tw.minimum (it skips NaN)", "maximum": "tw.maximum (it skips NaN)"}
+            raise AlgebraError(
+                f"np.{ufunc.__name__} cannot be traced: write "
+                + instead.get(ufunc.__name__, "it with + − * /, comparisons, tw.where, tw.exp, tw.log, tw.sqrt and kin")
+            )
+        return apply(op, *inputs)
+
+
+largest, smallest = Symbol(Extreme("largest")), Symbol(Extreme("smallest"))
+_OTHER = {"largest": "smallest", "smallest": "largest"}
+
+
+def lift(value: Any) -> Expression:
+    """The tree of a symbol, or a number as a tree."""
+    if isinstance(value, Symbol):
+        return value.tree
+    if isinstance(value, (bool, int, float, complex)):
+        return Constant(value)
+    if hasattr(value, "item") and getattr(value, "shape", None) == ():
+        return Constant(value.item())
+    raise AlgebraError(f"a semiring's function may use its two values and numbers, not {type(value).__name__}")
+
+
+def apply(op: str, *args: Any) -> Symbol:
+    if len(args) != ARITY[op]:
+        raise AlgebraError(f"{op} takes {ARITY[op]} values, got {len(args)}")
+    return Symbol(Apply(op, tuple(lift(a) for a in args)))
+
+
+def trace(function: Callable[[Any, Any], Any], what: str) -> Expression:
+    """Call `function` once with two symbols and keep what it did to them."""
+    try:
+        return lift(function(Symbol(Variable("x")), Symbol(Variable("y"))))
+    except AlgebraError as error:
+        raise AlgebraError(f"{what}: {error}") from None
+    except Exception as error:
+        raise AlgebraError(f"{what} must be a function of two values; calling it said: {error}") from error
+
+
+def constant_over(node: Expression, dtype: DType) -> Number:
+    """The number that a Constant or an Extreme stands for over `dtype`; refused where the dtype cannot hold it."""
+    if isinstance(node, Extreme):
+        if dtype.kind == "c":
+            raise DtypeError(f"{dtype} has no order, so it has no {node.which} value")
+        return dtype.largest() if node.which == "largest" else dtype.smallest()
+    assert isinstance(node, Constant)
+    value = node.value
+    if dtype.kind == "c":
+        return complex(value)
+    if isinstance(value, complex):
+        raise DtypeError(f"the constant {value} is complex, and {dtype} is not")
+    if dtype.kind == "f":
+        return float(value)
+    if dtype.kind == "b":
+        if value not in (0, 1):
+            raise DtypeError(f"the constant {value} is neither 0 nor 1, and the dtype is bool")
+        return bool(value)
+    if value != value or value in (float("inf"), float("-inf")):
+        raise DtypeError(f"{dtype} has no {value}: write tw.largest or tw.smallest, which every dtype has")
+    if int(value) != value or not dtype.smallest() <= value <= dtype.largest():
+        raise DtypeError(f"the constant {value} does not fit {dtype}")
+    return int(value)
+
+
+def is_truth(node: Expression) -> bool:
+    """Whether a node yields true or false rather than a value."""
+    return isinstance(node, Apply) and node.op in TRUTHS
+
+
+def check_types(node: Expression, dtype: DType) -> None:
+    """Raise DtypeError where an operation of the tree has no meaning over `dtype`."""
+    if isinstance(node, (Constant, Extreme)):
+        constant_over(node, dtype)
+    if not isinstance(node, Apply):
+        return
+    if node.op in ORDERED and dtype.kind == "c":
+        raise DtypeError(f"{dtype} numbers have no order, so {node.op} has no meaning for them")
+    if node.op in FLOATING and dtype.kind != "f":
+        raise DtypeError(f"{node.op} needs floating-point numbers, and {dtype} is not one of them")
+    if node.op in ("sub", "neg") and dtype.kind == "b":
+        raise DtypeError("booleans cannot be subtracted (NumPy refuses it too): convert them to an integer dtype")
+    for arg in node.args:
+        check_types(arg, dtype)
+
+
+def minimum(a: Any, b: Any) -> Symbol:
+    """The smaller of two values; a NaN gives way to the other, as in C's fmin."""
+    return apply("min", a, b)
+
+
+def maximum(a: Any, b: Any) -> Symbol:
+    """The larger of two values; a NaN gives way to the other, as in C's fmax."""
+    return apply("max", a, b)
+
+
+def where(condition: Any, a: Any, b: Any) -> Symbol:
+    """`a` where the condition holds, `b` elsewhere."""
+    return apply("where", condition, a, b)
+
+
+def logaddexp(a: Any, b: Any) -> Symbol:
+    """log(exp(a) + exp(b)) without overflow; −∞ is its neutral element."""
+    return apply("logaddexp", a, b)
+
+
+def exp(a: Any) -> Symbol:
+    """eᵃ."""
+    return apply("exp", a)
+
+
+def log(a: Any) -> Symbol:
+    """The natural logarithm."""
+    return apply("log", a)
+
+
+def log1p(a: Any) -> Symbol:
+    """log(1 + a), exact near 0."""
+    return apply("log1p", a)
+
+
+def sqrt(a: Any) -> Symbol:
+    """The square root."""
+    return apply("sqrt", a)
+
+
+def absolute(a: Any) -> Symbol:
+    """|a|."""
+    return apply("abs", a)
+
+
+def logical_and(a: Any, b: Any) -> Symbol:
+    """True where both are not 0."""
+    return apply("and", a, b)
+
+
+def logical_or(a: Any, b: Any) -> Symbol:
+    """True where at least one is not 0."""
+    return apply("or", a, b)
+
+
+def logical_not(a: Any) -> Symbol:
+    """True where it is 0."""
+    return apply("not", a)

@@ -1,0 +1,80 @@
+"""Opening a card and taking its memory. cuda.core is imported here, on use, and every way it can be missing gets a sentence."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.errors import DeviceError, OutOfMemoryError, UsageError
+
+INSTALL = "pip install 'tilewise[cuda]'"
+
+
+def card_number(device: str) -> int:
+    """0 for "cuda", 1 for "cuda:1"."""
+    kind, colon, number = device.partition(":")
+    if kind != "cuda" or (colon and not number.isdigit()):
+        raise UsageError(f"device={device!r} is not known; known are 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', …")
+    return int(number or 0)
+
+
+def card_count() -> int:
+    """How many cards can be used; 0 where cuda.core or the driver is missing."""
+    try:
+        from cuda.core import system
+
+        return int(system.get_num_devices())
+    except Exception:  # cuda.core raises whatever the missing driver made it raise
+        return 0
+
+
+def open_card(device: str) -> Any:
+    """The cuda.core Device with its context current, or a DeviceError that says what is missing."""
+    number = card_number(device)
+    try:
+        from cuda.core import Device
+    except ImportError:
+        raise DeviceError(f"device={device!r} needs the CUDA packages, which are not installed: {INSTALL}") from None
+    count = card_count()
+    if count == 0:
+        raise DeviceError(
+            f"device={device!r} was asked for, but no NVIDIA driver or card answers here: use device='cpu', or see nvidia-smi"
+        )
+    if number >= count:
+        raise DeviceError(
+            f"device={device!r} was asked for, but there are {count} cards here: cuda:0 to cuda:{count - 1}"
+        )
+    card = Device(number)
+    card.set_current()
+    return card
+
+
+def default_stream(device: str) -> Any:
+    """The card's default stream, with the card's context current."""
+    open_card(device)
+    from cuda.core import LEGACY_DEFAULT_STREAM
+
+    return LEGACY_DEFAULT_STREAM
+
+
+def allocate(nbytes: int, device: str, stream: Any) -> Any:
+    """Memory on a card, in the order of a stream; what does not fit says how much was asked for and how much is free."""
+    card = open_card(device)
+    try:
+        return card.allocate(nbytes, stream=stream)
+    except Exception as error:
+        if "OUT_OF_MEMORY" not in str(error):
+            raise DeviceError(f"allocating {nbytes:,} bytes on {device} failed: {error}") from error
+        free, total = memory(device)
+        raise OutOfMemoryError(
+            f"{nbytes:,} bytes do not fit on {device}: {free:,} of {total:,} are free; "
+            "multiply in pieces, or free other arrays first"
+        ) from None
+
+
+def memory(device: str) -> tuple[int, int]:
+    """Free and total bytes of a card."""
+    from cuda.bindings import driver
+
+    open_card(device)
+    _, free, total = driver.cuMemGetInfo()
+    return int(free), int(total)

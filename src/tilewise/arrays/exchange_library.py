@@ -1,0 +1,74 @@
+"""Arrays of libraries tilewise has never heard of, by the protocols everybody shares: DLPack, the CUDA array interface.
+
+What goes out is made by the array's own namespace where it has one (the array API standard's `from_dlpack`); otherwise it
+is a NumPy array for what lay on the CPU, and a DeviceArray for what lay on a card.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.arrays.device_array import DEVICE_ARRAYS
+from tilewise.arrays.numpy_library import NUMPY
+from tilewise.arrays.operand import Operand
+from tilewise.errors import DeviceError, DtypeError
+
+DLPACK_CPU, DLPACK_CUDA = 1, 2
+
+
+class ExchangeLibrary:
+    def __init__(self, name: str, namespace: Any) -> None:
+        self.name = name
+        self.namespace = namespace
+
+    def operand(self, array: Any, role: str) -> Operand:
+        if hasattr(array, "__cuda_array_interface__"):
+            return card_operand(array, self, role)
+        kind = int(array.__dlpack_device__()[0])
+        if kind == DLPACK_CUDA:
+            return card_operand(array, self, role)
+        if kind != DLPACK_CPU:
+            raise DeviceError(
+                f"{role} lies on a DLPack device of type {kind}: tilewise works on the CPU and on CUDA cards"
+            )
+        try:
+            return NUMPY.wrap(np.from_dlpack(array), self)
+        except (BufferError, RuntimeError, TypeError) as error:
+            raise DtypeError(f"{role} cannot be read through DLPack: {error}") from None
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
+        return NUMPY.empty(shape, dtype, device) if device == "cpu" else DEVICE_ARRAYS.empty(shape, dtype, device)
+
+    def deliver(self, product: Operand) -> Any:
+        made = product.array if product.host is None else product.host
+        make = getattr(self.namespace, "from_dlpack", None)
+        return make(made) if make else made
+
+    def stream(self, device: str) -> int:
+        return 0
+
+
+def exchange_library(array: Any) -> ExchangeLibrary:
+    namespace = getattr(array, "__array_namespace__", None)
+    return ExchangeLibrary(type(array).__module__.partition(".")[0], namespace() if namespace else None)
+
+
+def card_operand(array: Any, library: Any, role: str) -> Operand:
+    """An array on a card, through cuda.core's view of both protocols."""
+    from cuda.core.utils import StridedMemoryView
+
+    try:
+        view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
+        dtype = dtype_of(view.dtype)
+    except (BufferError, RuntimeError, TypeError, NotImplementedError) as error:
+        raise DtypeError(f"{role} cannot be read on the card: {error}") from None
+    shape = tuple(view.shape)
+    strides = view.strides
+    if strides is None:
+        strides = tuple(int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
+    return Operand(
+        array, library, f"cuda:{view.device_id}", dtype, shape, tuple(strides), int(view.ptr), None, not view.readonly
+    )

@@ -1,0 +1,41 @@
+"""Which library an array belongs to, asking only the frameworks that are already imported."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+from tilewise.arrays.operand import Library
+
+
+def find_library(array: Any) -> Library:
+    """The library of an array; lists and everything NumPy understands count as NumPy's."""
+    from tilewise.arrays.device_array import DEVICE_ARRAYS, DeviceArray
+    from tilewise.arrays.numpy_library import NUMPY
+
+    if isinstance(array, DeviceArray):
+        return DEVICE_ARRAYS
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(array, torch.Tensor):
+        from tilewise.arrays.torch_library import TORCH
+
+        return TORCH
+    cupy = sys.modules.get("cupy")
+    if cupy is not None and isinstance(array, cupy.ndarray):
+        from tilewise.arrays.cupy_library import CUPY
+
+        return CUPY
+    jax = sys.modules.get("jax")
+    if jax is not None and isinstance(array, jax.Array):
+        from tilewise.arrays.jax_library import JAX
+
+        return JAX
+    import numpy as np
+
+    if isinstance(array, np.ndarray | np.generic):
+        return NUMPY
+    if hasattr(array, "__cuda_array_interface__") or hasattr(array, "__dlpack__"):
+        from tilewise.arrays.exchange_library import exchange_library
+
+        return exchange_library(array)
+    return NUMPY

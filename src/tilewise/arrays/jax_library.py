@@ -1,0 +1,45 @@
+"""JAX arrays, outside of jit. Reached only when jax is already imported. They are immutable, so they take no `out`."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType
+from tilewise.arrays.device_array import DEVICE_ARRAYS
+from tilewise.arrays.exchange_library import card_operand
+from tilewise.arrays.numpy_library import NUMPY
+from tilewise.arrays.operand import Operand
+from tilewise.errors import UsageError
+
+
+class JaxLibrary:
+    name = "jax"
+
+    def operand(self, array: Any, role: str) -> Operand:
+        jax = sys.modules["jax"]
+        if isinstance(array, jax.core.Tracer):
+            raise UsageError(f"{role} is being traced by jax.jit or jax.grad: call tilewise outside of them")
+        if len(array.devices()) != 1:
+            raise UsageError(f"{role} is spread over {len(array.devices())} devices: gather it first")
+        (device,) = array.devices()
+        if device.platform == "cpu":
+            return NUMPY.wrap(np.asarray(array), self)
+        return card_operand(array, self, role)
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
+        return NUMPY.empty(shape, dtype, device) if device == "cpu" else DEVICE_ARRAYS.empty(shape, dtype, device)
+
+    def deliver(self, product: Operand) -> Any:
+        jax = sys.modules["jax"]
+        if product.host is not None:
+            return jax.numpy.asarray(product.host)
+        return jax.dlpack.from_dlpack(product.array)
+
+    def stream(self, device: str) -> int:
+        return 0
+
+
+JAX = JaxLibrary()

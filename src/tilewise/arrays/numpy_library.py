@@ -1,0 +1,51 @@
+"""NumPy arrays, and whatever NumPy turns into one: lists, memory views, scalars of nested sequences."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.arrays.operand import Operand
+from tilewise.errors import DtypeError, UsageError
+
+
+class NumpyLibrary:
+    name = "numpy"
+
+    def operand(self, array: Any, role: str) -> Operand:
+        if isinstance(array, np.ma.MaskedArray):
+            raise UsageError(f"{role} is a masked array, and a product would lose its mask: pass {role}.filled(value)")
+        try:
+            host = np.asarray(array)
+        except ValueError as error:
+            raise UsageError(f"{role} cannot be read as an array: {error}") from None
+        if host.dtype.kind in "OSUVMm":
+            raise DtypeError(f"{role} has dtype {host.dtype}, which holds no numbers: convert it, say to float64")
+        return self.wrap(host, self)
+
+    def wrap(self, host: np.ndarray[Any, np.dtype[Any]], library: Any) -> Operand:
+        """A NumPy array as the Operand of whichever library it came from."""
+        dtype = dtype_of(host.dtype)
+        size = host.dtype.itemsize
+        writable = bool(host.flags.writeable)
+        if any(stride % size for stride in host.strides) or not host.dtype.isnative:
+            copy = host.astype(host.dtype.newbyteorder("="), order="C")  # a field of packed records, or foreign bytes
+            strides = tuple(stride // size for stride in copy.strides)
+            return Operand(host, library, "cpu", dtype, copy.shape, strides, host.ctypes.data, copy, writable, True)
+        strides = tuple(stride // size for stride in host.strides)
+        return Operand(host, library, "cpu", dtype, host.shape, strides, host.ctypes.data, host, writable)
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
+        return self.wrap(np.empty(shape, dtype.numpy), self)
+
+    def deliver(self, product: Operand) -> Any:
+        assert product.host is not None
+        return product.host if product.shape else product.host[()]  # two vectors make a number, as in NumPy
+
+    def stream(self, device: str) -> int:
+        return 0
+
+
+NUMPY = NumpyLibrary()

@@ -1,0 +1,78 @@
+"""What the rest of tilewise sees of an array: where it lies, how, and of which dtype. No framework shows through."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType
+from tilewise.problem import Layout
+
+HostArray = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True, eq=False)
+class Operand:
+    """An array of any library. Strides are in elements; `host` shows it as NumPy when it lies on the CPU."""
+
+    array: Any
+    library: Library
+    device: str  # "cpu" or "cuda:0"
+    dtype: DType
+    shape: tuple[int, ...]
+    strides: tuple[int, ...]
+    pointer: int
+    host: HostArray | None = None
+    writable: bool = True
+    converted: bool = False  # host is a copy: the array's own bytes are of foreign order or odd strides
+
+    @property
+    def extent(self) -> tuple[int, int]:
+        """The bytes from the first to past the last that this array touches."""
+        if 0 in self.shape:
+            return (self.pointer, self.pointer)
+        reach = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
+        low = sum(r for r in reach if r < 0) * self.dtype.itemsize
+        high = (sum(r for r in reach if r > 0) + 1) * self.dtype.itemsize
+        return (self.pointer + low, self.pointer + high)
+
+    def overlaps(self, other: Operand) -> bool:
+        """Whether the two may share memory: compared by extent, so interleaved arrays count as overlapping."""
+        (low, high), (other_low, other_high) = self.extent, other.extent
+        return self.device == other.device and low < other_high and other_low < high
+
+    def with_axis(self, axis: int) -> Operand:
+        """The same memory with one more axis of length 1, counted from the end."""
+        at = len(self.shape) + 1 + axis
+        shape, strides = list(self.shape), list(self.strides)
+        shape.insert(at, 1)
+        strides.insert(at, 0)
+        host = None if self.host is None else np.expand_dims(self.host, at)
+        return replace(self, shape=tuple(shape), strides=tuple(strides), host=host)
+
+    def layout(self, stack: tuple[int, ...]) -> Layout:
+        """The layout of its matrices, with a stride of 0 along every stack axis it is broadcast over."""
+        own = [0 if size == 1 else stride for size, stride in zip(self.shape[:-2], self.strides[:-2], strict=True)]
+        alignment = self.pointer & -self.pointer if self.pointer else 16
+        row, col = self.strides[-2:]
+        return Layout(row, col, (*[0] * (len(stack) - len(own)), *own), min(alignment, 16))
+
+
+class Library(Protocol):
+    """What tilewise asks of an array library."""
+
+    name: str
+
+    def operand(self, array: Any, role: str) -> Operand:
+        """The array as an Operand, without a copy where that is possible; `role` is its name in messages."""
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
+        """Fresh memory for a product."""
+
+    def deliver(self, product: Operand) -> Any:
+        """What the caller gets: the library's own array."""
+
+    def stream(self, device: str) -> int:
+        """The handle of the CUDA stream the caller works on; 0 is the default stream."""

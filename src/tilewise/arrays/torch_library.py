@@ -1,0 +1,68 @@
+"""PyTorch tensors, on the CPU or on a card. Reached only when torch is already imported."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.arrays.numpy_library import NUMPY
+from tilewise.arrays.operand import Operand
+from tilewise.errors import DeviceError, DtypeError, UsageError
+
+
+class TorchLibrary:
+    name = "torch"
+
+    def operand(self, tensor: Any, role: str) -> Operand:
+        torch = sys.modules["torch"]
+        if tensor.requires_grad and torch.is_grad_enabled():
+            raise UsageError(f"{role} requires a gradient, which tilewise does not compute yet: pass {role}.detach()")
+        if tensor.layout is not torch.strided:
+            raise UsageError(f"{role} is a {tensor.layout} tensor: pass {role}.to_dense()")
+        tensor = tensor.detach().resolve_conj().resolve_neg()
+        name = str(tensor.dtype).removeprefix("torch.")
+        if name not in DTYPES:
+            raise DtypeError(f"{role} has dtype torch.{name}, which tilewise does not multiply")
+        dtype = DTYPES[name]
+        if tensor.device.type == "cpu":
+            return Operand(
+                tensor,
+                self,
+                "cpu",
+                dtype,
+                tuple(tensor.shape),
+                tensor.stride(),
+                tensor.data_ptr(),
+                _host(tensor, dtype),
+            )
+        if tensor.device.type != "cuda":
+            raise DeviceError(f"{role} is on {tensor.device}: tilewise works on cpu and cuda tensors")
+        return Operand(
+            tensor, self, f"cuda:{tensor.device.index}", dtype, tuple(tensor.shape), tensor.stride(), tensor.data_ptr()
+        )
+
+    def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
+        torch = sys.modules["torch"]
+        return self.operand(torch.empty(shape, dtype=getattr(torch, dtype.name), device=device), "out")
+
+    def deliver(self, product: Operand) -> Any:
+        return product.array
+
+    def stream(self, device: str) -> int:
+        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
+
+
+def _host(tensor: Any, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
+    """The same memory as NumPy; bfloat16 passes as its bits."""
+    if dtype.name == "bfloat16":
+        bits: np.ndarray[Any, np.dtype[Any]] = tensor.view(sys.modules["torch"].int16).numpy()
+        return bits.view(dtype.numpy)
+    host = NUMPY.operand(tensor.numpy(), "M").host
+    assert host is not None
+    return host
+
+
+TORCH = TorchLibrary()

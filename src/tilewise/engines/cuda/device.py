@@ -1,0 +1,45 @@
+"""A card as the planner sees it, read off the card itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.arrays.card import card_number, open_card
+from tilewise.machine import Machine, card
+
+# float32 lanes of a multiprocessor, and the share of them float64 has, by compute capability
+LANES = {(7, 0): (64, 1 / 2), (7, 5): (64, 1 / 32), (8, 0): (64, 1 / 2), (9, 0): (128, 1 / 2), (10, 0): (128, 1 / 2)}
+USUAL = (128, 1 / 64)  # consumer cards since Ampere
+
+
+@lru_cache(maxsize=16)
+def describe(device: str) -> Machine:
+    """Units, peak rate and bandwidth of one card."""
+    found = open_card(device)
+    about = found.properties
+    capability = found.compute_capability
+    lanes, double = LANES.get((capability.major, capability.minor), USUAL)
+    clock = about.clock_rate * 1e3
+    bandwidth = 2 * about.memory_clock_rate * 1e3 * about.global_memory_bus_width / 8
+    return card(
+        found.name,
+        arch_of(device),
+        about.multiprocessor_count,
+        clock,
+        bandwidth,
+        lanes=lanes,
+        double=double,
+    )
+
+
+@lru_cache(maxsize=16)
+def arch_of(device: str) -> str:
+    """The arch to compile for: sm_90a on Hopper, whose own instructions need the a."""
+    capability = open_card(device).compute_capability
+    name = f"sm_{capability.major}{capability.minor}"
+    return name + "a" if name == "sm_90" else name
+
+
+def full_name(device: str) -> str:
+    """ "cuda" as "cuda:0"."""
+    return f"cuda:{card_number(device)}"

@@ -1,0 +1,52 @@
+"""The host program of the notes: allocate, copy in, launch, time with events, copy out, free.
+
+P is not copied in: every cell of P is written by the kernel before it is read, so what was there before does not matter
+(unless the product is added onto it, with accumulate=True). Memory is freed also when something fails midway.
+"""
+
+from __future__ import annotations
+
+from contextlib import ExitStack
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import dtype_of
+from tilewise.arrays.card import default_stream
+from tilewise.arrays.device_array import DeviceArray
+from tilewise.engines.cuda.compile import load_kernel
+from tilewise.engines.cuda.launch import run
+from tilewise.engines.cuda.timing import Stopwatch
+from tilewise.kernels.render import render
+from tilewise.planning import Plan
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class Times:
+    """Seconds, by the card's own clock."""
+
+    copy_in: float
+    kernel: float
+    copy_out: float
+
+
+def multiply_on_device(plan: Plan, M: Array, N: Array, P: Array, device: str) -> Times:
+    """MatrixMulOnDevice: from arrays on the host to their product on the host. `plan` is for contiguous copies."""
+    stream = default_stream(device)
+    load_kernel(render(plan), plan.kernel, device)  # compile before the clock starts
+    with ExitStack() as memory:
+        Md, Nd, Pd = (memory.enter_context(DeviceArray(a.shape, dtype_of(a.dtype), device)) for a in (M, N, P))
+        watch = Stopwatch(stream)
+        Md.copy_from(M)
+        Nd.copy_from(N)
+        if plan.problem.accumulate:
+            Pd.copy_from(P)
+        watch.mark()
+        run(plan, Md.pointer, Nd.pointer, Pd.pointer, device, stream)
+        watch.mark()
+        P[...] = Pd.numpy()
+        watch.mark()
+        return Times(*watch.laps())

@@ -1,0 +1,167 @@
+"""A Plan on arrays that are already on the card: pack what must be packed, then one launch for each member of the stack.
+
+Everything is queued on one stream and nothing is waited for. Workspaces are freed in the order of that stream, also when
+something fails midway.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType
+from tilewise.arrays.card import allocate, open_card
+from tilewise.engines.cuda.compile import load_kernel
+from tilewise.errors import EngineError
+from tilewise.kernels.render import render, render_pack
+from tilewise.planning import GRID_Y_LIMIT, Plan, packed_lead
+from tilewise.problem import Layout, row_major
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A stack of matrices on the card."""
+
+    pointer: int
+    dtype: DType
+    rows: int
+    cols: int
+    layout: Layout
+
+    def member(self, index: tuple[int, ...]) -> int:
+        """The address of one matrix of the stack."""
+        offset = sum(i * stride for i, stride in zip(index, self.layout.stack, strict=True))
+        return self.pointer + offset * self.dtype.itemsize
+
+
+def run(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> None:
+    """Queue the plan's work: M, N and P are addresses on `device`, laid out as the plan's problem says."""
+    open_card(device)
+    p = plan.problem
+    if not (p.m and p.n and p.members):
+        return
+    placed_m = Placed(M, p.dtype_m, p.m, p.k, p.layout_m)
+    placed_n = Placed(N, p.dtype_n, p.k, p.n, p.layout_n)
+    target = Placed(P, p.result, p.m, p.n, p.layout_p)
+    with ExitStack() as workspaces:
+        if "M" in plan.packs:
+            placed_m = packed(placed_m, p.stack, p.dtype, device, stream, workspaces)
+        if "N" in plan.packs:
+            placed_n = packed(placed_n, p.stack, p.dtype, device, stream, workspaces)
+        made = target
+        if p.layout_p.leading_dimension(p.m, p.n) is None:
+            made = workspace(p.m, p.n, p.stack, p.result, p.n, device, stream, workspaces)
+            if p.accumulate:
+                copy(target, made, p.stack, device, stream)
+        multiply(plan, placed_m, placed_n, made, device, stream)
+        if made is not target:
+            copy(made, target, p.stack, device, stream)
+
+
+def multiply(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> None:
+    """One launch a member; a grid taller than CUDA allows is launched in bands of rows."""
+    p, g = plan.problem, plan.geometry
+    kernel = load_kernel(render(plan), plan.kernel, device)
+    index = np.int32 if plan.index == "int" else np.int64
+    leads = []
+    for matrix in (M, N, P):
+        lead = matrix.layout.leading_dimension(matrix.rows, matrix.cols)
+        assert lead is not None
+        leads.append(lead)
+    band = GRID_Y_LIMIT * g.rows
+    for member in product(*(range(extent) for extent in p.stack)):
+        for top in range(0, p.m, band):
+            rows = min(band, p.m - top)
+            launch(
+                stream,
+                kernel,
+                (plan.grid[1], math.ceil(rows / g.rows)),
+                g.block,
+                M.member(member) + top * leads[0] * M.dtype.itemsize,
+                N.member(member),
+                P.member(member) + top * leads[2] * P.dtype.itemsize,
+                np.int32(rows),
+                np.int32(p.k),
+                np.int32(p.n),
+                *(index(lead) for lead in leads),
+            )
+
+
+def launch(stream: Any, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], *args: Any) -> None:
+    from cuda.core import LaunchConfig
+    from cuda.core import launch as cuda_launch
+
+    try:
+        cuda_launch(stream, LaunchConfig(grid=grid, block=block), kernel, *args)
+    except Exception as error:
+        raise EngineError(f"the launch of {grid} blocks of {block} threads failed: {error}") from error
+
+
+def packed(
+    source: Placed, stack: tuple[int, ...], dtype: DType, device: str, stream: Any, workspaces: ExitStack
+) -> Placed:
+    """A copy with rows side by side and of the kernel's dtype; axes it is broadcast over stay broadcast."""
+    own = tuple(1 if stride == 0 else extent for extent, stride in zip(stack, source.layout.stack, strict=True))
+    made = workspace(source.rows, source.cols, own, dtype, packed_lead(source.cols), device, stream, workspaces)
+    copy(source, made, own, device, stream)
+    strides = tuple(0 if e == 1 else s for e, s in zip(own, made.layout.stack, strict=True))
+    return Placed(made.pointer, dtype, made.rows, made.cols, Layout(made.layout.row, 1, strides))
+
+
+def workspace(
+    rows: int,
+    cols: int,
+    stack: tuple[int, ...],
+    dtype: DType,
+    lead: int,
+    device: str,
+    stream: Any,
+    workspaces: ExitStack,
+) -> Placed:
+    """Fresh memory on the card, freed in stream order when `workspaces` closes."""
+    nbytes = max(1, rows * lead * math.prod(stack) * dtype.itemsize)
+    buffer = allocate(nbytes, device, stream)
+    workspaces.callback(buffer.close, stream)
+    layout = row_major(rows, lead, stack)
+    return Placed(int(buffer.handle), dtype, rows, cols, Layout(lead, 1, layout.stack))
+
+
+def copy(source: Placed, target: Placed, stack: tuple[int, ...], device: str, stream: Any) -> None:
+    """Cell by cell from any strides and dtype to any other, on the card."""
+    if not (source.rows and source.cols):
+        return
+    along_rows = abs(source.layout.row) < abs(source.layout.col)
+    kernel = load_kernel(render_pack(source.dtype, target.dtype, along_rows), "pack", device)
+    for member in product(*(range(extent) for extent in stack)):
+        for top, rows, left, cols in _bands(source.rows, source.cols, along_rows):
+            fast, slow = (rows, cols) if along_rows else (cols, rows)
+            launch(
+                stream,
+                kernel,
+                (math.ceil(fast / 32), math.ceil(slow / 8)),
+                (32, 8),
+                _address(source, member, top, left),
+                _address(target, member, top, left),
+                np.int32(rows),
+                np.int32(cols),
+                *(np.int64(s) for s in (source.layout.row, source.layout.col, target.layout.row, target.layout.col)),
+            )
+
+
+def _address(matrix: Placed, member: tuple[int, ...], row: int, col: int) -> int:
+    return matrix.member(member) + (row * matrix.layout.row + col * matrix.layout.col) * matrix.dtype.itemsize
+
+
+def _bands(rows: int, cols: int, along_rows: bool) -> Iterator[tuple[int, int, int, int]]:
+    """Pieces whose slow axis fits CUDA's limit on gridDim.y."""
+    limit = GRID_Y_LIMIT * 8
+    slow = cols if along_rows else rows
+    for start in range(0, slow, limit):
+        size = min(limit, slow - start)
+        yield (0, rows, start, size) if along_rows else (start, size, 0, cols)

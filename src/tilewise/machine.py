@@ -1,0 +1,53 @@
+"""What a plan must know of a machine: how fast it computes and moves bytes. Plain values; nothing is probed here."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+
+
+@dataclass(frozen=True)
+class Machine:
+    """One device as the planner sees it. Rates are multiply-and-add steps a second on plain cores."""
+
+    kind: str  # "cpu" or "cuda"
+    name: str
+    units: int  # cores, or streaming multiprocessors
+    bandwidth: float  # bytes a second between the device's memory and its cores
+    step_rates: dict[str, float] = field(hash=False)  # by dtype; "" is any other
+    arch: str = ""  # sm_90 and kin; empty on a CPU
+    source: str = "datasheet"  # or "measured here"
+    fast_memory: int = 48 * 1024  # bytes of shared memory a block may have without asking
+    resident_threads: int = 2048  # threads a unit holds at once
+
+    def step_rate(self, dtype: str) -> float:
+        return self.step_rates.get(dtype, self.step_rates[""])
+
+    def floor(self, steps: int, least_bytes: int, dtype: str) -> tuple[float, str]:
+        """The least time physics allows, and which of the two limits sets it."""
+        compute, memory = steps / self.step_rate(dtype), least_bytes / self.bandwidth
+        return max(compute, memory), "arithmetic" if compute >= memory else "memory"
+
+
+def card(
+    name: str, arch: str, units: int, clock: float, bandwidth: float, *, lanes: int = 128, double: float = 1 / 64
+) -> Machine:
+    """A card from its datasheet: float32 lanes per multiprocessor, and what share of them float64 has."""
+    rate = units * lanes * clock
+    return Machine(
+        "cuda",
+        name,
+        units,
+        bandwidth,
+        {"": rate, "float64": rate * double, "int64": rate / 4, "complex64": rate / 4, "complex128": rate * double / 4},
+        arch,
+    )
+
+
+# For planning where no card is present. Figures from the vendors' datasheets.
+KNOWN_CARDS = {
+    "t4": card("Tesla T4", "sm_75", 40, 1.59e9, 320e9, lanes=64, double=1 / 32),
+    "a100": card("NVIDIA A100", "sm_80", 108, 1.41e9, 1555e9, lanes=64, double=1 / 2),
+    "rtx4090": card("GeForce RTX 4090", "sm_89", 128, 2.52e9, 1008e9),
+    "h100": card("NVIDIA H100", "sm_90", 132, 1.98e9, 3350e9, double=1 / 2),
+    "h200": card("NVIDIA H200", "sm_90", 132, 1.98e9, 4800e9, double=1 / 2),
+}

@@ -1,0 +1,290 @@
+"""Problem → Plan: which kernel, tile and grid will run, what it moves, the floor it is held against, and why.
+
+Pure functions over plain values: a plan can be made for a card that is not there. The choice is an analytic model,
+waves × work per wave ÷ rate; tilewise.rungs holds the measured share of peak that each rung reaches.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, replace
+from functools import lru_cache
+from typing import Any
+
+from tilewise.errors import DeviceError, ShapeError, UsageError
+from tilewise.machine import Machine
+from tilewise.problem import Problem
+from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
+
+JSON_VERSION = 1
+DEFAULT_TILE = 16
+GRID_Y_LIMIT = 65535  # CUDA's; a taller grid is launched in bands
+QUAD = 4  # elements of one vector load
+
+
+@dataclass(frozen=True)
+class Plan:
+    """The frozen description of what will run."""
+
+    problem: Problem
+    machine: Machine
+    engine: str
+    kernel: str
+    tile: int
+    grid: tuple[int, int]  # blocks (y, x) over P
+    geometry: Geometry
+    index: str  # the C type that reaches every cell
+    aligned: bool  # rows of M and N start on vector boundaries
+    packs: tuple[str, ...]  # operands that are packed first, because their columns do not lie side by side
+    predicted: float  # seconds, by the model
+    floor: float  # seconds, by physics
+    bound: str  # which limit sets the floor
+    why: str
+    notes: tuple[str, ...] = ()
+
+    @property
+    def phases(self) -> int:
+        return math.ceil(self.problem.k / self.geometry.depth)
+
+    @property
+    def blocks(self) -> int:
+        return self.grid[0] * self.grid[1] * self.problem.members
+
+    @property
+    def threads(self) -> int:
+        return self.geometry.block[0] * self.geometry.block[1]
+
+    @property
+    def loads_without_tiles(self) -> int:
+        """Elements read from global memory when every thread fetches its own operands."""
+        return 2 * self.problem.steps
+
+    @property
+    def loads_with_tiles(self) -> int:
+        """Elements read when a block shares them: M once for each column of blocks, N once for each row of blocks."""
+        p = self.problem
+        if self.kernel == "naive":
+            return self.loads_without_tiles
+        return (p.m * p.k * self.grid[1] + p.k * p.n * self.grid[0]) * p.members
+
+    @property
+    def reuse(self) -> float:
+        """By how much tiles cut the traffic; TILE_WIDTH for square tiles and whole sizes."""
+        return self.loads_without_tiles / self.loads_with_tiles if self.loads_with_tiles else 1.0
+
+    def __repr__(self) -> str:
+        return (
+            f"Plan({self.problem.shape} {self.problem.dtype} {self.problem.semiring} -> {self.engine}:{self.kernel} "
+            f"tile {self.tile}, grid {self.grid[0]}x{self.grid[1]}, {self.phases} phases, floor {seconds(self.floor)})"
+        )
+
+    def __str__(self) -> str:
+        return "\n".join(f"{name:<16} {value}" for name, value in self.rows())
+
+    def rows(self) -> list[tuple[str, str]]:
+        """The plan as people read it, one fact a row."""
+        p, g = self.problem, self.geometry
+        byte = p.dtype.itemsize
+        rows = [
+            ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
+            ("device", f"{self.machine.name} ({self.machine.units} units, {self.machine.source})"),
+            ("engine", self.engine),
+            ("kernel", f"{self.kernel}: {kernel_idea(self.kernel)}"),
+            ("tile", f"TILE_WIDTH {self.tile}; a block makes {g.rows}x{g.cols} of P"),
+            ("grid", f"{self.grid[0]} x {self.grid[1]} blocks (y, x)" + (f" x {p.members}" if p.stack else "")),
+            ("block", f"{g.block[1]} x {g.block[0]} threads (y, x)"),
+            ("phases", f"{self.phases} of {g.depth}"),
+            ("shared memory", f"{g.shared_bytes:,} bytes a block"),
+            (
+                "loads",
+                f"{self.loads_without_tiles:,} without tiles, {self.loads_with_tiles:,} with: ÷ {self.reuse:.4g}",
+            ),
+            (
+                "traffic",
+                f"{size(self.loads_without_tiles * byte)} without tiles, {size(self.loads_with_tiles * byte)} with",
+            ),
+            ("operations", f"{2 * p.steps:,}"),
+            ("floor", f"{seconds(self.floor)}, set by {self.bound}"),
+            ("model", f"{seconds(self.predicted)} expected"),
+            ("why", self.why),
+        ]
+        return rows + [("note", note) for note in self.notes]
+
+    def to_json(self) -> dict[str, Any]:
+        g = self.geometry
+        return {
+            "version": JSON_VERSION,
+            "problem": self.problem.to_json(),
+            "device": {"kind": self.machine.kind, "name": self.machine.name, "arch": self.machine.arch},
+            "engine": self.engine,
+            "kernel": self.kernel,
+            "tile": self.tile,
+            "grid": list(self.grid),
+            "block": [g.block[1], g.block[0]],
+            "tile_of_P": [g.rows, g.cols],
+            "phases": self.phases,
+            "depth": g.depth,
+            "shared_bytes": g.shared_bytes,
+            "loads_without_tiles": self.loads_without_tiles,
+            "loads_with_tiles": self.loads_with_tiles,
+            "flops": 2 * self.problem.steps,
+            "least_bytes": self.problem.least_bytes,
+            "floor_seconds": self.floor,
+            "bound": self.bound,
+            "predicted_seconds": self.predicted,
+            "index": self.index,
+            "aligned": self.aligned,
+            "packs": list(self.packs),
+            "why": self.why,
+            "notes": list(self.notes),
+        }
+
+
+def packed_lead(cols: int) -> int:
+    """The leading dimension of a packed operand: every row starts on a vector's boundary."""
+    return -(-cols // QUAD) * QUAD
+
+
+def kernel_idea(kernel: str) -> str:
+    return LADDER[kernel].idea if kernel in LADDER else "the notes' algorithm in NumPy, phase by phase"
+
+
+def make_plan(problem: Problem, machine: Machine, kernel: str | None = None, tile: object = None) -> Plan:
+    """The plan for a problem on a machine; `kernel` and `tile` pin what the model would choose."""
+    width = None if tile is None else check_tile(tile, LADDER.get(kernel) if kernel else None)
+    if kernel is not None and not isinstance(kernel, str):
+        raise UsageError(f"kernel={kernel!r} must be a name: reference, {', '.join(LADDER)}")
+    return _plan(problem, machine, kernel, width)
+
+
+@lru_cache(maxsize=4096)
+def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    problem.algebra  # noqa: B018  refuses a dtype the semiring does not take, before anything else is decided
+    return (
+        _on_cpu(problem, machine, kernel, tile) if machine.kind == "cpu" else _on_card(problem, machine, kernel, tile)
+    )
+
+
+def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    if kernel not in (None, "reference"):
+        find_rung(kernel)
+        raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
+    geometry = LADDER["tiled_edges"].geometry(tile or DEFAULT_TILE, problem.algebra)
+    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+    plan = _assemble(problem, machine, "reference", "reference", tile or DEFAULT_TILE, geometry)
+    why = "the operands are in the host's memory, and the reference engine is what runs there"
+    return replace(plan, floor=floor, bound=bound, predicted=floor, why=why, notes=_precision_notes(problem))
+
+
+def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    candidates = [kernel] if kernel else ["tiled_edges", "coarsened", "register_tiled"]
+    choices = []
+    for name in candidates:
+        rung = find_rung(name)
+        widths = [tile] if tile else [t for t in (8, 16, 32) if t <= rung.max_tile]
+        for width in widths:
+            if width <= rung.max_tile:
+                choices.append(_candidate(problem, machine, name, width))
+    if not choices:
+        raise UsageError(f"tile={tile} fits no kernel; name one with kernel=, or leave tile= out")
+    best = min(choices, key=lambda plan: plan.predicted)
+    if kernel and LADDER[kernel].whole_tiles_only:
+        _check_whole_tiles(problem, kernel, best.tile)
+    notes = [f"{' and '.join(best.packs)} packed first: columns apart, or another dtype"] if best.packs else []
+    return replace(best, notes=(*notes, *_precision_notes(problem)), why=_reason(best, kernel, tile))
+
+
+def _candidate(problem: Problem, machine: Machine, kernel: str, tile: int) -> Plan:
+    """One rung at one tile, with the model's time: whole waves of blocks at the rung's share of the peak."""
+    rung = LADDER[kernel]
+    geometry = rung.geometry(tile, problem.algebra)
+    plan = _assemble(problem, machine, "cuda", kernel, tile, geometry)
+    threads = geometry.block[0] * geometry.block[1]
+    resident = max(1, min(machine.resident_threads // max(threads, 32), 2 if kernel == "register_tiled" else 32))
+    waves = math.ceil(plan.blocks / (machine.units * resident)) if plan.blocks else 0
+    # small tiles reuse less: the share of peak falls with the tile's width
+    share = rung.share * min(1.0, tile / rung.max_tile) ** 0.5
+    rate = machine.step_rate(problem.dtype.name) * share / (machine.units * resident)
+    steps_per_block = geometry.rows * geometry.cols * max(1, plan.phases) * geometry.depth
+    compute = waves * steps_per_block / rate
+    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+    predicted = max(compute, floor, problem.least_bytes / machine.bandwidth) + 3e-6  # a launch is not free
+    return replace(plan, predicted=predicted, floor=floor, bound=bound)
+
+
+def _assemble(problem: Problem, machine: Machine, engine: str, kernel: str, tile: int, geometry: Geometry) -> Plan:
+    grid = (math.ceil(problem.m / geometry.rows), math.ceil(problem.n / geometry.cols))
+    packs, leads, aligned = [], [], True
+    for name, layout, rows, cols, dtype in (
+        ("M", problem.layout_m, problem.m, problem.k, problem.dtype_m),
+        ("N", problem.layout_n, problem.k, problem.n, problem.dtype_n),
+    ):
+        lead = layout.leading_dimension(rows, cols)
+        if lead is None or dtype != problem.dtype:
+            packs.append(name)
+            lead = packed_lead(cols)
+        else:
+            enough = layout.alignment >= min(16, QUAD * dtype.itemsize)
+            aligned &= enough and all(stride % QUAD == 0 for stride in (lead, *layout.stack))
+        leads.append(lead)
+    ldp = problem.layout_p.leading_dimension(problem.m, problem.n) or problem.n
+    # a block's edge threads form addresses past the matrix before a check turns them away
+    tall, deep = problem.m + geometry.rows, problem.k + geometry.depth
+    reach = max(tall * leads[0] + deep, deep * leads[1] + problem.n, tall * ldp + problem.n) + geometry.cols
+    return Plan(
+        problem=problem,
+        machine=machine,
+        engine=engine,
+        kernel=kernel,
+        tile=tile,
+        grid=grid,
+        geometry=geometry,
+        index="int" if reach < 2**31 else "long long",
+        aligned=aligned and kernel == "register_tiled",
+        packs=tuple(packs),
+        predicted=0.0,
+        floor=0.0,
+        bound="",
+        why="",
+    )
+
+
+def _check_whole_tiles(problem: Problem, kernel: str, tile: int) -> None:
+    if problem.m % tile or problem.k % tile or problem.n % tile:
+        raise ShapeError(
+            f"kernel={kernel!r} takes multiples of TILE_WIDTH only: {problem.shape} is not made of whole tiles of {tile}; "
+            "use kernel='tiled_edges', which has the boundary checks"
+        )
+
+
+def _reason(plan: Plan, kernel: str | None, tile: int | None) -> str:
+    g = plan.geometry
+    waves = plan.blocks / plan.machine.units if plan.machine.units else 0
+    pieces = f"{plan.grid[0]}x{plan.grid[1]} blocks of {g.rows}x{g.cols} give {waves:.3g} blocks a multiprocessor"
+    if kernel and tile:
+        return f"kernel and tile were asked for; {pieces}"
+    if kernel:
+        return f"the kernel was asked for; tile {plan.tile} has the least expected time; {pieces}"
+    return f"{plan.kernel} at tile {plan.tile} has the least expected time; {pieces}"
+
+
+def _precision_notes(problem: Problem) -> tuple[str, ...]:
+    if problem.dtype.name == "float32" and problem.semiring.name == "plus_times" and problem.precision != "ieee":
+        return (f"precision={problem.precision!r} runs as 'ieee': there is no tensor-core path yet",)
+    return ()
+
+
+def seconds(value: float) -> str:
+    """A time with the unit people would use."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def size(count: float) -> str:
+    """Bytes with the unit people would use."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"

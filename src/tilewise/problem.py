@@ -1,0 +1,163 @@
+"""What is asked for: shape, strides, dtypes, semiring, stack. One frozen value, and no word of how it is done."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from functools import cached_property
+from typing import Any
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DType, dtype_named, promote
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.errors import ShapeError, UsageError
+
+PRECISIONS = ("ieee", "high", "tf32")
+
+
+@dataclass(frozen=True)
+class Layout:
+    """How a matrix lies in memory: strides in elements, stack strides first, and the alignment of its first byte."""
+
+    row: int
+    col: int
+    stack: tuple[int, ...] = ()
+    alignment: int = 16
+
+    def leading_dimension(self, rows: int, cols: int) -> int | None:
+        """The distance from row to row when the columns lie side by side, else None: such a matrix is packed first."""
+        if cols > 1 and self.col != 1:
+            return None
+        if rows <= 1:
+            return cols
+        return self.row if self.row >= cols else None
+
+
+def row_major(rows: int, cols: int, stack: tuple[int, ...] = ()) -> Layout:
+    """The layout of a fresh array."""
+    strides, step = [], rows * cols
+    for extent in reversed(stack):
+        strides.append(step)
+        step *= extent
+    return Layout(cols, 1, tuple(reversed(strides)))
+
+
+@dataclass(frozen=True)
+class Problem:
+    """P = M ⊗ N over a semiring: M is m×k, N is k×n, P is m×n, for each member of the stack."""
+
+    m: int
+    k: int
+    n: int
+    stack: tuple[int, ...]
+    dtype_m: DType
+    dtype_n: DType
+    semiring: Semiring
+    layout_m: Layout
+    layout_n: Layout
+    layout_p: Layout
+    accumulate: bool = False
+    precision: str = "high"
+
+    @cached_property
+    def dtype(self) -> DType:
+        """What both operands are taken to."""
+        return promote(self.dtype_m, self.dtype_n)
+
+    @cached_property
+    def algebra(self) -> Algebra:
+        return self.semiring.over(self.dtype)
+
+    @property
+    def result(self) -> DType:
+        return self.algebra.result
+
+    @property
+    def members(self) -> int:
+        """How many products the stack holds."""
+        return math.prod(self.stack)
+
+    @property
+    def steps(self) -> int:
+        """Multiply-and-add steps; a step of plus_times is two floating-point operations."""
+        return self.m * self.k * self.n * self.members
+
+    @property
+    def least_bytes(self) -> int:
+        """Each input read once, the product written once (and read once, when it is added onto)."""
+        inputs = self.m * self.k * self.dtype_m.itemsize + self.k * self.n * self.dtype_n.itemsize
+        output = self.m * self.n * self.result.itemsize * (2 if self.accumulate else 1)
+        return (inputs + output) * self.members
+
+    @property
+    def shape(self) -> str:
+        """As people write it: rows of M, columns of M, columns of N."""
+        stack = "x".join(map(str, self.stack)) + "·" if self.stack else ""
+        return f"{stack}{self.m}x{self.k}x{self.n}"
+
+    def __repr__(self) -> str:
+        tail = " accumulate" if self.accumulate else ""
+        return f"Problem({self.shape} {self.dtype} {self.semiring}{tail})"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "shape": [self.m, self.k, self.n],
+            "stack": list(self.stack),
+            "dtype_m": self.dtype_m.name,
+            "dtype_n": self.dtype_n.name,
+            "dtype": self.dtype.name,
+            "result": self.result.name,
+            "semiring": self.semiring.name,
+            "accumulate": self.accumulate,
+            "precision": self.precision,
+            "layouts": {
+                name: {"row": lay.row, "col": lay.col, "stack": list(lay.stack), "alignment": lay.alignment}
+                for name, lay in (("M", self.layout_m), ("N", self.layout_n), ("P", self.layout_p))
+            },
+        }
+
+
+def problem_of_shape(
+    m: int,
+    k: int,
+    n: int,
+    dtype: str | DType = "float32",
+    semiring: str | Semiring = "plus_times",
+    *,
+    accumulate: bool = False,
+    precision: str = "high",
+) -> Problem:
+    """A Problem without arrays: fresh row-major operands of this shape."""
+    for name, extent in (("m", m), ("k", k), ("n", n)):
+        if extent < 0:
+            raise ShapeError(f"{name} must be 0 or more, got {extent}")
+    number = dtype_named(dtype) if isinstance(dtype, str) else dtype
+    return Problem(
+        m,
+        k,
+        n,
+        (),
+        number,
+        number,
+        find_semiring(semiring),
+        row_major(m, k),
+        row_major(k, n),
+        row_major(m, n),
+        accumulate,
+        check_precision(precision),
+    )
+
+
+def check_precision(precision: str) -> str:
+    if precision not in PRECISIONS:
+        raise UsageError(f"precision={precision!r} is not known; known are {', '.join(PRECISIONS)}")
+    return precision
+
+
+def parse_shape(text: str) -> tuple[int, int, int]:
+    """`1000x500x700`: rows of M, columns of M (rows of N), columns of N."""
+    parts = text.lower().replace("×", "x").split("x")
+    if len(parts) != 3 or not all(p.strip().isdigit() for p in parts):
+        raise ShapeError(f"shape {text!r} must be MxKxN, three whole numbers, for example 1000x500x700")
+    m, k, n = (int(p) for p in parts)
+    return m, k, n
