@@ -21,7 +21,7 @@ class NumpyLibrary:
             host = np.asarray(array)
         except ValueError as error:
             raise UsageError(f"{role} cannot be read as an array: {error}") from None
-        if host.dtype.kind in "OSUVMm":
+        if host.dtype.kind in "OSUVMm" and host.dtype.name != "bfloat16":  # which NumPy counts as void
             raise DtypeError(f"{role} has dtype {host.dtype}, which holds no numbers: convert it, say to float64")
         return self.wrap(host, self)
 
