@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all test-cuda lint format lock clean
+.PHONY: demo test test-all test-cuda sanitize lint format lock clean
 
 demo: $(READY)
 	$(BIN)/tilewise demo
@@ -18,6 +18,11 @@ test-all: $(READY) lint
 # On a machine with a card; uses the Python at hand, which may already hold torch or CuPy.
 test-cuda:
 	PYTHONPATH=src $(PYTHON) -m pytest -m cuda tests
+
+# compute-sanitizer over every rung; needs a card.
+sanitize:
+	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
+	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
 
 lint: $(READY)
 	$(BIN)/ruff check .

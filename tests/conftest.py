@@ -20,4 +20,5 @@ settings.load_profile(os.environ.get("TILEWISE_TEST_PROFILE", "ci"))
 
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
-    os.environ["TILEWISE_CACHE_DIR"] = str(tmp_path_factory.mktemp("cache"))
+    chosen = os.environ.get("TILEWISE_TEST_CACHE")  # to share what is compiled among several runs on purpose
+    os.environ["TILEWISE_CACHE_DIR"] = chosen or str(tmp_path_factory.mktemp("cache"))

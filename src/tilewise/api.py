@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -10,14 +11,14 @@ import numpy as np
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
-from tilewise.arrays import Library, Operand, find_library
+from tilewise.arrays import HostArray, Library, Operand, find_library
 from tilewise.arrays.card import card_number
 from tilewise.engines import reference
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
-from tilewise.machine import Machine
+from tilewise.machine import Machine, Times
 from tilewise.planning import Plan, make_plan
-from tilewise.problem import Problem, check_precision, row_major
+from tilewise.problem import Layout, Problem, check_precision, row_major
 from tilewise.shapes import ProductShape, product_shape
 
 
@@ -55,6 +56,45 @@ def matmul(
     else:
         _execute(call, product, kernel, tile)
     return out if out is not None else call.library.deliver(product)
+
+
+@dataclass(frozen=True)
+class Report:
+    """A product with what ran and how long it took."""
+
+    product: np.ndarray[Any, np.dtype[Any]]
+    plan: Plan
+    times: Times
+
+    @property
+    def gflops(self) -> float:
+        """Billions of operations a second, a step counting as two."""
+        return 2 * self.plan.problem.steps / self.times.kernel / 1e9 if self.times.kernel else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "plan": self.plan.to_json(),
+            "seconds": {"copy_in": self.times.copy_in, "kernel": self.times.kernel, "copy_out": self.times.copy_out},
+            "gflops": self.gflops,
+        }
+
+
+def timed_matmul(
+    M: np.ndarray[Any, np.dtype[Any]],
+    N: np.ndarray[Any, np.dtype[Any]],
+    *,
+    semiring: str | Semiring = "plus_times",
+    device: str = "cpu",
+    kernel: str | None = None,
+    tile: int | None = None,
+    precision: str = "high",
+) -> Report:
+    """`matmul` of host arrays, with the clock: what the commands report from."""
+    call = _understand(M, N, semiring, None, device, precision, False)
+    product = call.library.empty(call.shape.product, call.problem.result, "cpu")
+    made, times = _execute(call, product, kernel, tile)
+    assert product.host is not None
+    return Report(product.host, made, times)
 
 
 def plan(
@@ -185,49 +225,59 @@ def _needs_detour(call: _Call) -> bool:
     return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted or folded
 
 
-def _execute(call: _Call, product: Operand, kernel: str | None, tile: int | None) -> None:
-    """Run the call on its device; `product` is written in place."""
+def _execute(call: _Call, product: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+    """Run the call on its device; `product` is written in place. Work on arrays of the card is queued, not timed."""
     target = product.with_axis(-1) if call.shape.vector_n else product
     target = target.with_axis(-2) if call.shape.vector_m else target
-    problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
     if call.device == "cpu":
-        assert call.M.host is not None and call.N.host is not None and target.host is not None
-        reference.run(make_plan(problem, NOMINAL, kernel, tile), call.M.host, call.N.host, target.host)
-    elif call.M.device == "cpu":
-        _on_card_and_back(call, target, kernel, tile)
-    else:
-        from cuda.core import Stream
-
-        from tilewise.arrays.card import open_card
-        from tilewise.engines.cuda import launch
-
-        open_card(call.device)
-        stream = Stream.from_handle(call.library.stream(call.device))
-        made = make_plan(problem, _machine(call.device), kernel, tile)
-        launch.run(made, call.M.pointer, call.N.pointer, target.pointer, call.device, stream)
+        return _on_the_host(call, target, kernel, tile)
+    if call.M.device == "cpu":
+        return _on_the_card_and_back(call, target, kernel, tile)
+    return _on_the_card(call, target, kernel, tile)
 
 
-def _on_card_and_back(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> None:
-    """Host arrays, multiplied on a card: they travel as contiguous copies, so the plan is made for those."""
+def _on_the_host(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+    M, N, P = _hosts(call.M, call.N, target)
+    made = make_plan(replace(call.problem, layout_p=target.layout(call.shape.stack)), NOMINAL, kernel, tile)
+    start = time.perf_counter()
+    reference.run(made, M, N, P)
+    return made, Times(0.0, time.perf_counter() - start, 0.0)
+
+
+def _on_the_card(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+    from cuda.core import Stream
+
+    from tilewise.arrays.card import open_card
+    from tilewise.engines.cuda import launch
+
+    open_card(call.device)
+    problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
+    made = make_plan(problem, _machine(call.device), kernel, tile)
+    stream = Stream.from_handle(call.library.stream(call.device))
+    launch.run(made, call.M.pointer, call.N.pointer, target.pointer, call.device, stream)
+    return made, Times(0.0, 0.0, 0.0)
+
+
+def _on_the_card_and_back(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+    """Host arrays travel as contiguous copies, so the plan is made for those."""
     from tilewise.engines.cuda.host import multiply_on_device
 
     p = call.problem
-    assert call.M.host is not None and call.N.host is not None and target.host is not None
-    made = make_plan(
-        replace(
-            p,
-            layout_m=travelled(call.M, p.stack),
-            layout_n=travelled(call.N, p.stack),
-            layout_p=row_major(p.m, p.n, p.stack),
-        ),
-        _machine(call.device),
-        kernel,
-        tile,
-    )
-    multiply_on_device(made, call.M.host, call.N.host, target.host, call.device)
+    problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
+    made = make_plan(problem, _machine(call.device), kernel, tile)
+    M, N, P = _hosts(call.M, call.N, target)
+    return made, multiply_on_device(made, M, N, P, call.device)
 
 
-def travelled(operand: Operand, stack: tuple[int, ...]) -> Any:
+def _hosts(*operands: Operand) -> list[HostArray]:
+    hosts = []
+    for operand in operands:
+        assert operand.host is not None
+        hosts.append(operand.host)
+    return hosts
+
+
+def travelled(operand: Operand, stack: tuple[int, ...]) -> Layout:
     """The layout of an operand's contiguous copy on the card, broadcast over the stack as the operand is."""
     *own, rows, cols = operand.shape
     fresh = row_major(rows, cols, tuple(own))

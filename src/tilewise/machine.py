@@ -28,6 +28,15 @@ class Machine:
         return max(compute, memory), "arithmetic" if compute >= memory else "memory"
 
 
+@dataclass(frozen=True)
+class Times:
+    """Seconds that a product took: to the device, on it, and back."""
+
+    copy_in: float
+    kernel: float
+    copy_out: float
+
+
 def card(
     name: str, arch: str, units: int, clock: float, bandwidth: float, *, lanes: int = 128, double: float = 1 / 64
 ) -> Machine:

@@ -15,8 +15,8 @@ cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")
 
 
-@settings(max_examples=2500)
-@given(cases(dtypes=[d for d in CARD_DTYPES if d != "bfloat16"], tiles=(None, 1, 2, 3, 8, 16, 32)))
+@settings(max_examples=2000)
+@given(cases(dtypes=[d for d in CARD_DTYPES if d != "bfloat16"], tiles=(None, 16)))
 def test_any_shape_stride_dtype_and_semiring_gives_the_right_product(case):
     M, N = (v.of(cupy.asarray(a), cupy) for v, a in ((case.view_m, case.memory_m), (case.view_n, case.memory_n)))
     P = tw.matmul(M, N, semiring=case.semiring, tile=case.tile)

@@ -7,7 +7,6 @@ P is not copied in: every cell of P is written by the kernel before it is read, 
 from __future__ import annotations
 
 from contextlib import ExitStack
-from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -19,18 +18,10 @@ from tilewise.engines.cuda.compile import load_kernel
 from tilewise.engines.cuda.launch import run
 from tilewise.engines.cuda.timing import Stopwatch
 from tilewise.kernels.render import render
+from tilewise.machine import Times
 from tilewise.planning import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
-
-
-@dataclass(frozen=True)
-class Times:
-    """Seconds, by the card's own clock."""
-
-    copy_in: float
-    kernel: float
-    copy_out: float
 
 
 def multiply_on_device(plan: Plan, M: Array, N: Array, P: Array, device: str) -> Times:

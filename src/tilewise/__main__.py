@@ -1,0 +1,5 @@
+"""`python -m tilewise` is `tilewise`."""
+
+from tilewise.cli.main import main
+
+main()

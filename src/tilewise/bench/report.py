@@ -1,0 +1,83 @@
+"""A run of a suite as one document: when, where, with which versions, by which command, and every row."""
+
+from __future__ import annotations
+
+import datetime
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+from tilewise import __version__
+
+JSON_VERSION = 1
+PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings")
+
+
+def make_document(suite: str, device: str, command: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
+    return {
+        "version": JSON_VERSION,
+        "suite": suite,
+        "date": datetime.date.today().isoformat(),
+        "device": describe_device(device),
+        "versions": {"tilewise": __version__, "python": platform.python_version(), **_packages()},
+        "command": command,
+        "rows": rows,
+    }
+
+
+def describe_device(device: str) -> dict[str, Any]:
+    if device == "cpu":
+        from tilewise.engines.reference.limits import measured_machine
+
+        machine = measured_machine()
+    else:
+        from tilewise.engines.cuda.device import describe, full_name
+
+        machine = describe(full_name(device))
+    return {
+        "kind": machine.kind,
+        "name": machine.name,
+        "units": machine.units,
+        "float32_steps": machine.step_rate("float32"),
+        "bandwidth": machine.bandwidth,
+    }
+
+
+def _packages() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def contestants(document: dict[str, Any]) -> list[str]:
+    return list(dict.fromkeys(label(row) for row in document["rows"]))
+
+
+def label(row: dict[str, Any]) -> str:
+    return f"{row['kernel']} {row['tile']}" if row["tile"] else str(row["kernel"])
+
+
+def shape_text(shape: list[int]) -> str:
+    return f"{shape[0]}³" if len(set(shape)) == 1 else "×".join(map(str, shape))
+
+
+def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
+    """Contestants down, shapes across, TFLOP/s in the cells."""
+    shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
+    cells = {(label(row), tuple(row["shape"])): row["tflops"] for row in document["rows"]}
+    scale, unit = (1.0, "TFLOP/s") if max(cells.values(), default=1) >= 1 else (1e3, "GFLOP/s")
+    lines = []
+    for name in contestants(document):
+        values = [cells.get((name, shape)) for shape in shapes]
+        lines.append([name, *("–" if v is None else f"{v * scale:.2f}" for v in values)])
+    return [unit, *(shape_text(list(shape)) for shape in shapes)], lines
+
+
+def markdown(document: dict[str, Any]) -> str:
+    head, lines = table(document)
+    rows = ["| " + " | ".join(row) + " |" for row in [head, ["---", *["---:"] * (len(head) - 1)], *lines]]
+    return "\n".join(rows) + "\n"

@@ -1,0 +1,98 @@
+"""What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over square, ragged and rectangular."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Iterator
+from typing import Any
+
+import numpy as np
+
+from tilewise.arrays.card import card_count
+from tilewise.errors import UsageError
+from tilewise.rungs import LADDER
+
+Shape = tuple[int, int, int]
+Row = dict[str, Any]
+
+SQUARES = (256, 512, 1024, 2048, 4096, 4097, 8192)
+SWEEP_SHAPES: tuple[Shape, ...] = (
+    (512,) * 3, (1024,) * 3, (2048,) * 3, (4096,) * 3, (1000,) * 3, (4097,) * 3, (1000, 500, 700), (8192, 256, 8192),
+)  # fmt: skip
+CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
+TILES = (4, 8, 16, 32)
+SUITES = ("ladder", "tiles")
+
+
+def pieces(suite: str, device: str, sizes: tuple[int, ...], quick: bool) -> list[Callable[[], list[Row]]]:
+    """The suite as a list of measurements to run one by one, so that a caller can show how far it is."""
+    if suite not in SUITES:
+        raise UsageError(f"suite {suite!r} is not known; known are {', '.join(SUITES)}")
+    if device == "cpu":
+        return list(_on_cpu(suite, sizes or CPU_SIZES, quick))
+    if not card_count():
+        from tilewise.arrays.card import open_card
+
+        open_card(device)  # says what is missing
+    return list(_on_card(suite, sizes, quick))
+
+
+def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:
+    from tilewise.bench.card import Entry, contest, host_contest, vendor
+
+    rounds, repeats = (3, 2) if quick else (9, 3)
+    peer = [Entry("cublas")] if vendor() else []
+    if suite == "ladder":
+        for size in sizes or SQUARES:
+            shape = (size, size, size)
+            entries = [Entry("course", 16), Entry("course", 32)]
+            for rung in LADDER.values():
+                if rung.whole_tiles_only and size % 32:
+                    continue
+                widths = (16,) if rung.max_tile == 16 else (16, 32)
+                entries += [Entry(rung.name, tile) for tile in widths]
+            yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds, repeats)  # type: ignore[misc]
+            yield lambda shape=shape: host_contest(shape, 3)  # type: ignore[misc]
+    else:
+        shapes = tuple((s, s, s) for s in sizes) or SWEEP_SHAPES
+        for shape in shapes:
+            entries = [Entry(kernel, tile) for kernel in ("naive", "tiled_edges", "coarsened") for tile in TILES]
+            entries += [Entry("register_tiled", tile) for tile in TILES if tile <= LADDER["register_tiled"].max_tile]
+            yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds, repeats)  # type: ignore[misc]
+
+
+def _on_cpu(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:
+    for size in sizes:
+        yield lambda size=size: _cpu_contest(suite, size, 2 if quick else 5)  # type: ignore[misc]
+
+
+def _cpu_contest(suite: str, size: int, rounds: int) -> list[Row]:
+    """The reference engine (at every tile width, for `tiles`) beside NumPy's own product."""
+    from tilewise.accuracy import relative_error
+    from tilewise.api import matmul
+    from tilewise.bench.timing import Work, interleaved
+    from tilewise.engines.reference.limits import measured_machine
+
+    rng = np.random.default_rng(0)
+    M, N = (rng.standard_normal((size, size), np.float32) for _ in range(2))
+    expected = M.astype(np.float64) @ N.astype(np.float64)
+    contestants: dict[str, tuple[str, int, Work]] = {"numpy": ("numpy", 0, lambda: np.matmul(M, N))}
+    for tile in TILES if suite == "tiles" else (16,):
+        contestants[f"reference {tile}"] = ("reference", tile, lambda tile=tile: matmul(M, N, tile=tile))  # type: ignore[misc]
+    errors = {name: relative_error(work(), expected) for name, (_, _, work) in contestants.items()}
+    seconds = interleaved({name: work for name, (_, _, work) in contestants.items()}, rounds, 1)
+    rate = measured_machine().step_rate("float32")
+    return [
+        {
+            "kernel": kernel,
+            "tile": tile,
+            "shape": [size] * 3,
+            "dtype": "float32",
+            "seconds": seconds[name],
+            "tflops": 2 * size**3 / seconds[name] / 1e12,
+            "share_of_peak": size**3 / seconds[name] / rate,
+            "relative_error": errors[name],
+            "predicted_seconds": None,
+            "bytes_with_tiles": None,
+        }
+        for name, (kernel, tile, _) in contestants.items()
+    ]

@@ -1,0 +1,106 @@
+"""`tilewise bench`: the ladder and the tile widths, measured here and now beside their peers."""
+
+from __future__ import annotations
+
+import shlex
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewise.cli.output import json_option, print_json, print_table, progress, remark
+
+
+@click.command("bench")
+@click.argument("suite", default="ladder")
+@click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda.")
+@click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
+@click.option("--quick", is_flag=True, help="Fewer rounds: a first impression.")
+@click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG or SVG.")
+@click.option("--save", type=click.Path(path_type=Path), help="Keep the JSON document in this file as well.")
+@click.option("--from", "from_file", type=click.Path(path_type=Path), help="Show or plot a saved document instead.")
+@json_option
+def command(
+    suite: str,
+    device: str,
+    sizes: str | None,
+    quick: bool,
+    plot: Path | None,
+    save: Path | None,
+    from_file: Path | None,
+    as_json: bool,
+) -> None:
+    """SUITE is `ladder` (every rung over sizes) or `tiles` (the TILE_WIDTH sweep).
+
+    All contestants of a shape run interleaved in one process on the same random operands; each product is checked
+    against float64; the table shows medians.
+    """
+    from tilewise.bench.report import make_document, table
+    from tilewise.bench.suites import pieces
+    from tilewise.cli.job import best_device
+    from tilewise.cli.npy import check_target
+
+    for path in (plot, save):
+        if path:
+            check_target(path)
+    if from_file:
+        document = _read(from_file)
+    else:
+        chosen = best_device(device)
+        if device == "auto":
+            remark(f"device: {chosen}")
+        work = pieces(suite, chosen, _sizes(sizes), quick)
+        rows = []
+        bar, task = progress(len(work), f"bench {suite}")
+        with bar:
+            for piece in work:
+                rows += piece()
+                bar.advance(task)
+        command_line = shlex.join(["tilewise", *sys.argv[1:]])
+        document = make_document(suite, chosen, command_line, rows)
+    if save:
+        _write(save, document)
+    if plot:
+        from tilewise.bench.plot import draw
+
+        draw(document, plot)
+        remark(f"drawn: {plot}")
+    if as_json:
+        print_json(document)
+    else:
+        head, lines = table(document)
+        print_table(f"{document['suite']} on {document['device']['name']}, float32", head, lines)
+
+
+def _sizes(text: str | None) -> tuple[int, ...]:
+    if not text:
+        return ()
+    parts = text.split(",")
+    if not all(part.strip().isdigit() and int(part) > 0 for part in parts):
+        raise click.UsageError(f"--sizes {text!r} must be whole numbers with commas, for example 512,1024,4097")
+    return tuple(int(part) for part in parts)
+
+
+def _read(path: Path) -> dict[str, Any]:
+    import json
+
+    from tilewise.errors import FileError
+
+    try:
+        document = json.loads(path.read_text(encoding="utf-8"))
+        assert isinstance(document["rows"], list)
+    except FileNotFoundError:
+        raise FileError(f"{path} does not exist") from None
+    except (OSError, ValueError, KeyError, TypeError, AssertionError):
+        raise FileError(f"{path} is not a document that `tilewise bench --save` wrote") from None
+    return dict(document)
+
+
+def _write(path: Path, document: dict[str, Any]) -> None:
+    import json
+    import os
+
+    temporary = path.with_name(f".{path.name}.new")
+    temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
+    os.replace(temporary, path)

@@ -1,0 +1,136 @@
+"""`tilewise info`: what is here, and what it can do."""
+
+from __future__ import annotations
+
+import platform
+from importlib.metadata import PackageNotFoundError, version
+from typing import Any
+
+import click
+
+from tilewise import __version__
+from tilewise.cli.output import json_option, print_json, print_rows, print_table
+
+PACKAGES = (
+    "numpy",
+    "ml_dtypes",
+    "cuda-core",
+    "cuda-bindings",
+    "nvidia-cuda-nvrtc",
+    "torch",
+    "cupy-cuda13x",
+    "jax",
+    "matplotlib",
+)
+
+
+@click.command("info")
+@click.option("--dtypes", is_flag=True, help="The table of which dtype works in which semiring.")
+@json_option
+def command(dtypes: bool, as_json: bool) -> None:
+    """Devices, engines, caches, versions, and limits measured on this machine."""
+    if dtypes:
+        _dtypes(as_json)
+        return
+    found = gather()
+    if as_json:
+        print_json(found)
+        return
+    rows = [
+        ("tilewise", f"{found['tilewise']} on Python {found['python']}, {found['platform']}"),
+        ("engines", ", ".join(found["engines"])),
+    ]
+    for device in found["devices"]:
+        rows.append((device["device"], f"{device['name']}, {device['units']} units"))
+        rows.append(
+            (
+                "",
+                f"{device['bandwidth'] / 1e9:,.0f} GB/s, {device['steps'] / 1e9:,.0f} G float32 steps/s ({device['source']})",
+            )
+        )
+    if found["why_no_card"]:
+        rows.append(("cuda", found["why_no_card"]))
+    for name, cache in found["caches"].items():
+        rows.append(
+            (
+                f"cache {name}",
+                f"{cache['entries']} entries, {cache['bytes']:,} of {cache['limit']:,} bytes in {cache['folder']}",
+            )
+        )
+    rows += [("package", f"{name} {number}") for name, number in found["packages"].items()]
+    print_rows(rows)
+
+
+def gather() -> dict[str, Any]:
+    from tilewise.arrays.card import card_count, memory, open_card
+    from tilewise.cache import DiskCache
+    from tilewise.engines.reference.limits import measured_machine
+    from tilewise.errors import DeviceError
+
+    cpu = measured_machine()
+    devices: list[dict[str, Any]] = [
+        {"device": "cpu", "name": cpu.name, "units": cpu.units, "bandwidth": cpu.bandwidth,
+         "steps": cpu.step_rate("float32"), "source": cpu.source}
+    ]  # fmt: skip
+    why = ""
+    for number in range(card_count()):
+        from tilewise.engines.cuda.device import describe
+
+        card = describe(f"cuda:{number}")
+        free, total = memory(f"cuda:{number}")
+        devices.append(
+            {"device": f"cuda:{number}", "name": card.name, "arch": card.arch, "units": card.units,
+             "bandwidth": card.bandwidth, "steps": card.step_rate("float32"), "source": card.source,
+             "memory_free": free, "memory_total": total}
+        )  # fmt: skip
+    if len(devices) == 1:
+        try:
+            open_card("cuda:0")
+        except DeviceError as error:
+            why = str(error)
+    cubins = DiskCache("cubin")
+    return {
+        "tilewise": __version__,
+        "python": platform.python_version(),
+        "platform": platform.platform(terse=True),
+        "engines": ["reference", *(["cuda"] if len(devices) > 1 else [])],
+        "devices": devices,
+        "why_no_card": why,
+        "caches": {
+            "cubin": {
+                "folder": str(cubins.folder),
+                "entries": len(cubins.entries()),
+                "bytes": cubins.size(),
+                "limit": cubins.limit,
+            }
+        },
+        "packages": _packages(),
+    }
+
+
+def _packages() -> dict[str, str]:
+    found = {}
+    for name in PACKAGES:
+        try:
+            found[name] = version(name)
+        except PackageNotFoundError:
+            continue
+    return found
+
+
+def _dtypes(as_json: bool) -> None:
+    from tilewise.algebra.table import dtype_table
+
+    table = dtype_table()
+    if as_json:
+        print_json(table)
+        return
+    names = list(table)
+    dtypes = list(table[names[0]])
+    cells = [[d, *(_cell(table[s][d], d) for s in names)] for d in dtypes]
+    heads = [name.replace("_", "\n") for name in names]
+    print_table("dtype of the product (=: the operands' own, –: refused)", ["dtype", *heads], cells)
+
+
+def _cell(made: str, dtype: str) -> str:
+    return "–" if made.startswith("refused") else "=" if made == dtype else made

@@ -1,0 +1,78 @@
+"""What `multiply` and `demo` share: operands made or read, the device chosen, the product checked."""
+
+from __future__ import annotations
+
+import time
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.accuracy import relative_error
+from tilewise.algebra.dtypes import dtype_named
+from tilewise.api import Report, timed_matmul
+from tilewise.arrays.card import card_count
+from tilewise.problem import Problem
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+CHECK_STEPS = 400_000_000  # beyond this many steps, a check takes a sample of rows
+
+
+def best_device(asked: str) -> str:
+    """For commands, "auto" is the best device present."""
+    if asked != "auto":
+        return asked
+    return "cuda" if card_count() else "cpu"
+
+
+def make_operands(shape: tuple[int, int, int], dtype: str, seed: int) -> tuple[Array, Array]:
+    """Random operands: whole numbers from 0 to 9 for integers, true for one in three, uniform in −1…1 for the rest."""
+    m, k, n = shape
+    rng = np.random.default_rng(seed)
+    number = dtype_named(dtype)
+
+    def make(rows: int, cols: int) -> Array:
+        if number.kind == "b":
+            return rng.random((rows, cols)) < 1 / 3
+        if number.is_integer:
+            return rng.integers(0, 10, (rows, cols)).astype(number.numpy)
+        values = rng.uniform(-1, 1, (rows, cols))
+        return (values + 1j * rng.uniform(-1, 1, (rows, cols)) if number.kind == "c" else values).astype(number.numpy)
+
+    return make(m, k), make(k, n)
+
+
+@dataclass(frozen=True)
+class Check:
+    """A product held against the reference engine: in float64 where the dtype is a float, exactly elsewhere."""
+
+    rows: int  # how many rows of P were compared
+    error: float  # ‖P − ref‖ / ‖ref‖
+    tolerance: float
+    cpu_seconds: float  # the reference's time for the whole product, from the rows it did
+
+    @property
+    def passed(self) -> bool:
+        return self.error <= self.tolerance
+
+
+def check_product(M: Array, N: Array, report: Report, seed: int = 0) -> Check:
+    """Compare P, or a sample of its rows where P is large, with the reference engine in higher precision."""
+    problem: Problem = report.plan.problem
+    rows = M.shape[0]
+    if problem.steps > CHECK_STEPS:
+        rows = max(1, min(rows, CHECK_STEPS // max(1, problem.k * problem.n)))
+    chosen = np.sort(np.random.default_rng(seed).choice(M.shape[0], rows, replace=False))
+    part = M[chosen]
+    dtype = problem.dtype
+    start = time.perf_counter()
+    same = timed_matmul(part, N, semiring=problem.semiring).product
+    seconds = (time.perf_counter() - start) * (M.shape[0] / rows)
+    if dtype.kind in "fc" and not problem.semiring.boolean:
+        wide = np.complex128 if dtype.kind == "c" else np.float64
+        expected = timed_matmul(part.astype(wide), N.astype(wide), semiring=problem.semiring).product
+        tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-13, "complex128": 1e-13}.get(dtype.name, 2e-5)
+    else:
+        expected, tolerance = same, 0.0
+    return Check(rows, relative_error(report.product[chosen], expected), tolerance, seconds)

@@ -1,0 +1,88 @@
+"""`tilewise`: finds the command, runs it, and turns every end into the right exit code and one clear sentence.
+
+Exit codes: 0 ok, 1 a check failed, 2 wrong usage or bad input, 3 the device asked for is not there, 4 failed while
+running, 130 interrupted. Commands are modules of this folder with a click command called `command`; only the one that
+is asked for is imported, so `tilewise --help` stays fast.
+"""
+
+from __future__ import annotations
+
+import importlib
+import os
+import sys
+
+import click
+
+from tilewise import __version__
+from tilewise.errors import TilewiseError
+
+COMMANDS = {
+    "demo": "A first run: multiply on the best device present, check, show the phases.",
+    "multiply": "Multiply two matrices from files, or of a shape made up.",
+    "plan": "What would run for a shape, what it moves, its floor, and why.",
+    "bench": "Measure the ladder of kernels and the tile widths against their peers.",
+    "info": "Devices, engines, caches, versions and limits of this machine.",
+}
+
+
+class Commands(click.Group):
+    """A group that knows its commands by name and imports one only when it is used."""
+
+    def list_commands(self, ctx: click.Context) -> list[str]:
+        return list(COMMANDS)
+
+    def get_command(self, ctx: click.Context, name: str) -> click.Command | None:
+        if name not in COMMANDS:
+            return None
+        command: click.Command = importlib.import_module(f"tilewise.cli.{name}").command
+        return command
+
+    def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
+        with formatter.section("Commands"):
+            formatter.write_dl(list(COMMANDS.items()))
+
+
+@click.group(cls=Commands, context_settings={"help_option_names": ["-h", "--help"]})
+@click.version_option(__version__, prog_name="tilewise")
+def tilewise() -> None:
+    """Tiled matrix multiplication without cliffs: every shape, every algebra, every size, and nothing hidden."""
+
+
+def main() -> None:
+    sys.exit(run(sys.argv[1:]))
+
+
+def run(arguments: list[str]) -> int:
+    """One command from its words to its exit code."""
+    try:
+        result = tilewise.main(arguments, prog_name="tilewise", standalone_mode=False)
+        return result if isinstance(result, int) else 0
+    except click.exceptions.Abort:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        return 130
+    except click.ClickException as error:
+        error.show()
+        return 2
+    except TilewiseError as error:
+        if os.environ.get("TILEWISE_DEBUG"):
+            raise
+        print(f"error: {error}", file=sys.stderr)
+        return error.exit_code
+    except BrokenPipeError:
+        # the reader of our output went away, as `| head` does: no reason to complain
+        os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
+        return 0
+    except Exception as error:
+        if os.environ.get("TILEWISE_DEBUG"):
+            raise
+        print(
+            f"error: {type(error).__name__}: {error} (TILEWISE_DEBUG=1 shows where; please report it)", file=sys.stderr
+        )
+        return 4
+
+
+if __name__ == "__main__":
+    main()

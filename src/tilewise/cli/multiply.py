@@ -1,0 +1,115 @@
+"""`tilewise multiply`: the job itself, from two files (or a shape) to their product, with its times."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewise.cli.output import json_option, print_json, print_rows, remark
+
+
+@click.command("multiply")
+@click.argument("m_file", required=False, metavar="[A.npy", type=click.Path(path_type=Path))
+@click.argument("n_file", required=False, metavar="B.npy]", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the product goes, as .npy.")
+@click.option("--shape", help="Make random operands instead: MxKxN, for example 1000x500x700.")
+@click.option("--dtype", default="float32", show_default=True, help="Of the operands that --shape makes.")
+@click.option("--seed", default=0, show_default=True, help="Of the operands that --shape makes.")
+@click.option("--semiring", default="plus_times", show_default=True, help="plus_times, min_plus, max_min, …")
+@click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda, cuda:1.")
+@click.option("--kernel", help="A rung of the ladder: naive, tiled, tiled_edges, coarsened, register_tiled.")
+@click.option("--tile", type=int, help="TILE_WIDTH, 1 to 32.")
+@click.option("--precision", default="high", show_default=True, help="float32 on a card: ieee, high, tf32.")
+@click.option("--check", is_flag=True, help="Compare with the reference in float64; exit 1 if it is off.")
+@json_option
+def command(
+    m_file: Path | None,
+    n_file: Path | None,
+    output: Path | None,
+    shape: str | None,
+    dtype: str,
+    seed: int,
+    semiring: str,
+    device: str,
+    kernel: str | None,
+    tile: int | None,
+    precision: str,
+    check: bool,
+    as_json: bool,
+) -> int:
+    """Multiply A.npy by B.npy, or random operands of --shape MxKxN.
+
+    Prints the times of copying in, computing and copying out apart.
+    """
+    from tilewise.cli.job import best_device, check_product, make_operands
+    from tilewise.cli.npy import check_target, read_matrix, write_matrix
+    from tilewise.errors import ShapeError
+    from tilewise.problem import parse_shape
+
+    if shape and m_file or not shape and not n_file:
+        raise click.UsageError("give two .npy files, or --shape MxKxN to make the operands")
+    if output:
+        check_target(output)
+    if shape:
+        M, N = make_operands(parse_shape(shape), dtype, seed)
+    else:
+        assert m_file is not None
+        assert n_file is not None
+        M, N = read_matrix(m_file), read_matrix(n_file)
+        for path, array in ((m_file, M), (n_file, N)):
+            if array.ndim != 2:
+                raise ShapeError(f"{path} holds an array of {array.ndim} axes: multiply takes matrices, which have 2")
+    chosen = best_device(device)
+    if device == "auto":
+        remark(f"device: {chosen}")
+
+    from tilewise.api import timed_matmul
+
+    report = timed_matmul(M, N, semiring=semiring, device=chosen, kernel=kernel, tile=tile, precision=precision)
+    checked = check_product(M, N, report) if check else None
+    if output:
+        write_matrix(output, report.product)
+    document = report.to_json()
+    if checked:
+        document["check"] = {
+            "rows": checked.rows,
+            "relative_error": checked.error,
+            "tolerance": checked.tolerance,
+            "passed": checked.passed,
+            "cpu_seconds": checked.cpu_seconds,
+            "speed_up_over_cpu": checked.cpu_seconds / report.times.kernel if report.times.kernel else None,
+        }
+    if output:
+        document["output"] = str(output)
+    if as_json:
+        print_json(document)
+    else:
+        print_rows(_rows(report, checked, output))
+    return 1 if checked and not checked.passed else 0
+
+
+def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str]]:
+    from tilewise.planning import seconds
+
+    plan, times = report.plan, report.times
+    p = plan.problem
+    rows = [
+        ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
+        ("ran", f"{plan.engine}:{plan.kernel} on {plan.machine.name}, TILE_WIDTH {plan.tile}, {plan.phases} phases"),
+    ]
+    if plan.engine == "cuda":
+        rows.append(("copy in", seconds(times.copy_in)))
+    rows.append(("kernel", f"{seconds(times.kernel)}   {report.gflops:,.1f} GFLOP/s"))
+    if plan.engine == "cuda":
+        rows.append(("copy out", seconds(times.copy_out)))
+    if checked:
+        verdict = "ok" if checked.passed else "WRONG"
+        sample = "" if checked.rows == p.m else f", on {checked.rows} of {p.m} rows"
+        rows.append(("check", f"{verdict}: relative error {checked.error:.2e}{sample}"))
+        if plan.engine == "cuda":
+            rows.append(("speed-up", f"{checked.cpu_seconds / times.kernel:,.0f} times the CPU's reference engine"))
+    if output:
+        rows.append(("written", str(output)))
+    return rows

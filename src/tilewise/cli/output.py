@@ -1,0 +1,64 @@
+"""How commands print: results on stdout, as a table or as JSON; progress and remarks on stderr; NO_COLOR honoured."""
+
+from __future__ import annotations
+
+import json
+import sys
+from collections.abc import Iterable
+from typing import Any
+
+import click
+from rich.console import Console
+from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
+from rich.table import Table
+
+
+def json_option(function: Any) -> Any:
+    return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(function)
+
+
+def print_json(document: Any) -> None:
+    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
+    sys.stdout.write("\n")
+
+
+def print_rows(rows: Iterable[tuple[str, str]]) -> None:
+    """Facts, one a row: a name and what is to be said of it."""
+    table = Table(show_header=False, box=None, pad_edge=False)
+    table.add_column(style="bold")
+    table.add_column(overflow="fold")
+    for name, value in rows:
+        table.add_row(name, value)
+    console().print(table)
+
+
+def print_table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -> None:
+    table = Table(title=title, title_justify="left", header_style="bold")
+    for number, column in enumerate(columns):
+        table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
+    for row in rows:
+        table.add_row(*row)
+    console().print(table)
+
+
+def console() -> Console:
+    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+
+
+def remark(text: str) -> None:
+    """A word to the person, never to the program that reads stdout."""
+    Console(stderr=True, highlight=False).print(text, style="dim", markup=False)
+
+
+def progress(total: int, what: str) -> tuple[Progress, Any]:
+    """A bar on stderr, with the time left; silent where stderr is no terminal."""
+    bar = Progress(
+        TextColumn("{task.description}"),
+        BarColumn(),
+        MofNCompleteColumn(),
+        TimeRemainingColumn(),
+        console=Console(stderr=True),
+        transient=True,
+        disable=not sys.stderr.isatty(),
+    )
+    return bar, bar.add_task(what, total=total)

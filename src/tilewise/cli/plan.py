@@ -1,0 +1,62 @@
+"""`tilewise plan`: what would run, without running it, on a card that need not be there."""
+
+from __future__ import annotations
+
+import sys
+
+import click
+
+from tilewise.cli.output import json_option, print_json, print_rows
+
+
+@click.command("plan")
+@click.option("--shape", required=True, help="MxKxN, for example 4097x4097x4097.")
+@click.option("--dtype", default="float32", show_default=True)
+@click.option("--semiring", default="plus_times", show_default=True)
+@click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, or a card by name: h200, a100, …")
+@click.option("--kernel", help="Pin a rung of the ladder.")
+@click.option("--tile", type=int, help="Pin TILE_WIDTH, 1 to 32.")
+@click.option("--precision", default="high", show_default=True)
+@click.option("--source", is_flag=True, help="Print the CUDA C that would run, whole and self-contained.")
+@json_option
+def command(
+    shape: str,
+    dtype: str,
+    semiring: str,
+    device: str,
+    kernel: str | None,
+    tile: int | None,
+    precision: str,
+    source: bool,
+    as_json: bool,
+) -> None:
+    """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
+    from tilewise.arrays.card import card_count
+    from tilewise.engines.reference.limits import measured_machine
+    from tilewise.errors import UsageError
+    from tilewise.machine import KNOWN_CARDS
+    from tilewise.planning import make_plan
+    from tilewise.problem import parse_shape, problem_of_shape
+
+    problem = problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
+    if device.lower() in KNOWN_CARDS:
+        machine = KNOWN_CARDS[device.lower()]
+    elif device == "cpu" or (device == "auto" and not card_count() and not kernel and not source):
+        machine = measured_machine()
+    elif device == "auto" and not card_count():
+        machine = KNOWN_CARDS["h200"]  # a rung was asked for, and a plan needs no card
+    else:
+        from tilewise.engines.cuda.device import describe, full_name
+
+        machine = describe(full_name("cuda" if device == "auto" else device))
+    plan = make_plan(problem, machine, kernel, tile)
+    if source:
+        if plan.engine != "cuda":
+            raise UsageError("--source shows a kernel's text: name a card, for example --device h200")
+        from tilewise.kernels.render import render
+
+        sys.stdout.write(render(plan))
+    elif as_json:
+        print_json(plan.to_json())
+    else:
+        print_rows(plan.rows())

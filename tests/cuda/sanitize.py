@@ -1,0 +1,27 @@
+"""Every rung at small odd sizes, for compute-sanitizer: `make sanitize`. Exits 1 when a product is wrong."""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+import tilewise as tw
+from tilewise.rungs import LADDER
+
+wrong = 0
+for kernel, rung in LADDER.items():
+    for m, k, n in ((32, 32, 32), (1, 1, 1), (17, 33, 5), (3, 2, 31), (130, 19, 129)):
+        if rung.whole_tiles_only and (m % 16 or k % 16 or n % 16):
+            continue
+        for semiring in ("plus_times", "min_plus"):
+            rng = np.random.default_rng(m)
+            M, N = rng.standard_normal((m, k), np.float32), rng.standard_normal((k, n), np.float32)
+            with (
+                tw.to_device(M) as Md,
+                tw.to_device(N) as Nd,
+                tw.matmul(Md, Nd, kernel=kernel, tile=16, semiring=semiring) as Pd,
+            ):
+                wrong += not np.allclose(Pd.numpy(), tw.matmul(M, N, semiring=semiring), rtol=1e-4, atol=1e-4)
+print(f"{wrong} wrong products")
+sys.exit(bool(wrong))
