@@ -1,7 +1,7 @@
 """Problem → Plan: which kernel, tile and grid will run, what it moves, the floor it is held against, and why.
 
 Pure functions over plain values: a plan can be made for a card that is not there. The choice is an analytic model,
-waves × work per wave ÷ rate; tilewise.rungs holds the measured share of peak that each rung reaches.
+the blocks of the busiest multiprocessor over its rate; tilewise.rungs holds what each rung reaches.
 """
 
 from __future__ import annotations
@@ -19,6 +19,7 @@ from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
 JSON_VERSION = 1
 DEFAULT_TILE = 16
 GRID_Y_LIMIT = 65535  # CUDA's; a taller grid is launched in bands
+LAUNCH_SECONDS = 3e-6  # what the emptiest kernel takes
 QUAD = 4  # elements of one vector load
 
 
@@ -178,6 +179,8 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     candidates = [kernel] if kernel else ["tiled_edges", "coarsened", "register_tiled"]
+    if not kernel and problem.algebra.partial.itemsize > 8:
+        candidates.remove("register_tiled")  # 64 complex128 sums spill out of the registers
     choices = []
     for name in candidates:
         rung = find_rung(name)
@@ -195,21 +198,21 @@ def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int |
 
 
 def _candidate(problem: Problem, machine: Machine, kernel: str, tile: int) -> Plan:
-    """One rung at one tile, with the model's time: whole waves of blocks at the rung's share of the peak."""
+    """One rung at one tile, with the model's time.
+
+    The busiest multiprocessor sets it: its blocks, one after the other, at the rung's share of the peak. A narrow tile
+    reuses less, and a multiprocessor with few threads waits for memory.
+    """
     rung = LADDER[kernel]
     geometry = rung.geometry(tile, problem.algebra)
     plan = _assemble(problem, machine, "cuda", kernel, tile, geometry)
-    threads = geometry.block[0] * geometry.block[1]
-    resident = max(1, min(machine.resident_threads // max(threads, 32), 2 if kernel == "register_tiled" else 32))
-    waves = math.ceil(plan.blocks / (machine.units * resident)) if plan.blocks else 0
-    # small tiles reuse less: the share of peak falls with the tile's width
-    share = rung.share * min(1.0, tile / rung.max_tile) ** 0.5
-    rate = machine.step_rate(problem.dtype.name) * share / (machine.units * resident)
-    steps_per_block = geometry.rows * geometry.cols * max(1, plan.phases) * geometry.depth
-    compute = waves * steps_per_block / rate
+    blocks = math.ceil(plan.blocks / machine.units)
+    threads = min(blocks * geometry.block[0] * geometry.block[1], machine.resident_threads)
+    share = rung.share * (tile / rung.max_tile) ** 0.25 * min(1.0, threads / rung.saturation)
+    steps = blocks * geometry.rows * geometry.cols * max(1, plan.phases) * geometry.depth
+    compute = steps / (machine.step_rate(problem.dtype.name) / machine.units * share) if share else 0.0
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-    predicted = max(compute, floor, problem.least_bytes / machine.bandwidth) + 3e-6  # a launch is not free
-    return replace(plan, predicted=predicted, floor=floor, bound=bound)
+    return replace(plan, predicted=max(compute, floor) + LAUNCH_SECONDS, floor=floor, bound=bound)
 
 
 def _assemble(problem: Problem, machine: Machine, engine: str, kernel: str, tile: int, geometry: Geometry) -> Plan:

@@ -1,4 +1,4 @@
-"""The rungs of the ladder as the planner sees them: which block, which tile of P, how deep a phase, how much shared memory.
+"""The rungs of the ladder as the planner sees them: block, tile of P, depth of a phase, shared memory.
 
 A rung has the name of its kernel file in `kernels/ladder/`, and the text there is written for exactly this geometry.
 """
@@ -28,12 +28,14 @@ class Geometry:
 
 @dataclass(frozen=True)
 class Rung:
-    """One kernel of the ladder. `share` is the part of the card's float32 peak it reaches at 4096³ on an H200
-    (`tilewise bench ladder`), which is what the planner's model starts from."""
+    """One kernel of the ladder. What the planner's model starts from is measured on an H200 (`tilewise bench ladder`):
+    `share` is the part of the float32 peak it reaches at 4096³ and its widest tile, `saturation` the threads a
+    multiprocessor must hold before more of them bring nothing."""
 
     name: str
     idea: str
     share: float
+    saturation: int
     max_tile: int = MAX_TILE
     whole_tiles_only: bool = False
 
@@ -57,11 +59,11 @@ def register_depth(itemsize: int) -> int:
 LADDER: dict[str, Rung] = {
     rung.name: rung
     for rung in (
-        Rung("naive", "one thread, one element of P, everything from global memory", 0.09),
-        Rung("tiled", "a block loads a tile of M and of N together", 0.13, whole_tiles_only=True),
-        Rung("tiled_edges", "the same for any size: boundary checks, and a fill where there is no element", 0.13),
-        Rung("coarsened", f"a thread computes {COARSE} elements, so each M it reads serves {COARSE} times", 0.25),
-        Rung("register_tiled", f"a thread keeps {REGISTERS}×{REGISTERS} sums in registers", 0.55, max_tile=16),
+        Rung("naive", "one thread, one element of P, everything from global memory", 0.09, 1024),
+        Rung("tiled", "a block loads a tile of M and of N together", 0.135, 1024, whole_tiles_only=True),
+        Rung("tiled_edges", "the same for any size: boundary checks, and a fill where there is no element", 0.13, 1024),
+        Rung("coarsened", f"a thread computes {COARSE} elements, so each M it reads serves {COARSE} times", 0.19, 768),
+        Rung("register_tiled", f"a thread keeps {REGISTERS}×{REGISTERS} sums in registers", 0.51, 384, max_tile=16),
     )
 }
 

@@ -2,14 +2,14 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.arrays.device_array import DEVICE_ARRAYS
-from tilewise.arrays.exchange_library import card_operand
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
 from tilewise.errors import UsageError
@@ -27,7 +27,11 @@ class JaxLibrary:
         (device,) = array.devices()
         if device.platform == "cpu":
             return NUMPY.wrap(np.asarray(array), self)
-        return card_operand(array, self, role)
+        array.block_until_ready()  # JAX works on streams of its own
+        shape = tuple(array.shape)
+        strides = tuple(math.prod(shape[axis + 1 :]) for axis in range(len(shape)))
+        pointer = int(array.unsafe_buffer_pointer())
+        return Operand(array, self, f"cuda:{device.id}", dtype_of(array.dtype), shape, strides, pointer, None, False)
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
         return NUMPY.empty(shape, dtype, device) if device == "cpu" else DEVICE_ARRAYS.empty(shape, dtype, device)

@@ -16,7 +16,7 @@ from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.bench.timing import Work, interleaved
 from tilewise.engines.cuda.compile import load_kernel
 from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.launch import launch, run
+from tilewise.engines.cuda.launch import launch, prepare
 from tilewise.planning import Plan, make_plan
 from tilewise.problem import problem_of_shape
 
@@ -132,7 +132,7 @@ def _work(entry: Entry, arena: Arena, stream: Any) -> tuple[Work, Plan | None]:
         return _cublas(arena), None
     plan = make_plan(problem_of_shape(*arena.shape), describe(DEVICE), entry.kernel, entry.tile or None)
     M, N, P = arena.M.pointer, arena.N.pointer, arena.P.pointer
-    return lambda: run(plan, M, N, P, DEVICE, stream), plan
+    return prepare(plan, M, N, P, DEVICE, stream), plan
 
 
 def _course(tile: int, arena: Arena, stream: Any) -> Work:

@@ -14,10 +14,8 @@ import numpy as np
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray
-from tilewise.engines.cuda.compile import load_kernel
-from tilewise.engines.cuda.launch import run
+from tilewise.engines.cuda.launch import prepare
 from tilewise.engines.cuda.timing import Stopwatch
-from tilewise.kernels.render import render
 from tilewise.machine import Times
 from tilewise.planning import Plan
 
@@ -27,16 +25,16 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def multiply_on_device(plan: Plan, M: Array, N: Array, P: Array, device: str) -> Times:
     """MatrixMulOnDevice: from arrays on the host to their product on the host. `plan` is for contiguous copies."""
     stream = default_stream(device)
-    load_kernel(render(plan), plan.kernel, device)  # compile before the clock starts
     with ExitStack() as memory:
         Md, Nd, Pd = (memory.enter_context(DeviceArray(a.shape, dtype_of(a.dtype), device)) for a in (M, N, P))
+        compute = prepare(plan, Md.pointer, Nd.pointer, Pd.pointer, device, stream)  # compiles before the clock starts
         watch = Stopwatch(stream)
         Md.copy_from(M)
         Nd.copy_from(N)
         if plan.problem.accumulate:
             Pd.copy_from(P)
         watch.mark()
-        run(plan, Md.pointer, Nd.pointer, Pd.pointer, device, stream)
+        compute()
         watch.mark()
         P[...] = Pd.numpy()
         watch.mark()

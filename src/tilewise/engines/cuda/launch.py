@@ -1,4 +1,4 @@
-"""A Plan on arrays that are already on the card: pack what must be packed, then one launch for each member of the stack.
+"""A Plan on arrays that are already on the card: pack what must be packed, then one launch a member of the stack.
 
 Everything is queued on one stream and nothing is waited for. Workspaces are freed in the order of that stream, also when
 something fails midway.
@@ -7,7 +7,7 @@ something fails midway.
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
@@ -42,30 +42,50 @@ class Placed:
 
 def run(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> None:
     """Queue the plan's work: M, N and P are addresses on `device`, laid out as the plan's problem says."""
+    prepare(plan, M, N, P, device, stream)()
+
+
+def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> Callable[[], None]:
+    """Compile, load and lay out the arguments now; what is returned only launches, as often as one likes."""
     open_card(device)
     p = plan.problem
     if not (p.m and p.n and p.members):
-        return
+        return lambda: None
     placed_m = Placed(M, p.dtype_m, p.m, p.k, p.layout_m)
     placed_n = Placed(N, p.dtype_n, p.k, p.n, p.layout_n)
     target = Placed(P, p.result, p.m, p.n, p.layout_p)
+    if plan.packs or p.layout_p.leading_dimension(p.m, p.n) is None:
+        return lambda: _by_way_of_workspaces(plan, placed_m, placed_n, target, device, stream)
+    launches = _launches(plan, placed_m, placed_n, target, device)
+
+    def queue() -> None:
+        for each in launches:
+            launch(stream, *each)
+
+    return queue
+
+
+def _by_way_of_workspaces(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> None:
+    """Pack M or N first, or make P in rows side by side and scatter it afterwards."""
+    p = plan.problem
     with ExitStack() as workspaces:
         if "M" in plan.packs:
-            placed_m = packed(placed_m, p.stack, p.dtype, device, stream, workspaces)
+            M = packed(M, p.stack, p.dtype, device, stream, workspaces)
         if "N" in plan.packs:
-            placed_n = packed(placed_n, p.stack, p.dtype, device, stream, workspaces)
-        made = target
+            N = packed(N, p.stack, p.dtype, device, stream, workspaces)
+        made = P
         if p.layout_p.leading_dimension(p.m, p.n) is None:
             made = workspace(p.m, p.n, p.stack, p.result, p.n, device, stream, workspaces)
             if p.accumulate:
-                copy(target, made, p.stack, device, stream)
-        multiply(plan, placed_m, placed_n, made, device, stream)
-        if made is not target:
-            copy(made, target, p.stack, device, stream)
+                copy(P, made, p.stack, device, stream)
+        for each in _launches(plan, M, N, made, device):
+            launch(stream, *each)
+        if made is not P:
+            copy(made, P, p.stack, device, stream)
 
 
-def multiply(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> None:
-    """One launch a member; a grid taller than CUDA allows is launched in bands of rows."""
+def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str) -> list[tuple[Any, ...]]:
+    """Kernel, grid, block and arguments of one launch a member; a grid taller than CUDA allows comes in bands of rows."""
     p, g = plan.problem, plan.geometry
     kernel = load_kernel(render(plan), plan.kernel, device)
     index = np.int32 if plan.index == "int" else np.int64
@@ -75,22 +95,25 @@ def multiply(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: A
         assert lead is not None
         leads.append(lead)
     band = GRID_Y_LIMIT * g.rows
+    launches = []
     for member in product(*(range(extent) for extent in p.stack)):
         for top in range(0, p.m, band):
             rows = min(band, p.m - top)
-            launch(
-                stream,
-                kernel,
-                (plan.grid[1], math.ceil(rows / g.rows)),
-                g.block,
-                M.member(member) + top * leads[0] * M.dtype.itemsize,
-                N.member(member),
-                P.member(member) + top * leads[2] * P.dtype.itemsize,
-                np.int32(rows),
-                np.int32(p.k),
-                np.int32(p.n),
-                *(index(lead) for lead in leads),
+            launches.append(
+                (
+                    kernel,
+                    (plan.grid[1], math.ceil(rows / g.rows)),
+                    g.block,
+                    M.member(member) + top * leads[0] * M.dtype.itemsize,
+                    N.member(member),
+                    P.member(member) + top * leads[2] * P.dtype.itemsize,
+                    np.int32(rows),
+                    np.int32(p.k),
+                    np.int32(p.n),
+                    *(index(lead) for lead in leads),
+                )
             )
+    return launches
 
 
 def launch(stream: Any, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], *args: Any) -> None:
