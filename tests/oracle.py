@@ -34,7 +34,7 @@ def oracle(M, N, semiring):
     x, y = (a.astype(dtype).astype(work) for a in (M, N))
     low, high = extremes(work)
     with np.errstate(all="ignore"):
-        if semiring == "lor_land" or (semiring == "plus_times" and dtype == bool):
+        if semiring == "lor_land" or (semiring == "plus_times" and dtype.kind == "b"):
             return ((x != 0)[..., :, :, None] & (y != 0)[..., None, :, :]).any(-2), None
         if semiring == "plus_times":
             if dtype.kind in "iu":

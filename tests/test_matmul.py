@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracle import assert_product
-from strategies import values
 
 import tilewise as tw
+from oracle import assert_product
+from strategies import values
 
 rng = np.random.default_rng(7)
 
@@ -47,7 +47,7 @@ def test_no_columns_in_M_gives_the_semirings_zero():
 
 @pytest.mark.parametrize(("M", "N"), [((2, 3), (4, 2)), ((3,), (4,)), ((2, 2, 3), (3, 3, 2)), ((), (3,)), ((3, 3), ())])
 def test_shapes_that_do_not_fit_are_refused_as_numpy_does(M, N):
-    with pytest.raises(ValueError):
+    with pytest.raises(ValueError):  # noqa: PT011  NumPy's own words
         np.matmul(np.ones(M), np.ones(N))
     with pytest.raises(tw.ShapeError):
         tw.matmul(np.ones(M), np.ones(N))

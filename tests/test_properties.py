@@ -6,10 +6,10 @@ import numpy as np
 import pytest
 from hypothesis import given, settings
 from hypothesis import strategies as st
-from oracle import assert_product
-from strategies import SEMIRINGS, cases, values
 
 import tilewise as tw
+from oracle import assert_product
+from strategies import SEMIRINGS, cases, values
 
 
 def product_is_right(case):

@@ -255,8 +255,8 @@ def _assemble(problem: Problem, machine: Machine, engine: str, kernel: str, tile
 def _check_whole_tiles(problem: Problem, kernel: str, tile: int) -> None:
     if problem.m % tile or problem.k % tile or problem.n % tile:
         raise ShapeError(
-            f"kernel={kernel!r} takes multiples of TILE_WIDTH only: {problem.shape} is not made of whole tiles of {tile}; "
-            "use kernel='tiled_edges', which has the boundary checks"
+            f"kernel={kernel!r} takes multiples of TILE_WIDTH only, and {problem.shape} is not made of whole tiles "
+            f"of {tile}: use kernel='tiled_edges', which has the boundary checks"
         )
 
 

@@ -37,13 +37,15 @@ def product_shape(M: Shape, N: Shape, out: Shape | None = None) -> ProductShape:
     rows, n = (N[0], 1) if vector_n else N[-2:]
     if k != rows:
         raise ShapeError(
-            f"M is {written(M)} and N is {written(N)}: the {k} columns of M do not meet the {rows} rows of N; they must be equal"
+            f"M is {written(M)} and N is {written(N)}: "
+            f"the {k} columns of M do not meet the {rows} rows of N; they must be equal"
         )
     try:
         stack = np.broadcast_shapes(M[:-2], N[:-2])
     except ValueError:
         raise ShapeError(
-            f"M is {written(M)} and N is {written(N)}: the stacks {written(M[:-2])} and {written(N[:-2])} do not broadcast"
+            f"M is {written(M)} and N is {written(N)}: "
+            f"the stacks {written(M[:-2])} and {written(N[:-2])} do not broadcast"
         ) from None
     made = ProductShape(m, k, n, stack, vector_m, vector_n)
     if out is None or out == made.product:

@@ -5,10 +5,10 @@ from __future__ import annotations
 import numpy as np
 import pytest
 from hypothesis import given, settings
-from oracle import assert_product
-from strategies import CARD_DTYPES, cases, values
 
 import tilewise as tw
+from oracle import assert_product
+from strategies import CARD_DTYPES, cases, values
 from tilewise.rungs import LADDER
 
 cupy = pytest.importorskip("cupy")

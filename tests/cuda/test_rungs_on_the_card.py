@@ -4,10 +4,10 @@ from __future__ import annotations
 
 import numpy as np
 import pytest
-from oracle import assert_product
-from strategies import CARD_DTYPES, SEMIRINGS, values, works
 
 import tilewise as tw
+from oracle import assert_product
+from strategies import CARD_DTYPES, SEMIRINGS, values, works
 from tilewise.rungs import LADDER
 
 SIZES = (1, 2, 3, 15, 16, 17, 31, 33)

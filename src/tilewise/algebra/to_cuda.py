@@ -222,7 +222,7 @@ def _helpers(algebra: Algebra) -> list[str]:
     return z;
 }}
 """,
-        "log_add_exp(": f"""// max + log(1 + exp(-|x - y|)) never overflows; equal infinities would give inf - inf, so they come first
+        "log_add_exp(": f"""// max + log(1 + exp(-|x - y|)) never overflows; for equal infinities x - y would be NaN
 {FUNCTION} {t} log_add_exp({t} x, {t} y) {{
     if (x == y) return x + {literal(float(np.log(2.0)), dtype)};
     return fmax{f}(x, y) + log1p{f}(exp{f}(-fabs{f}(x - y)));
@@ -241,7 +241,7 @@ def _widen(dtype: DType, partial: DType) -> str:
 
 
 def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False) -> str:
-    """What stands above a kernel: Element, Partial, Result, Index; ZERO, PAD_M, PAD_N; widen, narrow, add, mul; STORE."""
+    """What stands above a kernel: the four types, ZERO and the pads, widen, narrow, add, mul, and STORE."""
     element, partial, result = algebra.element, algebra.partial, algebra.result
     lines = [
         f"// {algebra.semiring.name} over {element}",

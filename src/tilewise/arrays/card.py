@@ -1,4 +1,4 @@
-"""Opening a card and taking its memory. cuda.core is imported here, on use, and every way it can be missing gets a sentence."""
+"""Opening a card and taking its memory. cuda.core is imported here, on use; every way it can be missing is named."""
 
 from __future__ import annotations
 
@@ -37,7 +37,8 @@ def open_card(device: str) -> Any:
     count = card_count()
     if count == 0:
         raise DeviceError(
-            f"device={device!r} was asked for, but no NVIDIA driver or card answers here: use device='cpu', or see nvidia-smi"
+            f"device={device!r} was asked for, but no NVIDIA driver or card answers here: "
+            "use device='cpu', or see nvidia-smi"
         )
     if number >= count:
         raise DeviceError(
@@ -57,7 +58,7 @@ def default_stream(device: str) -> Any:
 
 
 def allocate(nbytes: int, device: str, stream: Any) -> Any:
-    """Memory on a card, in the order of a stream; what does not fit says how much was asked for and how much is free."""
+    """Memory on a card, in the order of a stream; what does not fit says how much was asked and how much is free."""
     card = open_card(device)
     try:
         return card.allocate(nbytes, stream=stream)

@@ -3,8 +3,8 @@
     with tw.to_device(M) as Md, tw.to_device(N) as Nd:
         P = tw.matmul(Md, Nd).numpy()
 
-It speaks DLPack and the CUDA array interface, comes back with `.numpy()`, and frees its memory with `.free()`, at the end of
-a `with` block, or when the last name for it goes.
+It speaks DLPack and the CUDA array interface, comes back with `.numpy()`, and frees its memory with `.free()`, at the
+end of a `with` block, or when the last name for it goes.
 """
 
 from __future__ import annotations

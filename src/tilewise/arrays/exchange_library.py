@@ -1,7 +1,7 @@
 """Arrays of libraries tilewise has never heard of, by the protocols everybody shares: DLPack, the CUDA array interface.
 
-What goes out is made by the array's own namespace where it has one (the array API standard's `from_dlpack`); otherwise it
-is a NumPy array for what lay on the CPU, and a DeviceArray for what lay on a card.
+What goes out is made by the array's own namespace where it has one (the array API standard's `from_dlpack`);
+otherwise it is a NumPy array for what lay on the CPU, and a DeviceArray for what lay on a card.
 """
 
 from __future__ import annotations

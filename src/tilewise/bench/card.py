@@ -1,4 +1,4 @@
-"""Contestants on a card: every work is queued on the card's default stream and writes a product that is then checked."""
+"""Contestants on a card: each is queued on the default stream and writes a product that is then checked."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over square, ragged and rectangular."""
+"""What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind."""
 
 from __future__ import annotations
 

@@ -1,4 +1,4 @@
-"""Medians of interleaved rounds: every contestant runs in every round, so that clocks, heat and neighbours hit all alike."""
+"""Medians of interleaved rounds: all contestants run in every round, so clocks, heat and neighbours hit all alike."""
 
 from __future__ import annotations
 

@@ -1,1 +1,1 @@
-"""The commands, one file each: parse, call, print. `main` finds them by name and loads only the one that is asked for."""
+"""The commands, one file each: parse, call, print. `main` finds them by name and loads only the one asked for."""

@@ -44,19 +44,11 @@ def command(device: str, as_json: bool) -> int:
     out.print("[bold]1. What a block does[/bold]: 3x3 matrices, TILE_WIDTH 2, block (0,0); · is the fill\n")
     out.print(phases_of_a_small_product(), markup=False)
     out.print("[bold]2. The same at full size[/bold]\n")
+    p, where = plan.problem, plan.machine.name if plan.engine == "cuda" else "CPU"
     rows = [
-        (
-            "problem",
-            f"{plan.problem.shape} {plan.problem.dtype}: {plan.grid[0]}x{plan.grid[1]} blocks, {plan.phases} phases each",
-        ),
-        (
-            "device",
-            f"{plan.machine.name if plan.engine == 'cuda' else 'CPU'} ({plan.engine}:{plan.kernel}, TILE_WIDTH {plan.tile})",
-        ),
-        (
-            "loads",
-            f"{plan.loads_without_tiles:,} without tiles, {plan.loads_with_tiles:,} with: {plan.reuse:.1f} times fewer",
-        ),
+        ("problem", f"{p.shape} {p.dtype}: {plan.grid[0]}x{plan.grid[1]} blocks, {plan.phases} phases each"),
+        ("device", f"{where} ({plan.engine}:{plan.kernel}, TILE_WIDTH {plan.tile})"),
+        ("loads", f"{plan.loads_without_tiles:,} without tiles, {plan.loads_with_tiles:,} with: ÷ {plan.reuse:.1f}"),
         ("check", f"{'ok' if checked.passed else 'WRONG'}: relative error {checked.error:.1e} against float64"),
     ]
     if plan.engine == "cuda":

@@ -42,12 +42,8 @@ def command(dtypes: bool, as_json: bool) -> None:
     ]
     for device in found["devices"]:
         rows.append((device["device"], f"{device['name']}, {device['units']} units"))
-        rows.append(
-            (
-                "",
-                f"{device['bandwidth'] / 1e9:,.0f} GB/s, {device['steps'] / 1e9:,.0f} G float32 steps/s ({device['source']})",
-            )
-        )
+        speed = f"{device['bandwidth'] / 1e9:,.0f} GB/s, {device['steps'] / 1e9:,.0f} G float32 steps/s"
+        rows.append(("", f"{speed} ({device['source']})"))
     if found["why_no_card"]:
         rows.append(("cuda", found["why_no_card"]))
     for name, cache in found["caches"].items():

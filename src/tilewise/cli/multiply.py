@@ -48,7 +48,7 @@ def command(
     from tilewise.errors import ShapeError
     from tilewise.problem import parse_shape
 
-    if shape and m_file or not shape and not n_file:
+    if bool(shape) == bool(m_file) or bool(m_file) != bool(n_file):
         raise click.UsageError("give two .npy files, or --shape MxKxN to make the operands")
     if output:
         check_target(output)

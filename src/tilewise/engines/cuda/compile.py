@@ -1,7 +1,7 @@
 """CUDA C++ text → cubin, by NVRTC, with no toolkit, no header and no card needed; kept on disk.
 
-The arch is always named: then NVRTC makes machine code even where there is no driver, so every kernel is compiled in the
-tests of a machine without a card. The cache key is the text, the options and NVRTC's version.
+The arch is always named: then NVRTC makes machine code even where there is no driver, so every kernel is compiled in
+the tests of a machine without a card. The cache key is the text, the options and NVRTC's version.
 """
 
 from __future__ import annotations

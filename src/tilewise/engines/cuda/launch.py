@@ -1,7 +1,7 @@
 """A Plan on arrays that are already on the card: pack what must be packed, then one launch a member of the stack.
 
-Everything is queued on one stream and nothing is waited for. Workspaces are freed in the order of that stream, also when
-something fails midway.
+Everything is queued on one stream and nothing is waited for. Workspaces are freed in the order of that stream, also
+when something fails midway.
 """
 
 from __future__ import annotations
@@ -85,7 +85,7 @@ def _by_way_of_workspaces(plan: Plan, M: Placed, N: Placed, P: Placed, device: s
 
 
 def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str) -> list[tuple[Any, ...]]:
-    """Kernel, grid, block and arguments of one launch a member; a grid taller than CUDA allows comes in bands of rows."""
+    """Kernel, grid, block and arguments, one launch a member; a grid taller than CUDA allows comes in bands."""
     p, g = plan.problem, plan.geometry
     kernel = load_kernel(render(plan), plan.kernel, device)
     index = np.int32 if plan.index == "int" else np.int64

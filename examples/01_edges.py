@@ -1,0 +1,21 @@
+"""Edges: sizes that are no multiple of the tile, slices, transposes and reversed rows are all the same to matmul."""
+
+import numpy as np
+
+import tilewise as tw
+from tilewise.algebra.dtypes import DTYPES
+
+rng = np.random.default_rng(0)
+memory = rng.standard_normal((40, 40))
+M = memory[:17, 1:34]  # 17×33, its rows 40 apart in memory
+N = memory[::-1, 3:8][:33]  # 33×5, read from the last row up
+
+for tile in (1, 2, 16, 32):
+    P = tw.matmul(M, N, tile=tile)
+    assert np.allclose(P, M @ N)
+
+# what fills the part of a tile that sticks out depends on the algebra, so that nothing leaks in at an edge
+for name in ("plus_times", "min_plus", "max_times"):
+    for dtype in ("float32", "int32"):
+        algebra = tw.semirings[name].over(DTYPES[dtype])
+        print(f"{name:<11} {dtype:<8} M is filled with {algebra.pad_m}, N with {algebra.pad_n}")

@@ -1,0 +1,97 @@
+"""The laws a semiring must keep, and the fill they lead to."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from strategies import DTYPES, SEMIRINGS, works
+from tilewise.algebra.builtin import ALIASES, find_semiring
+from tilewise.algebra.dtypes import DTYPES as KNOWN
+from tilewise.algebra.table import dtype_table
+
+
+@pytest.mark.parametrize("name", SEMIRINGS)
+@pytest.mark.parametrize("dtype", DTYPES)
+def test_pads_meet_to_zero_and_zero_is_neutral(name, dtype):
+    if not works(name, dtype):
+        with pytest.raises(tw.DtypeError, match=f"{name} does not work over {dtype}"):
+            tw.semirings[name].over(KNOWN[dtype])
+        return
+    algebra = tw.semirings[name].over(KNOWN[dtype])
+    number = algebra.partial.numpy
+    pad_m, pad_n, zero = (np.array([v]).astype(number) for v in (algebra.pad_m, algebra.pad_n, algebra.zero))
+    with np.errstate(all="ignore"):
+        made = algebra.mul(pad_m, pad_n)
+        np.testing.assert_array_equal(made, zero)
+        value = np.array([1]).astype(number)
+        np.testing.assert_array_equal(algebra.add(value, made), value)
+
+
+def test_the_pads_that_are_not_the_zero():
+    """(−∞)·(−∞) is +∞, and MAX + MAX wraps."""
+    assert tw.semirings["max_times"].over(KNOWN["float32"]).pad_n == 1
+    algebra = tw.semirings["min_plus"].over(KNOWN["int32"])
+    assert (algebra.pad_m, algebra.pad_n) == (2**31 - 1, 0)
+
+
+def test_the_table_of_dtypes():
+    table = dtype_table()
+    assert set(table) == set(SEMIRINGS)
+    for name in SEMIRINGS:
+        for dtype in DTYPES:
+            expected = ("bool" if name == "lor_land" else dtype) if works(name, dtype) else "refused"
+            assert table[name][dtype].partition(":")[0] == expected
+
+
+def test_aliases():
+    for alias, name in ALIASES.items():
+        assert find_semiring(alias) is tw.semirings[name]
+
+
+class TestOnesOwn:
+    def test_runs_as_written(self):
+        best = tw.Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
+        rng = np.random.default_rng(0)
+        A, B = rng.random((5, 7)), rng.random((7, 3))
+        np.testing.assert_array_equal(tw.matmul(A, B, semiring=best), (A[:, :, None] * B).max(1))
+
+    def test_counts_matches(self):
+        matches = tw.Semiring("matches", add=lambda x, y: x + y, mul=lambda x, y: x == y, zero=0)
+        rng = np.random.default_rng(0)
+        A, B = rng.integers(0, 3, (5, 17)), rng.integers(0, 3, (17, 4))
+        np.testing.assert_array_equal(tw.matmul(A, B, semiring=matches), (A[:, :, None] == B).sum(1))
+        np.testing.assert_array_equal(
+            tw.matmul(A.astype("f4"), B.astype("f4"), semiring=matches, tile=8), (A[:, :, None] == B).sum(1)
+        )
+
+    @pytest.mark.parametrize(
+        ("arguments", "says"),
+        [
+            ({"add": tw.minimum, "zero": 0}, r"zero=0.0 is not neutral: add\(zero, 1\) is 0.0; .* zero=tw.largest"),
+            ({"add": lambda x, y: 2 * x - y, "zero": 0}, "not neutral"),
+            ({"add": lambda x, y: x + y + x * x * y, "zero": 0}, r"must be commutative, but add\(1.0, 2.0\) is 5.0"),
+            ({"add": lambda x, y: x + y + x * y * x * y, "zero": 0}, "must be associative"),
+            (
+                {"add": tw.maximum, "zero": tw.smallest, "pad_m": tw.smallest, "pad_n": tw.smallest},
+                r"mul\(pad_m=-inf, pad_n=-inf\) is inf, but it must be exactly zero=-inf",
+            ),
+            ({"add": tw.maximum, "zero": tw.smallest, "pad_m": 1}, "both pad_m and pad_n, or neither"),
+            ({"add": tw.maximum, "zero": lambda: 0}, "not function"),
+            ({"add": tw.minimum, "mul": lambda x, y: x * 0 + 5, "zero": tw.largest}, "no fill is known"),
+        ],
+    )
+    def test_that_breaks_a_law_is_refused_at_definition(self, arguments, says):
+        with pytest.raises(tw.AlgebraError, match=says):
+            tw.Semiring("bad", **({"mul": lambda x, y: x * y} | arguments))
+
+    def test_a_constant_that_does_not_fit_refuses_the_dtype(self):
+        half = tw.Semiring("half", add=lambda x, y: x + y, mul=lambda x, y: x * y * 0.5, zero=0)
+        with pytest.raises(tw.DtypeError, match=r"half does not work over int32: the constant 0\.5 does not fit int32"):
+            tw.matmul(np.ones((2, 2), np.int32), np.ones((2, 2), np.int32), semiring=half)
+
+    def test_an_infinity_for_integers_is_refused_with_what_to_write(self):
+        mine = tw.Semiring("mine", add=tw.minimum, mul=lambda x, y: x + y, zero=float("inf"))
+        with pytest.raises(tw.DtypeError, match=r"write tw\.largest or tw\.smallest"):
+            tw.matmul(np.ones((2, 2), int), np.ones((2, 2), int), semiring=mine)

@@ -1,0 +1,204 @@
+"""The commands as a person types them: what they print, what they return, and what they leave on the disk."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+
+import numpy as np
+import pytest
+
+from tilewise.cli.main import run
+
+
+@pytest.fixture
+def matrices(tmp_path):
+    rng = np.random.default_rng(0)
+    A, B = rng.standard_normal((5, 7)), rng.standard_normal((7, 3))
+    np.save(tmp_path / "A.npy", A)
+    np.save(tmp_path / "B.npy", B)
+    return tmp_path, A, B
+
+
+def says(capsys, arguments, code):
+    assert run([str(a) for a in arguments]) == code
+    return capsys.readouterr()
+
+
+class TestMultiply:
+    def test_files(self, matrices, capsys):
+        folder, A, B = matrices
+        out = says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy", "--check"], 0).out
+        np.testing.assert_allclose(np.load(folder / "C.npy"), A @ B)
+        assert "ok: relative error" in out
+        assert sorted(p.name for p in folder.iterdir()) == ["A.npy", "B.npy", "C.npy"]
+
+    def test_a_shape(self, capsys):
+        out = says(
+            capsys, ["multiply", "--shape", "10x20x30", "--seed", "3", "--check", "--json", "--semiring", "min_plus"], 0
+        )
+        document = json.loads(out.out)
+        assert document["plan"]["problem"]["shape"] == [10, 20, 30]
+        assert document["check"]["passed"]
+        assert "device: cpu" in out.err
+
+    @pytest.mark.parametrize("dtype", ["int32", "bool", "float16", "complex64", "bfloat16"])
+    def test_every_dtype_can_be_made_and_checked(self, dtype, capsys):
+        says(capsys, ["multiply", "--shape", "9x8x7", "--dtype", dtype, "--check", "--device", "cpu"], 0)
+
+    def test_a_wrong_product_is_noticed(self, monkeypatch, capsys):
+        import tilewise.engines.reference.phases as phases
+
+        right, calls = phases.multiply, []
+
+        def wrong_once(M, N, P, *rest):
+            right(M, N, P, *rest)
+            if not calls:
+                P[0, 0] += 1
+            calls.append(1)
+
+        monkeypatch.setattr(phases, "multiply", wrong_once)
+        assert "WRONG" in says(capsys, ["multiply", "--shape", "9x8x7", "--check", "--device", "cpu"], 1).out
+
+
+def bad_files(folder):
+    (folder / "foreign.npy").write_text("this is no matrix")
+    (folder / "cut.npy").write_bytes((folder / "A.npy").read_bytes()[:-9])
+    (folder / "header.npy").write_bytes((folder / "A.npy").read_bytes()[:20])
+    (folder / "empty.npy").write_bytes(b"")
+    np.save(folder / "objects.npy", np.array([[object()]]), allow_pickle=True)
+    np.save(folder / "words.npy", np.array([["a"]]))
+    np.save(folder / "cube.npy", np.ones((2, 2, 2)))
+    np.savez(folder / "many.npz", np.ones(3))
+    (folder / "folder.npy").mkdir()
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["multiply", "nothing.npy", "B.npy"], 2, "nothing.npy does not exist"),
+        (["multiply", "foreign.npy", "B.npy"], 2, "foreign.npy is not a .npy file"),
+        (["multiply", "cut.npy", "B.npy"], 2, "cut.npy is damaged or cut short"),
+        (["multiply", "header.npy", "B.npy"], 2, "header.npy is damaged or cut short"),
+        (["multiply", "empty.npy", "B.npy"], 2, "empty.npy is not a .npy file"),
+        (["multiply", "objects.npy", "B.npy"], 2, "objects.npy holds Python objects"),
+        (["multiply", "words.npy", "words.npy"], 2, "holds no numbers"),
+        (["multiply", "cube.npy", "B.npy"], 2, "cube.npy holds an array of 3 axes"),
+        (["multiply", "many.npz", "B.npy"], 2, "many.npz is an .npz archive"),
+        (["multiply", "folder.npy", "B.npy"], 2, "folder.npy is a folder"),
+        (["multiply", "B.npy", "A.npy"], 2, "the 3 columns of M do not meet the 5 rows of N"),
+        (["multiply", "A.npy"], 2, "give two .npy files, or --shape"),
+        (["multiply", "A.npy", "B.npy", "--shape", "1x1x1"], 2, "give two .npy files, or --shape"),
+        (["multiply", "--shape", "3x3"], 2, "must be MxKxN"),
+        (["multiply", "--shape", "3x3x3", "--dtype", "float33"], 2, "dtype 'float33' is not known"),
+        (["multiply", "A.npy", "B.npy", "--tile", "0"], 2, "tile=0 must be from 1 to 32"),
+        (["multiply", "A.npy", "B.npy", "--tile", "64"], 2, "tile=64 must be from 1 to 32"),
+        (["multiply", "A.npy", "B.npy", "--tile", "x"], 2, "'x' is not a valid integer"),
+        (["multiply", "A.npy", "B.npy", "--semiring", "sum"], 2, "semiring='sum' is not known"),
+        (["multiply", "A.npy", "B.npy", "--device", "gpu"], 2, "device='gpu' is not known"),
+        (["multiply", "A.npy", "B.npy", "--device", "cuda:77"], 3, "was asked for, but"),
+        (["multiply", "A.npy", "B.npy", "-o", "no/where/C.npy"], 2, "the folder no/where does not exist"),
+        (["multiply", "A.npy", "B.npy", "-o", "folder.npy"], 2, "folder.npy is a folder"),
+        (["plan"], 2, "Missing option '--shape'"),
+        (["plan", "--shape", "3x3x3", "--device", "h200", "--kernel", "tiled", "--tile", "2"], 2, "whole tiles of 2"),
+        (["bench", "everything"], 2, "suite 'everything' is not known"),
+        (["bench", "--sizes", "a"], 2, "must be whole numbers"),
+        (["bench", "--from", "A.npy"], 2, "is not a document"),
+        (["nonsense"], 2, "No such command 'nonsense'"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_no_file(matrices, monkeypatch, capsys, arguments, code, expected):
+    folder, *_ = matrices
+    bad_files(folder)
+    monkeypatch.chdir(folder)
+    before = sorted(os.listdir(folder))
+    if "-o" not in arguments and arguments[0] == "multiply":
+        arguments = [*arguments, "-o", "C.npy"]
+    err = says(capsys, arguments, code).err
+    assert expected in err
+    assert "Traceback" not in err
+    assert len([line for line in err.splitlines() if line.startswith(("error:", "Error:"))]) == 1
+    assert sorted(os.listdir(folder)) == before
+
+
+def test_an_output_that_was_there_survives_a_failure(matrices, monkeypatch, capsys):
+    folder, *_ = matrices
+    (folder / "C.npy").write_text("precious")
+    says(capsys, ["multiply", folder / "B.npy", folder / "A.npy", "-o", folder / "C.npy"], 2)
+    assert (folder / "C.npy").read_text() == "precious"
+
+    def full(*_, **__):
+        raise OSError(28, "No space left on device")
+
+    monkeypatch.setattr(np, "save", full)
+    err = says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy"], 2).err
+    assert "No space left on device" in err
+    assert (folder / "C.npy").read_text() == "precious"
+    assert sorted(p.name for p in folder.iterdir()) == ["A.npy", "B.npy", "C.npy"]
+
+
+@pytest.mark.skipif(os.name == "nt" or os.geteuid() == 0, reason="root may write anywhere")
+def test_a_folder_that_cannot_be_written(matrices, capsys):
+    folder, *_ = matrices
+    locked = folder / "locked"
+    locked.mkdir(mode=0o500)
+    err = says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", locked / "C.npy"], 2).err
+    assert "permission denied" in err
+
+
+def test_interrupting_ends_with_130_and_no_file(matrices, monkeypatch, capsys):
+    folder, *_ = matrices
+    import tilewise.engines.reference.phases as phases
+
+    def interrupted(*_):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(phases, "multiply", interrupted)
+    says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy"], 130)
+    assert not (folder / "C.npy").exists()
+
+
+def test_plan_shows_what_the_notes_promise(capsys):
+    out = says(
+        capsys, ["plan", "--shape", "64x64x64", "--device", "h200", "--kernel", "tiled_edges", "--tile", "16"], 0
+    ).out
+    for word in ("kernel", "phases", "shared memory", "÷ 16", "floor", "why"):
+        assert word in out
+
+
+def test_plan_prints_the_very_source(capsys):
+    out = says(capsys, ["plan", "--shape", "64x64x64", "--kernel", "tiled_edges", "--source"], 0).out
+    assert "#define TILE_WIDTH" in out
+    assert 'extern "C" __global__ void tiled_edges' in out
+
+
+@pytest.mark.parametrize("arguments", [["plan", "--shape", "9x9x9"], ["info"], ["info", "--dtypes"], ["demo"]])
+def test_json_is_all_that_stdout_holds(arguments, capsys):
+    json.loads(says(capsys, [*arguments, "--json"], 0).out)
+
+
+def test_demo_and_info_speak_to_people(capsys):
+    out = says(capsys, ["demo", "--device", "cpu"], 0).out
+    assert "phase 1   Mds |  3  · |   Nds |  3  2 |   sums |  30  24 |" in out
+    assert "ok: relative error" in out
+    assert "engines" in says(capsys, ["info"], 0).out
+
+
+def test_bench_saves_shows_and_plots(tmp_path, capsys):
+    saved, drawn = tmp_path / "run.json", tmp_path / "run.png"
+    says(capsys, ["bench", "tiles", "--device", "cpu", "--sizes", "16,33", "--quick", "--save", saved], 0)
+    document = json.loads(saved.read_text())
+    assert document["suite"] == "tiles"
+    assert len(document["rows"]) == 10
+    assert all(row["relative_error"] < 1e-5 for row in document["rows"])
+    assert "reference 32" in says(capsys, ["bench", "--from", saved, "--plot", drawn], 0).out
+    assert drawn.read_bytes()[:4] == b"\x89PNG"
+
+
+def test_a_pipe_that_closes_early_is_no_error():
+    done = subprocess.run(
+        f"{sys.executable} -m tilewise info --json | head -1", shell=True, capture_output=True, text=True, check=False
+    )
+    assert done.stderr == ""

@@ -1,0 +1,92 @@
+"""Every kernel compiles for every arch, with no card: a sample here, all of them in `make test-all`."""
+
+from __future__ import annotations
+
+import itertools
+
+import pytest
+
+import tilewise as tw
+from strategies import CARD_DTYPES, SEMIRINGS, works
+from tilewise.algebra.dtypes import DTYPES, promote
+from tilewise.cache import DiskCache
+from tilewise.engines.cuda.compile import compile_source
+from tilewise.kernels.render import render_pack, render_rung
+from tilewise.rungs import LADDER
+
+ARCHS = ("sm_75", "sm_80", "sm_89", "sm_90a", "sm_100")
+ALL = [(s, d) for s in SEMIRINGS for d in CARD_DTYPES if works(s, d)]
+
+
+@pytest.fixture
+def cache(tmp_path):
+    return DiskCache("cubin", tmp_path)
+
+
+def source(kernel, semiring, dtype, **how):
+    tile = min(16, LADDER[kernel].max_tile)
+    return render_rung(kernel, tw.semirings[semiring].over(DTYPES[dtype]), tile, **how)
+
+
+@pytest.mark.parametrize(
+    ("arch", "kernel", "semiring", "dtype"),
+    [
+        ("sm_75", "naive", "plus_times", "float32"),
+        ("sm_80", "tiled", "min_plus", "float16"),
+        ("sm_89", "tiled_edges", "logaddexp_plus", "float64"),
+        ("sm_90a", "register_tiled", "plus_times", "bfloat16"),
+        ("sm_90a", "coarsened", "lor_land", "bool"),
+        ("sm_100", "register_tiled", "max_min", "int8"),
+        ("sm_100", "tiled_edges", "plus_times", "complex128"),
+    ],
+)
+def test_a_sample_compiles(arch, kernel, semiring, dtype, cache):
+    made = compile_source(source(kernel, semiring, dtype, accumulate=True), arch, cache)
+    assert made[:4] == b"\x7fELF"
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("arch", ARCHS)
+@pytest.mark.parametrize(("semiring", "dtype"), ALL)
+def test_every_kernel_compiles_for_every_arch(arch, semiring, dtype, cache):
+    for number, kernel in enumerate(LADDER):
+        how = {"accumulate": number % 2 == 0, "aligned": number % 2 == 0, "index": ("int", "long long")[number % 2]}
+        assert compile_source(source(kernel, semiring, dtype, **how), arch, cache)[:4] == b"\x7fELF"
+
+
+@pytest.mark.slow
+def test_every_pack_compiles(cache):
+    for source_name, other in itertools.product(CARD_DTYPES, CARD_DTYPES):
+        try:
+            target = promote(DTYPES[source_name], DTYPES[other])
+        except tw.DtypeError:
+            continue
+        for along_rows in (False, True):
+            text = render_pack(DTYPES[source_name], target, along_rows)
+            assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
+
+
+def test_the_rendered_text_is_self_contained():
+    text = source("tiled_edges", "min_plus", "int32")
+    assert "#include" not in text
+    assert "#define PAD_N 0" in text
+    assert text.count('extern "C" __global__') == 1
+
+
+def test_a_text_that_does_not_compile_says_what_nvrtc_said(cache):
+    with pytest.raises(tw.EngineError, match="NVRTC refused the kernel for sm_80"):
+        compile_source('extern "C" __global__ void f() { nothing(); }', "sm_80", cache)
+
+
+def test_an_arch_that_gives_no_machine_code_is_refused(cache):
+    with pytest.raises(tw.EngineError, match="must be a real one"):
+        compile_source("", "compute_90", cache)
+
+
+def test_the_second_time_comes_from_the_disk(cache, monkeypatch):
+    text = source("naive", "plus_times", "float32")
+    first = compile_source(text, "sm_80", cache)
+    import tilewise.engines.cuda.compile as module
+
+    monkeypatch.setattr(module, "_compile", lambda *_: pytest.fail("compiled twice"))
+    assert compile_source(text, "sm_80", cache) == first

@@ -1,0 +1,104 @@
+"""Plans: the reduction by TILE_WIDTH that the notes promise, the launch's arithmetic, and what is refused."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewise as tw
+from tilewise.machine import KNOWN_CARDS
+from tilewise.planning import make_plan
+from tilewise.problem import parse_shape, problem_of_shape
+from tilewise.rungs import LADDER
+
+H200 = KNOWN_CARDS["h200"]
+
+
+@pytest.mark.parametrize("tile", [2, 4, 8, 16, 32])
+def test_tiles_cut_the_loads_by_their_width(tile):
+    plan = make_plan(problem_of_shape(64, 64, 64), H200, "tiled_edges", tile)
+    assert plan.loads_without_tiles == 2 * 64**3
+    assert plan.reuse == tile
+
+
+def test_the_courses_example():
+    plan = make_plan(problem_of_shape(4, 4, 4), H200, "tiled", 2)
+    assert (plan.grid, plan.phases, plan.loads_without_tiles, plan.loads_with_tiles) == ((2, 2), 2, 128, 64)
+
+
+@given(st.integers(0, 300), st.integers(0, 300), st.integers(0, 300), st.sampled_from(list(LADDER)), st.integers(1, 16))
+def test_the_grid_covers_P_and_no_more(m, k, n, kernel, tile):
+    if LADDER[kernel].whole_tiles_only:
+        m, k, n = (x * tile for x in (m, k, n))
+    plan = make_plan(problem_of_shape(m, k, n), H200, kernel, tile)
+    g = plan.geometry
+    for blocks, size, extent in ((plan.grid[0], g.rows, m), (plan.grid[1], g.cols, n), (plan.phases, g.depth, k)):
+        assert blocks * size >= extent
+        assert (blocks - 1) * size < max(extent, 1)
+
+
+@pytest.mark.parametrize("name", KNOWN_CARDS)
+def test_a_block_fits_every_card(name):
+    for kernel, rung in LADDER.items():
+        for dtype in ("int8", "float32", "float64", "complex128"):
+            plan = make_plan(problem_of_shape(64, 64, 64, dtype), KNOWN_CARDS[name], kernel, min(16, rung.max_tile))
+            assert plan.geometry.shared_bytes <= KNOWN_CARDS[name].fast_memory
+            assert plan.threads <= 1024
+
+
+def test_indices_widen_only_when_they_must():
+    assert make_plan(problem_of_shape(40_000, 40_000, 16), H200, "tiled_edges").index == "int"
+    assert make_plan(problem_of_shape(50_000, 50_000, 16), H200, "tiled_edges").index == "long long"
+
+
+def test_tiled_refuses_what_is_not_made_of_whole_tiles():
+    with pytest.raises(tw.ShapeError, match="17x16x16 is not made of whole tiles of 16: use kernel='tiled_edges'"):
+        make_plan(problem_of_shape(17, 16, 16), H200, "tiled", 16)
+
+
+def test_register_tiled_refuses_a_wide_tile():
+    with pytest.raises(tw.UsageError, match="tile=32 must be from 1 to 16 for register_tiled"):
+        make_plan(problem_of_shape(64, 64, 64), H200, "register_tiled", 32)
+
+
+def test_the_choice_climbs_the_ladder_as_the_problem_grows():
+    assert make_plan(problem_of_shape(16, 16, 16), H200).kernel == "tiled_edges"
+    assert make_plan(problem_of_shape(4097, 4097, 4097), H200).kernel == "register_tiled"
+
+
+def test_json_is_stable():
+    document = json.loads(json.dumps(make_plan(problem_of_shape(3, 3, 3), H200, "tiled_edges", 2).to_json()))
+    assert document["version"] == 1
+    assert document["grid"] == [2, 2]
+    assert document["phases"] == 2
+    assert set(document) >= {
+        "problem",
+        "kernel",
+        "tile",
+        "block",
+        "shared_bytes",
+        "floor_seconds",
+        "why",
+        "loads_with_tiles",
+    }
+
+
+def test_a_plan_for_arrays_on_the_host_says_what_runs_there():
+    import numpy as np
+
+    plan = tw.plan(np.ones((3, 4)), np.ones((4, 5)))
+    assert plan.engine == "reference"
+    assert "\n" not in repr(plan)
+
+
+@pytest.mark.parametrize("text", ["3x3", "3x3x", "axbxc", "3x3x3x3", "-1x2x3", ""])
+def test_a_shape_that_is_none(text):
+    with pytest.raises(tw.ShapeError, match="must be MxKxN"):
+        parse_shape(text)
+
+
+def test_a_shape_with_either_cross():
+    assert parse_shape("10×20x30") == (10, 20, 30)

@@ -1,0 +1,68 @@
+"""Imports point only downwards: the plan of the house, kept."""
+
+from __future__ import annotations
+
+import ast
+from pathlib import Path
+
+import tilewise
+
+ROOT = Path(tilewise.__file__).parent
+
+# from the roof to the ground; a room may import from itself and from what stands below it
+ROOMS = (
+    "__main__", "cli", "page", "bench", "interop", "graph", "api", "tracing", "scale", "engines", "kernels", "arrays",
+    "shapes", "planning", "rungs", "problem", "machine", "accuracy", "algebra", "cache", "errors", "__init__",
+)  # fmt: skip
+ENGINES = ("reference", "cpu", "cuda", "simt")
+
+
+def room_of(module):
+    parts = module.split(".")
+    return parts[1] if len(parts) > 1 else "__init__"
+
+
+def imports(path):
+    """Every import in the file, those inside functions too; the package's lazy table of names is not one."""
+    module = ".".join(("tilewise", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.Import):
+            names = [alias.name for alias in node.names]
+        elif isinstance(node, ast.ImportFrom) and node.level == 0:
+            names = [node.module]
+            if node.module == "tilewise" or node.module == "tilewise.engines":
+                names = [f"{node.module}.{alias.name}" for alias in node.names]
+        else:
+            continue
+        for name in names:
+            if name.partition(".")[0] == "tilewise":
+                yield module, name, node.lineno
+
+
+def all_imports():
+    for path in sorted(ROOT.rglob("*.py")):
+        if path != ROOT / "__init__.py":
+            yield from imports(path)
+
+
+def test_every_file_stands_in_a_known_room():
+    for path in ROOT.iterdir():
+        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists()):
+            assert path.stem in ROOMS, f"{path.name} stands in no room of the plan"
+
+
+def test_imports_point_downwards():
+    for module, name, line in all_imports():
+        above, below = room_of(module), room_of(name)
+        if below not in ROOMS:
+            below = "__init__"  # from tilewise import __version__
+        assert ROOMS.index(above) <= ROOMS.index(below), f"{module}:{line} imports {name}, which stands above it"
+
+
+def test_engines_do_not_know_each_other():
+    for module, name, line in all_imports():
+        if room_of(module) == room_of(name) == "engines":
+            mine, theirs = (parts[2] if len(parts := m.split(".")) > 2 else "" for m in (module, name))
+            if mine and theirs:
+                assert mine == theirs, f"{module}:{line} imports {name}, another engine"
