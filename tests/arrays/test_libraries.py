@@ -1,0 +1,100 @@
+"""Any array in, the same kind out; kinds do not mix."""
+
+from __future__ import annotations
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from strategies import values
+from tilewise.arrays import find_library
+from tilewise.arrays.numpy_library import NUMPY
+
+
+class Foreign:
+    """An array of a library nobody has heard of: it speaks DLPack and nothing else."""
+
+    def __init__(self, data):
+        self.data = data
+
+    def __dlpack__(self, **how):
+        return self.data.__dlpack__(**how)
+
+    def __dlpack_device__(self):
+        return self.data.__dlpack_device__()
+
+
+class Namespaced(Foreign):
+    """One that also names its namespace, as the array API standard asks."""
+
+    def __array_namespace__(self):
+        return type("namespace", (), {"from_dlpack": staticmethod(lambda x: Namespaced(np.from_dlpack(x)))})
+
+
+def test_dlpack_comes_in():
+    M, N = Foreign(values((3, 4), "float32", 1)), Foreign(values((4, 5), "float32", 2))
+    P = tw.matmul(M, N)
+    np.testing.assert_allclose(P, M.data @ N.data, rtol=1e-5)
+
+
+def test_what_names_its_namespace_gets_its_own_kind_back():
+    M = Namespaced(values((3, 3), "float64", 1))
+    P = tw.matmul(M, M)
+    assert isinstance(P, Namespaced)
+    np.testing.assert_allclose(P.data, M.data @ M.data)
+
+
+def test_kinds_do_not_mix():
+    with pytest.raises(tw.UsageError, match="M is of numpy and N is of test_libraries"):
+        tw.matmul(np.ones((2, 2)), Foreign(np.ones((2, 2))))
+
+
+def test_lists_count_as_numpy():
+    assert find_library([[1]]) is NUMPY
+
+
+class TestTorch:
+    @pytest.fixture(autouse=True)
+    def torch(self):
+        return pytest.importorskip("torch")
+
+    @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int64", "bool", "complex64"])
+    def test_in_and_out(self, torch, dtype):
+        M = torch.randn(7, 5).mul(3).to(getattr(torch, dtype))
+        N = torch.randn(3, 5).mul(3).to(getattr(torch, dtype)).T
+        P = tw.matmul(M, N)
+        assert P.dtype == M.dtype
+        exact = M.to(torch.complex128) @ N.to(torch.complex128)
+        if dtype == "bool":
+            assert torch.equal(P, exact.real > 0)
+        else:
+            assert (P.to(torch.complex128) - exact).norm() <= 1e-2 * exact.norm()
+
+    def test_out_is_written_in_place(self, torch):
+        M, P = torch.randn(4, 4), torch.empty(4, 4)
+        assert tw.matmul(M, M, out=P) is P
+        torch.testing.assert_close(P, M @ M)
+
+    def test_a_gradient_is_not_dropped_silently(self, torch):
+        M = torch.randn(3, 3, requires_grad=True)
+        with pytest.raises(tw.UsageError, match="requires a gradient"):
+            tw.matmul(M, M)
+        with torch.no_grad():
+            tw.matmul(M, M)
+
+    def test_a_conjugate_view_is_resolved(self, torch):
+        M = torch.randn(3, 3, dtype=torch.complex64)
+        torch.testing.assert_close(tw.matmul(M.conj(), M), M.conj() @ M)
+
+
+def test_jax_in_and_out():
+    jax = pytest.importorskip("jax")
+    with jax.default_device(jax.devices("cpu")[0]):
+        M = jax.numpy.asarray(values((3, 4), "float32", 1))
+        P = tw.matmul(M, M.T)
+        assert isinstance(P, jax.Array)
+        np.testing.assert_allclose(np.asarray(P), np.asarray(M) @ np.asarray(M).T, rtol=1e-5)
+        with pytest.raises(tw.UsageError, match="immutable"):
+            tw.matmul(M, M.T, out=P)
+        with pytest.raises(tw.UsageError, match="traced by jax"):
+            jax.jit(lambda x: tw.matmul(x, x.T))(M)
