@@ -17,9 +17,10 @@ STYLES = {
     "register_tiled": ("#d55e00", "*"),
     "course": ("#009e73", "x"),
     "cublas": ("#000000", "P"),
-    "numpy": ("#000000", "P"),
+    "numpy": ("#cc79a7", "v"),
     "reference": ("#0072b2", "D"),
 }
+OTHER = ("#444444", ".")
 
 
 def draw(document: dict[str, Any], path: Path) -> None:
@@ -34,12 +35,23 @@ def draw(document: dict[str, Any], path: Path) -> None:
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
     else:
-        figure, (left, right) = pyplot.subplots(1, 2, figsize=(13, 5.2), constrained_layout=True)
+        figure, (left, right) = pyplot.subplots(1, 2, figsize=(14.5, 5.2), constrained_layout=True)
         _over_size(document, left)
         _roofline(document, right)
     figure.suptitle(f"{document['device']['name']}, float32, {document['date']}")
-    figure.savefig(path, dpi=130)
+    figure.savefig(path, dpi=110)
     pyplot.close(figure)
+
+
+def _plain_numbers(axes: Any) -> None:
+    """1, 2, 5, 10 on the logarithmic axis, not powers of ten with gaps."""
+    from matplotlib.ticker import FuncFormatter, LogLocator, NullLocator
+
+    axes.yaxis.set_major_locator(LogLocator(subs=(1.0, 2.0, 5.0)))
+    axes.yaxis.set_minor_locator(NullLocator())
+    axes.yaxis.set_major_formatter(FuncFormatter(lambda value, _: f"{value:g}"))
+    axes.xaxis.set_minor_locator(NullLocator())
+    axes.grid(alpha=0.3)
 
 
 def _best_tile(document: dict[str, Any], kernel: str) -> int:
@@ -49,24 +61,18 @@ def _best_tile(document: dict[str, Any], kernel: str) -> int:
 
 
 def _over_size(document: dict[str, Any], axes: Any) -> None:
+    sizes = sorted({row["shape"][0] for row in document["rows"]})
     for kernel in dict.fromkeys(row["kernel"] for row in document["rows"]):
         tile = _best_tile(document, kernel)
-        rows = sorted(
-            (r for r in document["rows"] if r["kernel"] == kernel and r["tile"] == tile),
-            key=lambda r: int(r["shape"][0]),
-        )
-        colour, marker = STYLES.get(kernel, ("#cc79a7", "."))
-        name = f"{kernel} {tile}" if tile else kernel
-        axes.plot([r["shape"][0] for r in rows], [r["tflops"] for r in rows], color=colour, marker=marker, label=name)
-    axes.set(
-        xscale="log", yscale="log", xlabel="size n of n×n×n", ylabel="TFLOP/s", title="The ladder: speed over size"
-    )
-    sizes = sorted({row["shape"][0] for row in document["rows"]})
-    shown = [size for size in sizes if size & (size - 1) == 0 or len(sizes) < 8]
-    axes.set_xticks(shown, [str(size) for size in shown])
-    axes.minorticks_off()
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8)
+        here = [r for r in document["rows"] if r["kernel"] == kernel and r["tile"] == tile]
+        rows = sorted(here, key=lambda r: int(r["shape"][0]))
+        colour, marker = STYLES.get(kernel, OTHER)
+        places = [sizes.index(r["shape"][0]) for r in rows]  # evenly spaced, so that 4096 and 4097 stand apart
+        axes.plot(places, [r["tflops"] for r in rows], color=colour, marker=marker, label=label(rows[0]))
+    axes.set(yscale="log", xlabel="size n of n×n×n", ylabel="TFLOP/s", title="The ladder: speed over size")
+    axes.set_xticks(range(len(sizes)), [str(size) for size in sizes])
+    _plain_numbers(axes)
+    axes.legend(fontsize=8, loc="center left", bbox_to_anchor=(1.0, 0.5), frameon=False)
 
 
 def _roofline(document: dict[str, Any], axes: Any) -> None:
@@ -75,56 +81,49 @@ def _roofline(document: dict[str, Any], axes: Any) -> None:
     peak, bandwidth = 2 * device["float32_steps"] / 1e12, device["bandwidth"] / 1e12
     rows = [r for r in document["rows"] if r["bytes_with_tiles"]]
     size = max((r["shape"][0] for r in rows if len(set(r["shape"])) == 1), default=0)
-    here = [r for r in rows if r["shape"] == [size] * 3]
-    intensities = [0.1, peak / bandwidth, 300.0]
-    axes.plot(
-        intensities,
-        [min(peak, bandwidth * i) for i in intensities],
-        color="#444444",
-        label="memory and arithmetic limits",
-    )
-    for row in here:
-        colour, marker = STYLES.get(row["kernel"], ("#cc79a7", "."))
-        intensity = 2 * size**3 / row["bytes_with_tiles"]
-        axes.plot(intensity, row["tflops"], color=colour, marker=marker, markersize=9, linestyle="")
-        axes.annotate(label(row), (intensity, row["tflops"]), textcoords="offset points", xytext=(7, -3), fontsize=8)
+    corners = [0.1, peak / bandwidth, 100.0]
+    limits = [min(peak, bandwidth * corner) for corner in corners]
+    axes.plot(corners, limits, color="#444444", label="memory and arithmetic limits")
+    for row in rows:
+        if row["shape"] != [size] * 3 or row["tile"] != _best_tile(document, row["kernel"]) or row["kernel"] == "tiled":
+            continue  # the best tile of each; tiled would hide under tiled_edges
+        colour, marker = STYLES.get(row["kernel"], OTHER)
+        at = (2 * size**3 / row["bytes_with_tiles"], row["tflops"])
+        axes.plot(*at, color=colour, marker=marker, markersize=9, linestyle="")
+        axes.annotate(label(row), at, textcoords="offset points", xytext=(8, -3), fontsize=8)
     axes.set(
         xscale="log",
         yscale="log",
         xlabel="operations per byte of global traffic (by the plan)",
         ylabel="TFLOP/s",
-        title=f"Roofline at {size}³: above the slope, caches help" if here else "Roofline",
+        title=f"Roofline at {size}³ (left of the slope: the caches help)" if size else "Roofline",
     )
-    axes.grid(alpha=0.3)
-    axes.legend(fontsize=8, loc="upper left")
+    _plain_numbers(axes)
+    axes.legend(fontsize=8, loc="lower right")
 
 
 def _sweep(document: dict[str, Any], pyplot: Any) -> Any:
     shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
     columns = min(4, len(shapes))
     lines = -(-len(shapes) // columns)
-    figure, grid = pyplot.subplots(
-        lines, columns, figsize=(3.6 * columns, 3.1 * lines), squeeze=False, constrained_layout=True, sharex=True
-    )
+    size = (3.6 * columns, 3.1 * lines)
+    figure, grid = pyplot.subplots(lines, columns, figsize=size, squeeze=False, constrained_layout=True, sharey=True)
     for axes in grid.flat[len(shapes) :]:
         axes.remove()
     for axes, shape in zip(grid.flat, shapes, strict=False):
         here = [row for row in document["rows"] if tuple(row["shape"]) == shape]
-        for kernel in dict.fromkeys(row["kernel"] for row in here if row["tile"]):
+        for kernel in dict.fromkeys(row["kernel"] for row in here):
             rows = sorted((r for r in here if r["kernel"] == kernel), key=lambda r: int(r["tile"]))
-            colour, marker = STYLES.get(kernel, ("#cc79a7", "."))
-            axes.plot([r["tile"] for r in rows], [r["tflops"] for r in rows], color=colour, marker=marker, label=kernel)
-        for row in here:
-            if not row["tile"]:
-                axes.axhline(
-                    row["tflops"],
-                    color=STYLES.get(row["kernel"], ("#000000", ""))[0],
-                    linestyle=":",
-                    label=row["kernel"],
-                )
-        axes.set(xscale="log", yscale="log", title=shape_text(list(shape)), xlabel="TILE_WIDTH", ylabel="TFLOP/s")
+            colour, marker = STYLES.get(kernel, OTHER)
+            if rows[0]["tile"]:
+                places, speeds = [r["tile"] for r in rows], [r["tflops"] for r in rows]
+                axes.plot(places, speeds, color=colour, marker=marker, label=kernel)
+            else:
+                axes.axhline(rows[0]["tflops"], color=colour, linestyle=":", label=kernel)
+        axes.set(xscale="log", yscale="log", title=shape_text(list(shape)), xlabel="TILE_WIDTH")
         axes.set_xticks([4, 8, 16, 32], ["4", "8", "16", "32"])
-        axes.minorticks_off()
-        axes.grid(alpha=0.3)
-    grid.flat[0].legend(fontsize=7)
+        _plain_numbers(axes)
+    for axes in grid[:, 0]:
+        axes.set_ylabel("TFLOP/s")
+    figure.legend(*grid.flat[0].get_legend_handles_labels(), loc="outside right center", fontsize=8, frameon=False)
     return figure

@@ -14,7 +14,7 @@ from tilewise.rungs import LADDER
 Shape = tuple[int, int, int]
 Row = dict[str, Any]
 
-SQUARES = (256, 512, 1024, 2048, 4096, 4097, 8192)
+SQUARES = (512, 1024, 2048, 4096, 4097, 8192)
 SWEEP_SHAPES: tuple[Shape, ...] = (
     (512,) * 3, (1024,) * 3, (2048,) * 3, (4096,) * 3, (1000,) * 3, (4097,) * 3, (1000, 500, 700), (8192, 256, 8192),
 )  # fmt: skip
@@ -39,7 +39,7 @@ def pieces(suite: str, device: str, sizes: tuple[int, ...], quick: bool) -> list
 def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:
     from tilewise.bench.card import Entry, contest, host_contest, vendor
 
-    rounds, repeats = (3, 2) if quick else (9, 3)
+    rounds = 3 if quick else 11
     peer = [Entry("cublas")] if vendor() else []
     if suite == "ladder":
         for size in sizes or SQUARES:
@@ -50,14 +50,14 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
                     continue
                 widths = (16,) if rung.max_tile == 16 else (16, 32)
                 entries += [Entry(rung.name, tile) for tile in widths]
-            yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds, repeats)  # type: ignore[misc]
+            yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds)  # type: ignore[misc]
             yield lambda shape=shape: host_contest(shape, 3)  # type: ignore[misc]
     else:
         shapes = tuple((s, s, s) for s in sizes) or SWEEP_SHAPES
         for shape in shapes:
             entries = [Entry(kernel, tile) for kernel in ("naive", "tiled_edges", "coarsened") for tile in TILES]
             entries += [Entry("register_tiled", tile) for tile in TILES if tile <= LADDER["register_tiled"].max_tile]
-            yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds, repeats)  # type: ignore[misc]
+            yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds)  # type: ignore[misc]
 
 
 def _on_cpu(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:

@@ -10,30 +10,31 @@ from typing import Any
 Work = Callable[[], Any]
 
 
-def interleaved(
-    works: Mapping[str, Work], rounds: int, repeats: int, stream: Any = None, after: Callable[[], None] | None = None
-) -> dict[str, float]:
-    """Median seconds of each work. With a stream, by the card's events; without, by the host's clock."""
+def interleaved(works: Mapping[str, Work], rounds: int, repeats: int, stream: Any = None) -> dict[str, float]:
+    """Median seconds of each work, over rounds of `repeats` runs. With a stream, by the card's events; the runs of a
+    round are queued back to back between two of them, so that the host's share of a launch hides behind the one before.
+    """
     for work in works.values():
         work()  # compiles, loads and warms
     times: dict[str, list[float]] = {name: [] for name in works}
     for turn in range(rounds):
         names = list(works)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:  # nobody always follows the same neighbour
-            times[name] += _times(works[name], repeats, stream)
-        if after:
-            after()
+            times[name].append(_round(works[name], repeats, stream))
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def _times(work: Work, repeats: int, stream: Any) -> list[float]:
+def _round(work: Work, repeats: int, stream: Any) -> float:
+    """Seconds of one run, from a round of them."""
     if stream is not None:
-        from tilewise.engines.cuda.timing import time_each
+        from tilewise.engines.cuda.timing import Stopwatch
 
-        return time_each(work, stream, repeats)
-    values = []
+        watch = Stopwatch(stream)
+        for _ in range(repeats):
+            work()
+        watch.mark()
+        return watch.laps()[0] / repeats
+    start = time.perf_counter()
     for _ in range(repeats):
-        start = time.perf_counter()
         work()
-        values.append(time.perf_counter() - start)
-    return values
+    return (time.perf_counter() - start) / repeats

@@ -20,6 +20,7 @@ from tilewise.cli.output import json_option, print_json, print_table, progress, 
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG or SVG.")
 @click.option("--save", type=click.Path(path_type=Path), help="Keep the JSON document in this file as well.")
 @click.option("--from", "from_file", type=click.Path(path_type=Path), help="Show or plot a saved document instead.")
+@click.option("--markdown", "as_markdown", is_flag=True, help="Print the table as Markdown.")
 @json_option
 def command(
     suite: str,
@@ -29,6 +30,7 @@ def command(
     plot: Path | None,
     save: Path | None,
     from_file: Path | None,
+    as_markdown: bool,
     as_json: bool,
 ) -> None:
     """SUITE is `ladder` (every rung over sizes) or `tiles` (the TILE_WIDTH sweep).
@@ -36,7 +38,7 @@ def command(
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
     """
-    from tilewise.bench.report import make_document, table
+    from tilewise.bench.report import make_document, markdown, table
     from tilewise.bench.suites import pieces
     from tilewise.cli.job import best_device
     from tilewise.cli.npy import check_target
@@ -68,6 +70,8 @@ def command(
         remark(f"drawn: {plot}")
     if as_json:
         print_json(document)
+    elif as_markdown:
+        sys.stdout.write(markdown(document))
     else:
         head, lines = table(document)
         print_table(f"{document['suite']} on {document['device']['name']}, float32", head, lines)

@@ -42,7 +42,8 @@ def print_table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -
 
 
 def console() -> Console:
-    return Console(highlight=False, soft_wrap=not sys.stdout.isatty())
+    """As wide as the terminal; what goes into a file or a pipe is not cut."""
+    return Console(highlight=False, width=None if sys.stdout.isatty() else 160)
 
 
 def remark(text: str) -> None:

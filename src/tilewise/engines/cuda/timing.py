@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable
 from typing import Any
 
 
@@ -24,12 +23,3 @@ class Stopwatch:
         """Waits for the last mark; seconds between each mark and the one before."""
         self._events[-1].sync()
         return [(after - before) / 1e3 for before, after in zip(self._events, self._events[1:], strict=False)]
-
-
-def time_each(work: Callable[[], None], stream: Any, repeats: int) -> list[float]:
-    """Seconds of each of `repeats` runs, queued one after the other."""
-    watch = Stopwatch(stream)
-    for _ in range(repeats):
-        work()
-        watch.mark()
-    return watch.laps()
