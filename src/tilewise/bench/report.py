@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import datetime
 import platform
 from importlib.metadata import PackageNotFoundError, version
@@ -19,7 +20,7 @@ def make_document(suite: str, device: str, command: str, rows: list[dict[str, An
         "suite": suite,
         "date": datetime.date.today().isoformat(),
         "device": describe_device(device),
-        "versions": {"tilewise": __version__, "python": platform.python_version(), **_packages()},
+        "versions": {"tilewise": __version__, "python": platform.python_version(), **installed(PACKAGES)},
         "command": command,
         "rows": rows,
     }
@@ -43,13 +44,12 @@ def describe_device(device: str) -> dict[str, Any]:
     }
 
 
-def _packages() -> dict[str, str]:
+def installed(names: tuple[str, ...]) -> dict[str, str]:
+    """The versions of those packages that are installed."""
     found = {}
-    for name in PACKAGES:
-        try:
+    for name in names:
+        with contextlib.suppress(PackageNotFoundError):
             found[name] = version(name)
-        except PackageNotFoundError:
-            continue
     return found
 
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import platform
-from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 import click
@@ -59,6 +58,7 @@ def command(dtypes: bool, as_json: bool) -> None:
 
 def gather() -> dict[str, Any]:
     from tilewise.arrays.card import card_count, memory, open_card
+    from tilewise.bench.report import installed
     from tilewise.cache import DiskCache
     from tilewise.engines.reference.limits import measured_machine
     from tilewise.errors import DeviceError
@@ -100,18 +100,8 @@ def gather() -> dict[str, Any]:
                 "limit": cubins.limit,
             }
         },
-        "packages": _packages(),
+        "packages": installed(PACKAGES),
     }
-
-
-def _packages() -> dict[str, str]:
-    found = {}
-    for name in PACKAGES:
-        try:
-            found[name] = version(name)
-        except PackageNotFoundError:
-            continue
-    return found
 
 
 def _dtypes(as_json: bool) -> None:
