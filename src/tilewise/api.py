@@ -294,6 +294,7 @@ def _copy(source: Operand, target: Operand) -> None:
     from cuda.core import Stream
 
     from tilewise.engines.cuda import launch
+    from tilewise.engines.cuda.placed import Placed
 
     stream = Stream.from_handle(target.library.stream(target.device))
     placed = []
@@ -302,5 +303,5 @@ def _copy(source: Operand, target: Operand) -> None:
             operand = operand.with_axis(-1)
         rows, cols = operand.shape[-2:]
         layout = operand.layout(operand.shape[:-2])
-        placed.append(launch.Placed(operand.pointer, operand.dtype, rows, cols, layout))
+        placed.append(Placed(operand.pointer, operand.dtype, rows, cols, layout))
     launch.copy(placed[0], placed[1], source.shape[:-2], target.device, stream)

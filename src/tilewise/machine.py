@@ -18,13 +18,17 @@ class Machine:
     source: str = "datasheet"  # or "measured here"
     fast_memory: int = 48 * 1024  # bytes of shared memory a block may have without asking
     resident_threads: int = 2048  # threads a unit holds at once
+    tensor_rates: dict[str, float] = field(default_factory=dict, hash=False)  # steps a second on tensor cores, by dtype
 
     def step_rate(self, dtype: str) -> float:
         return self.step_rates.get(dtype, self.step_rates[""])
 
+    def tensor_rate(self, dtype: str) -> float:
+        return self.tensor_rates.get(dtype, 0.0)
+
     def floor(self, steps: int, least_bytes: int, dtype: str) -> tuple[float, str]:
         """The least time physics allows, and which of the two limits sets it."""
-        compute, memory = steps / self.step_rate(dtype), least_bytes / self.bandwidth
+        compute, memory = steps / max(self.step_rate(dtype), self.tensor_rate(dtype)), least_bytes / self.bandwidth
         return max(compute, memory), "arithmetic" if compute >= memory else "memory"
 
 
@@ -38,9 +42,18 @@ class Times:
 
 
 def card(
-    name: str, arch: str, units: int, clock: float, bandwidth: float, *, lanes: int = 128, double: float = 1 / 64
+    name: str,
+    arch: str,
+    units: int,
+    clock: float,
+    bandwidth: float,
+    *,
+    lanes: int = 128,
+    double: float = 1 / 64,
+    tensor: int = 512,
 ) -> Machine:
-    """A card from its datasheet: float32 lanes per multiprocessor, and what share of them float64 has."""
+    """A card from its datasheet: float32 lanes of a multiprocessor, what share of them float64 has, and the steps a
+    cycle of its tensor cores for 2-byte floats."""
     rate = units * lanes * clock
     return Machine(
         "cuda",
@@ -49,14 +62,15 @@ def card(
         bandwidth,
         {"": rate, "float64": rate * double, "int64": rate / 4, "complex64": rate / 4, "complex128": rate * double / 4},
         arch,
+        tensor_rates=dict.fromkeys(("float16", "bfloat16"), units * tensor * clock),
     )
 
 
 # For planning where no card is present. Figures from the vendors' datasheets.
 KNOWN_CARDS = {
     "t4": card("Tesla T4", "sm_75", 40, 1.59e9, 320e9, lanes=64, double=1 / 32),
-    "a100": card("NVIDIA A100", "sm_80", 108, 1.41e9, 1555e9, lanes=64, double=1 / 2),
+    "a100": card("NVIDIA A100", "sm_80", 108, 1.41e9, 1555e9, lanes=64, double=1 / 2, tensor=1024),
     "rtx4090": card("GeForce RTX 4090", "sm_89", 128, 2.52e9, 1008e9),
-    "h100": card("NVIDIA H100", "sm_90", 132, 1.98e9, 3350e9, double=1 / 2),
-    "h200": card("NVIDIA H200", "sm_90", 132, 1.98e9, 4800e9, double=1 / 2),
+    "h100": card("NVIDIA H100", "sm_90", 132, 1.98e9, 3350e9, double=1 / 2, tensor=2048),
+    "h200": card("NVIDIA H200", "sm_90", 132, 1.98e9, 4800e9, double=1 / 2, tensor=2048),
 }

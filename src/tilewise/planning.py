@@ -15,6 +15,7 @@ from tilewise.errors import DeviceError, ShapeError, UsageError
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
+from tilewise.tensor_tiles import IDEA, KERNEL, choose, refusal, route
 
 JSON_VERSION = 1
 DEFAULT_TILE = 16
@@ -85,13 +86,13 @@ class Plan:
     def rows(self) -> list[tuple[str, str]]:
         """The plan as people read it, one fact a row."""
         p, g = self.problem, self.geometry
-        byte = p.dtype.itemsize
+        byte, width = p.dtype.itemsize, "" if self.kernel == KERNEL else f"TILE_WIDTH {self.tile}; "
         rows = [
             ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
             ("device", f"{self.machine.name} ({self.machine.units} units, {self.machine.source})"),
             ("engine", self.engine),
             ("kernel", f"{self.kernel}: {kernel_idea(self.kernel)}"),
-            ("tile", f"TILE_WIDTH {self.tile}; a block makes {g.rows}x{g.cols} of P"),
+            ("tile", f"{width}a block makes {g.rows}x{g.cols} of P"),
             ("grid", f"{self.grid[0]} x {self.grid[1]} blocks (y, x)" + (f" x {p.members}" if p.stack else "")),
             ("block", f"{g.block[1]} x {g.block[0]} threads (y, x)"),
             ("phases", f"{self.phases} of {g.depth}"),
@@ -142,11 +143,13 @@ class Plan:
 
 
 def packed_lead(cols: int) -> int:
-    """The leading dimension of a packed operand: every row starts on a vector's boundary."""
-    return -(-cols // QUAD) * QUAD
+    """The leading dimension of a packed operand: every row starts on a vector's boundary, and on 16 bytes for halves."""
+    return -(-cols // (2 * QUAD)) * 2 * QUAD
 
 
 def kernel_idea(kernel: str) -> str:
+    if kernel == KERNEL:
+        return IDEA
     return LADDER[kernel].idea if kernel in LADDER else "the notes' algorithm in NumPy, phase by phase"
 
 
@@ -178,6 +181,45 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    """The tensor cores where they take the problem and are expected to be faster, else the best rung."""
+    if kernel == KERNEL and (why_not := refusal(problem, machine)):
+        raise UsageError(why_not)
+    if kernel in (None, KERNEL) and refusal(problem, machine) is None:
+        tensor = _on_tensor_cores(problem, machine, kernel, tile)
+        if kernel == KERNEL:
+            return tensor
+        rung = _on_the_ladder(problem, machine, kernel, tile)
+        return min(tensor, rung, key=lambda plan: plan.predicted)
+    return _on_the_ladder(problem, machine, kernel, tile)
+
+
+def _on_tensor_cores(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    chosen, predicted = choose(problem, machine)
+    plan = _assemble(problem, machine, "cuda", KERNEL, DEFAULT_TILE if tile is None else tile, chosen.geometry)
+    routes = {
+        "M": route(problem.layout_m, problem.m, problem.k, problem.dtype_m, problem.dtype),
+        "N": route(problem.layout_n, problem.k, problem.n, problem.dtype_n, problem.dtype),
+    }
+    reasons = {"realigned": "its rows do not start on 16 bytes", "packed": "elements apart, or another dtype"}
+    notes = [f"{name} is {way} first: {reasons[way]}" for name, way in routes.items() if way in reasons]
+    if tile is not None:
+        notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
+    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+    plan = replace(
+        plan,
+        packs=tuple(name for name, way in routes.items() if way == "packed"),
+        predicted=max(predicted, floor),
+        floor=floor,
+        bound=bound,
+        notes=tuple(notes),
+    )
+    blocks = f"{plan.grid[0]}x{plan.grid[1]} tiles of {chosen.rows}x{chosen.cols}"
+    waves = math.ceil(plan.grid[0] * plan.grid[1] / machine.units)
+    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
+    return replace(plan, why=f"{asked}; {blocks} are {waves} waves on {machine.units} multiprocessors")
+
+
+def _on_the_ladder(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     candidates = [kernel] if kernel else ["tiled_edges", "coarsened", "register_tiled"]
     if not kernel and problem.algebra.partial.itemsize > 8:
         candidates.remove("register_tiled")  # 64 complex128 sums spill out of the registers

@@ -34,11 +34,14 @@ def draw(document: dict[str, Any], path: Path) -> None:
 
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
+    elif document["suite"] == "shapes":
+        figure = _cliff(document, pyplot)
     else:
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(14.5, 5.2), constrained_layout=True)
         _over_size(document, left)
         _roofline(document, right)
-    figure.suptitle(f"{document['device']['name']}, float32, {document['date']}")
+    dtype = document["rows"][0]["dtype"] if document["rows"] else ""
+    figure.suptitle(f"{document['device']['name']}, {dtype}, {document['date']}")
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
 
@@ -100,6 +103,23 @@ def _roofline(document: dict[str, Any], axes: Any) -> None:
     )
     _plain_numbers(axes)
     axes.legend(fontsize=8, loc="lower right")
+
+
+def _cliff(document: dict[str, Any], pyplot: Any) -> Any:
+    """Speed of every contestant at every shape, side by side: where one falls, it shows."""
+    shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
+    names = list(dict.fromkeys(row["kernel"] for row in document["rows"]))
+    cells = {(row["kernel"], tuple(row["shape"])): row["tflops"] for row in document["rows"]}
+    colours = ("#d55e00", "#000000", "#999999")
+    figure, axes = pyplot.subplots(figsize=(max(7, 0.62 * len(shapes)), 4.8), constrained_layout=True)
+    for number, name in enumerate(names):
+        places = [place + (number - 1) * 0.27 for place in range(len(shapes))]
+        axes.bar(places, [cells[name, s] for s in shapes], 0.25, color=colours[number % 3], label=name)
+    axes.set_xticks(range(len(shapes)), [shape_text(list(s)) for s in shapes], rotation=40, ha="right", fontsize=8)
+    axes.set(ylabel="TFLOP/s", title="The cliff: aligned and ragged shapes")
+    axes.grid(axis="y", alpha=0.3)
+    axes.legend(fontsize=8)
+    return figure
 
 
 def _sweep(document: dict[str, Any], pyplot: Any) -> Any:

@@ -66,7 +66,7 @@ def shape_text(shape: list[int]) -> str:
 
 
 def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Contestants down, shapes across, TFLOP/s in the cells."""
+    """Contestants down and shapes across, or the other way round when there are more shapes; TFLOP/s in the cells."""
     shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
     cells = {(label(row), tuple(row["shape"])): row["tflops"] for row in document["rows"]}
     scale, unit = (1.0, "TFLOP/s") if max(cells.values(), default=1) >= 1 else (1e3, "GFLOP/s")
@@ -74,7 +74,10 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     for name in contestants(document):
         values = [cells.get((name, shape)) for shape in shapes]
         lines.append([name, *("–" if v is None else f"{v * scale:.2f}" for v in values)])
-    return [unit, *(shape_text(list(shape)) for shape in shapes)], lines
+    head = [unit, *(shape_text(list(shape)) for shape in shapes)]
+    if len(shapes) > len(lines) + 6:
+        head, *lines = [list(column) for column in zip(head, *lines, strict=True)]
+    return head, lines
 
 
 def markdown(document: dict[str, Any]) -> str:

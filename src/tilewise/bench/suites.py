@@ -1,4 +1,5 @@
-"""What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind."""
+"""What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
+`shapes` takes half precision over aligned, ragged and skinny shapes."""
 
 from __future__ import annotations
 
@@ -20,7 +21,7 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles")
+SUITES = ("ladder", "tiles", "shapes")
 
 
 def pieces(suite: str, device: str, sizes: tuple[int, ...], quick: bool) -> list[Callable[[], list[Row]]]:
@@ -28,6 +29,8 @@ def pieces(suite: str, device: str, sizes: tuple[int, ...], quick: bool) -> list
     if suite not in SUITES:
         raise UsageError(f"suite {suite!r} is not known; known are {', '.join(SUITES)}")
     if device == "cpu":
+        if suite == "shapes":
+            raise UsageError("bench shapes measures half precision on a card: pass --device cuda")
         return list(_on_cpu(suite, sizes or CPU_SIZES, quick))
     if not card_count():
         from tilewise.arrays.card import open_card
@@ -41,7 +44,12 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
 
     rounds = 3 if quick else 11
     peer = [Entry("cublas")] if vendor() else []
-    if suite == "ladder":
+    if suite == "shapes":
+        from tilewise.bench import card_shapes
+
+        for shape in tuple((s, s, s) for s in sizes) or card_shapes.SHAPES:
+            yield lambda shape=shape: card_shapes.contest(shape, "bfloat16", 3 if quick else 5)  # type: ignore[misc]
+    elif suite == "ladder":
         for size in sizes or SQUARES:
             shape = (size, size, size)
             entries = [Entry("course", 16), Entry("course", 32)]

@@ -33,7 +33,7 @@ def command(
     as_markdown: bool,
     as_json: bool,
 ) -> None:
-    """SUITE is `ladder` (every rung over sizes) or `tiles` (the TILE_WIDTH sweep).
+    """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep) or `shapes` (half precision on a card).
 
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
@@ -74,7 +74,8 @@ def command(
         sys.stdout.write(markdown(document))
     else:
         head, lines = table(document)
-        print_table(f"{document['suite']} on {document['device']['name']}, float32", head, lines)
+        dtype = document["rows"][0]["dtype"] if document["rows"] else ""
+        print_table(f"{document['suite']} on {document['device']['name']}, {dtype}", head, lines)
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:

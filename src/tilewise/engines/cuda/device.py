@@ -8,8 +8,15 @@ from tilewise.arrays.card import card_number, open_card
 from tilewise.machine import Machine, card
 
 # float32 lanes of a multiprocessor, and the share of them float64 has, by compute capability
-LANES = {(7, 0): (64, 1 / 2), (7, 5): (64, 1 / 32), (8, 0): (64, 1 / 2), (9, 0): (128, 1 / 2), (10, 0): (128, 1 / 2)}
-USUAL = (128, 1 / 64)  # consumer cards since Ampere
+# and its tensor cores' steps a cycle for 2-byte floats
+LANES = {
+    (7, 0): (64, 1 / 2, 512),
+    (7, 5): (64, 1 / 32, 512),
+    (8, 0): (64, 1 / 2, 1024),
+    (9, 0): (128, 1 / 2, 2048),
+    (10, 0): (128, 1 / 2, 4096),
+}
+USUAL = (128, 1 / 64, 512)  # consumer cards since Ampere
 
 
 @lru_cache(maxsize=16)
@@ -18,7 +25,7 @@ def describe(device: str) -> Machine:
     found = open_card(device)
     about = found.properties
     capability = found.compute_capability
-    lanes, double = LANES.get((capability.major, capability.minor), USUAL)
+    lanes, double, tensor = LANES.get((capability.major, capability.minor), USUAL)
     clock = about.clock_rate * 1e3
     bandwidth = 2 * about.memory_clock_rate * 1e3 * about.global_memory_bus_width / 8
     return card(
@@ -29,6 +36,7 @@ def describe(device: str) -> Machine:
         bandwidth,
         lanes=lanes,
         double=double,
+        tensor=tensor,
     )
 
 

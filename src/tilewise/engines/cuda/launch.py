@@ -9,35 +9,20 @@ from __future__ import annotations
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
-from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tilewise.algebra.dtypes import DType
-from tilewise.arrays.card import allocate, open_card
+from tilewise.arrays.card import open_card
+from tilewise.engines.cuda import tensor_cores
 from tilewise.engines.cuda.compile import load_kernel
+from tilewise.engines.cuda.placed import Placed, workspace
 from tilewise.errors import EngineError
 from tilewise.kernels.render import render, render_pack
 from tilewise.planning import GRID_Y_LIMIT, Plan, packed_lead
-from tilewise.problem import Layout, row_major
-
-
-@dataclass(frozen=True)
-class Placed:
-    """A stack of matrices on the card."""
-
-    pointer: int
-    dtype: DType
-    rows: int
-    cols: int
-    layout: Layout
-
-    def member(self, index: tuple[int, ...]) -> int:
-        """The address of one matrix of the stack."""
-        offset = sum(i * stride for i, stride in zip(index, self.layout.stack, strict=True))
-        return self.pointer + offset * self.dtype.itemsize
+from tilewise.problem import Layout
 
 
 def run(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> None:
@@ -56,6 +41,8 @@ def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> Cal
     target = Placed(P, p.result, p.m, p.n, p.layout_p)
     if plan.packs or p.layout_p.leading_dimension(p.m, p.n) is None:
         return lambda: _by_way_of_workspaces(plan, placed_m, placed_n, target, device, stream)
+    if plan.kernel == tensor_cores.KERNEL:
+        return tensor_cores.prepare(plan, placed_m, placed_n, target, device, stream)
     launches = _launches(plan, placed_m, placed_n, target, device)
 
     def queue() -> None:
@@ -78,8 +65,11 @@ def _by_way_of_workspaces(plan: Plan, M: Placed, N: Placed, P: Placed, device: s
             made = workspace(p.m, p.n, p.stack, p.result, p.n, device, stream, workspaces)
             if p.accumulate:
                 copy(P, made, p.stack, device, stream)
-        for each in _launches(plan, M, N, made, device):
-            launch(stream, *each)
+        if plan.kernel == tensor_cores.KERNEL:
+            tensor_cores.prepare(plan, M, N, made, device, stream)()
+        else:
+            for each in _launches(plan, M, N, made, device):
+                launch(stream, *each)
         if made is not P:
             copy(made, P, p.stack, device, stream)
 
@@ -135,24 +125,6 @@ def packed(
     copy(source, made, own, device, stream)
     strides = tuple(0 if e == 1 else s for e, s in zip(own, made.layout.stack, strict=True))
     return Placed(made.pointer, dtype, made.rows, made.cols, Layout(made.layout.row, 1, strides))
-
-
-def workspace(
-    rows: int,
-    cols: int,
-    stack: tuple[int, ...],
-    dtype: DType,
-    lead: int,
-    device: str,
-    stream: Any,
-    workspaces: ExitStack,
-) -> Placed:
-    """Fresh memory on the card, freed in stream order when `workspaces` closes."""
-    nbytes = max(1, rows * lead * math.prod(stack) * dtype.itemsize)
-    buffer = allocate(nbytes, device, stream)
-    workspaces.callback(buffer.close, stream)
-    layout = row_major(rows, lead, stack)
-    return Placed(int(buffer.handle), dtype, rows, cols, Layout(lead, 1, layout.stack))
 
 
 def copy(source: Placed, target: Placed, stack: tuple[int, ...], device: str, stream: Any) -> None:

@@ -1,0 +1,167 @@
+"""Launching `kernels/hopper/tensor_cores.cu`: descriptors for the copy engine, operands realigned where it needs that.
+
+Descriptors are made once for each (address, shape, box) and kept; launches go straight to the driver, because a
+descriptor travels by value.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from contextlib import ExitStack
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from tilewise.engines.cuda.compile import load_kernel
+from tilewise.engines.cuda.placed import Placed, workspace
+from tilewise.errors import EngineError
+from tilewise.kernels.render_hopper import render_realign, render_tensor_cores
+from tilewise.planning import Plan
+from tilewise.problem import Layout
+from tilewise.tensor_tiles import DEPTH, KERNEL, along_columns, contiguous_lines, route, tile_of
+
+REALIGN_BLOCKS = 1056  # of 256 threads: enough to fill the card
+__all__ = ["KERNEL", "prepare"]
+
+ROW_ELEMENTS = 64  # realigned rows start on 128-byte lines: a box row that straddles two costs the copy engine twice
+
+
+def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Callable[[], None]:
+    """Everything that can be done before the launch; M and N have lines of elements side by side, P rows."""
+    p = plan.problem
+    if all(route(x.layout, x.rows, x.cols, x.dtype, p.dtype) == "as it is" for x in (M, N)):
+        launches = _launches(plan, M, N, P, device, stream)
+
+        def queue() -> None:
+            for launch in launches:
+                launch()
+
+        return queue
+    return lambda: _by_way_of_realigning(plan, M, N, P, device, stream)
+
+
+def _by_way_of_realigning(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> None:
+    p = plan.problem
+    with ExitStack() as workspaces:
+        if route(M.layout, M.rows, M.cols, M.dtype, p.dtype) == "realigned":
+            M = _realigned(M, p.stack, device, stream, workspaces)
+        if route(N.layout, N.rows, N.cols, N.dtype, p.dtype) == "realigned":
+            N = _realigned(N, p.stack, device, stream, workspaces)
+        for launch in _launches(plan, M, N, P, device, stream):
+            launch()
+
+
+def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> list[_Launch]:
+    p, tile = plan.problem, tile_of(plan.geometry)
+    lead = P.layout.leading_dimension(P.rows, P.cols)
+    assert lead is not None
+    whole = all(stride % 8 == 0 for stride in (lead, *P.layout.stack)) and P.pointer % 16 == 0
+    m_along_k, n_along_k = not along_columns(M.layout, M.rows, M.cols), along_columns(N.layout, N.rows, N.cols)
+    source = render_tensor_cores(
+        p.dtype.name, tile, m_along_k=m_along_k, n_along_k=n_along_k, p_aligned=whole, accumulate=p.accumulate
+    )
+    function = _function(source, plan.kernel, device, plan.geometry.shared_bytes)
+    blocks = min(plan.machine.units, plan.grid[0] * plan.grid[1])
+    launches = []
+    for member in product(*(range(extent) for extent in p.stack)):
+        arguments = (
+            _box_map(M, member, tile.rows if m_along_k else DEPTH),
+            _box_map(N, member, tile.cols if n_along_k else DEPTH),
+            ctypes.c_void_p(P.member(member)),
+            ctypes.c_int(p.m),
+            ctypes.c_int(p.k),
+            ctypes.c_int(p.n),
+            ctypes.c_longlong(lead),
+        )
+        launches.append(
+            _Launch(function, blocks, plan.geometry.block[0], plan.geometry.shared_bytes, arguments, stream)
+        )
+    return launches
+
+
+def _box_map(matrix: Placed, member: tuple[int, ...], box_lines: int) -> Any:
+    lines = contiguous_lines(matrix.layout, matrix.rows, matrix.cols)
+    assert lines is not None
+    count, length, lead = lines
+    return tensor_map(matrix.member(member), count, length, lead if count > 1 else -(-length // 8) * 8, box_lines)
+
+
+@lru_cache(maxsize=4096)
+def tensor_map(pointer: int, lines: int, length: int, lead: int, box_lines: int) -> Any:
+    """The copy engine's description of a matrix of 2-byte elements: boxes of 64 elements × `box_lines`, swizzled."""
+    from cuda.bindings import driver
+
+    code, made = driver.cuTensorMapEncodeTiled(
+        driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT16,
+        2,
+        pointer,
+        [driver.cuuint64_t(length), driver.cuuint64_t(lines)],
+        [driver.cuuint64_t(2 * lead)],
+        [driver.cuuint32_t(DEPTH), driver.cuuint32_t(box_lines)],
+        [driver.cuuint32_t(1), driver.cuuint32_t(1)],
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    if int(code):
+        raise EngineError(f"the copy engine refused a matrix of {lines} lines of {length}, {lead} apart: {code}")
+    return made
+
+
+@lru_cache(maxsize=256)
+def _function(source: str, name: str, device: str, shared_bytes: int) -> Any:
+    """The kernel as the driver's function, allowed the dynamic shared memory it needs."""
+    from cuda.bindings import driver
+
+    kernel = load_kernel(source, name, device)
+    code, function = driver.cuKernelGetFunction(kernel.handle)
+    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+    if int(code) or int(driver.cuFuncSetAttribute(function, attribute, shared_bytes)[0]):
+        raise EngineError(f"{name} cannot have {shared_bytes:,} bytes of shared memory on {device}")
+    return function
+
+
+class _Launch:
+    """One launch with its arguments laid out; calling it queues it."""
+
+    def __init__(self, function: Any, blocks: int, threads: int, shared: int, arguments: tuple[Any, ...], stream: Any):
+        self._arguments = arguments  # kept alive: the driver reads them through the pointers below
+        addresses = [a.getPtr() if hasattr(a, "getPtr") else ctypes.addressof(a) for a in arguments]
+        self._pointers = (ctypes.c_void_p * len(addresses))(*addresses)
+        self._call = (function, blocks, 1, 1, threads, 1, 1, shared, stream.handle, ctypes.addressof(self._pointers), 0)
+
+    def __call__(self) -> None:
+        from cuda.bindings import driver
+
+        code = driver.cuLaunchKernel(*self._call)[0]
+        if int(code):
+            raise EngineError(f"the launch of {self._call[1]} blocks of {self._call[4]} threads failed: {code}")
+
+
+def _realigned(source: Placed, stack: tuple[int, ...], device: str, stream: Any, workspaces: ExitStack) -> Placed:
+    """The same lines, each on a boundary of its own; axes it is broadcast over stay broadcast."""
+    lines = contiguous_lines(source.layout, source.rows, source.cols)
+    assert lines is not None
+    count, length, lead = lines
+    own = tuple(1 if stride == 0 else extent for extent, stride in zip(stack, source.layout.stack, strict=True))
+    lead_to = -(-length // ROW_ELEMENTS) * ROW_ELEMENTS
+    made = workspace(count, length, own, source.dtype, lead_to, device, stream, workspaces)
+    function = _function(render_realign(), "realign", device, 0)
+    for member in product(*(range(extent) for extent in own)):
+        chunks = count * math.ceil(length / 256)
+        arguments = (
+            ctypes.c_void_p(source.member(member)),
+            ctypes.c_void_p(made.member(member)),
+            ctypes.c_int(count),
+            ctypes.c_int(length),
+            ctypes.c_longlong(lead),
+            ctypes.c_longlong(lead_to),
+        )
+        _Launch(function, min(REALIGN_BLOCKS, math.ceil(chunks / 8)), 256, 0, arguments, stream)()
+    strides = tuple(0 if e == 1 else s for e, s in zip(own, made.layout.stack, strict=True))
+    columns = along_columns(source.layout, source.rows, source.cols)
+    layout = Layout(1, lead_to, strides) if columns else Layout(lead_to, 1, strides)
+    return Placed(made.pointer, source.dtype, source.rows, source.cols, layout)

@@ -1,0 +1,178 @@
+// tensor_cores: one producer thread streams tiles by TMA, warpgroups multiply them by wgmma, blocks walk tiles of P.
+//
+// Layout: a stage holds a BLOCK_M x 64 tile of M and a 64 x BLOCK_N tile of N in 128-byte rows, swizzled by the copy.
+//   An operand whose k lies side by side comes as one box {64 k, rows}; one whose rows or columns lie side by side comes
+//   as boxes {64, 64 k}, and wgmma reads it transposed. Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
+// Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
+// Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer has used them.
+// Stores: each warp turns its 16 x 64 piece in its own shared memory, then writes whole rows, whatever P's stride.
+
+#define BLOCK_K 64
+#define ROW_BYTES 128
+#define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
+#define TILE_N_BYTES (BLOCK_N * ROW_BYTES)
+#define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
+#define CONSUMERS (BLOCK_M / 64)
+#define SUMS (BLOCK_N / 2)
+#define PITCH 36  // words from row to row of a warp's staging: 32 and 4 more, which spreads the banks
+
+// Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of tiles, column by column.
+static __device__ __forceinline__ void place(int tile, int tiles_m, int tiles_n, int& tile_m, int& tile_n) {
+    int group = tile / (GROUP * tiles_n), first = group * GROUP;
+    int height = min(GROUP, tiles_m - first);
+    int within = tile - group * GROUP * tiles_n;
+    tile_m = first + within % height;
+    tile_n = within / height;
+}
+
+static __device__ __forceinline__ void produce(
+    char* stages, Barrier* full, Barrier* empty, const TensorMap* map_m, const TensorMap* map_n, int m, int k, int n)
+{
+    int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
+    int stage = 0;
+    unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
+    for (int tile = blockIdx.x; tile < tiles_m * tiles_n; tile += gridDim.x) {
+        int tile_m, tile_n;
+        place(tile, tiles_m, tiles_n, tile_m, tile_n);
+        for (int start = 0; start < k; start += BLOCK_K) {
+            barrier_wait(&empty[stage], parity);
+            barrier_expect(&full[stage], STAGE_BYTES);
+            char* tile_of_m = stages + stage * STAGE_BYTES;
+            char* tile_of_n = tile_of_m + TILE_M_BYTES;
+            if (M_ALONG_K)
+                copy_box(tile_of_m, map_m, &full[stage], start, tile_m * BLOCK_M);
+            else
+                for (int part = 0; part < BLOCK_M / 64; ++part)
+                    copy_box(tile_of_m + part * 8192, map_m, &full[stage], tile_m * BLOCK_M + part * 64, start);
+            if (N_ALONG_K)
+                copy_box(tile_of_n, map_n, &full[stage], start, tile_n * BLOCK_N);
+            else
+                for (int part = 0; part < BLOCK_N / 64; ++part)
+                    copy_box(tile_of_n + part * 8192, map_n, &full[stage], tile_n * BLOCK_N + part * 64, start);
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+    }
+}
+
+// 16 rows of a warp's sums into P: 64 columns at a time through the warp's own staging, rows written whole.
+static __device__ __forceinline__ void store_rows(
+    float* sums, unsigned* staging, Element* P, int m, int n, long long ldp, int top, int left)
+{
+    int lane = threadIdx.x % 32;
+#if ACCUMULATE
+    #pragma unroll
+    for (int i = 0; i < SUMS; ++i) {
+        int row = top + lane / 4 + i / 2 % 2 * 8, column = left + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        if (row < m && column < n) sums[i] += widen(P[row * ldp + column]);
+    }
+#endif
+    #pragma unroll
+    for (int part = 0; part < BLOCK_N / 64; ++part) {
+        __syncwarp();
+        #pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            int word = (lane / 4) * PITCH + lane % 4 + 4 * j;
+            staging[word] = narrow_pair(sums[part * 32 + 4 * j], sums[part * 32 + 4 * j + 1]);
+            staging[word + 8 * PITCH] = narrow_pair(sums[part * 32 + 4 * j + 2], sums[part * 32 + 4 * j + 3]);
+        }
+        __syncwarp();
+        int column = left + part * 64;
+        if (column >= n) return;
+        if (P_ALIGNED && column + 64 <= n) {
+            #pragma unroll
+            for (int step = 0; step < 4; ++step) {
+                int r = step * 4 + lane / 8;
+                if (top + r < m)
+                    *reinterpret_cast<uint4*>(P + (top + r) * ldp + column + lane % 8 * 8) =
+                        *reinterpret_cast<const uint4*>(staging + r * PITCH + lane % 8 * 4);
+            }
+            continue;
+        }
+        const Element* elements = reinterpret_cast<const Element*>(staging);
+        for (int r = 0; r < 16 && top + r < m; ++r) {
+            Element* row = P + (top + r) * ldp + column;
+            const Element* from = elements + r * 2 * PITCH;
+            int odd = (int)(reinterpret_cast<unsigned long long>(row) / 2 % 2);  // pairs start at an even address
+            int first = 2 * lane + odd, width = min(64, n - column);
+            if (first + 1 < width)
+                *reinterpret_cast<unsigned*>(row + first) = from[first] | (unsigned)from[first + 1] << 16;
+            else if (first < width)
+                row[first] = from[first];
+            if (odd && lane == 0) row[0] = from[0];
+        }
+    }
+}
+
+static __device__ __forceinline__ void consume(
+    char* stages, Barrier* full, Barrier* empty, unsigned* staging, int group, Element* P, int m, int k, int n, long long ldp)
+{
+    int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
+    int steps = (k + BLOCK_K - 1) / BLOCK_K;
+    int stage = 0, before = 0;
+    unsigned parity = 0;
+    bool leader = threadIdx.x % 128 == 0;
+    for (int tile = blockIdx.x; tile < tiles_m * tiles_n; tile += gridDim.x) {
+        int tile_m, tile_n;
+        place(tile, tiles_m, tiles_n, tile_m, tile_n);
+        float sums[SUMS];
+        #pragma unroll
+        for (int i = 0; i < SUMS; ++i) sums[i] = 0.0f;
+
+        for (int step = 0; step < steps; ++step) {
+            barrier_wait(&full[stage], parity);
+            const char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
+            const char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
+            unsigned long long left = tile_descriptor(tile_of_m, 8192, 1024);
+            unsigned long long right = tile_descriptor(tile_of_n, 8192, 1024);
+            wgmma_fence();
+            #pragma unroll
+            for (int i = 0; i < BLOCK_K / 16; ++i)
+                wgmma(sums, left + i * (M_ALONG_K ? 2 : 128), right + i * (N_ALONG_K ? 2 : 128));
+            wgmma_commit();
+            wgmma_wait<1>();  // the step before is done: its stage may be filled again
+            if (step > 0 && leader) barrier_arrive(&empty[before]);
+            before = stage;
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+        wgmma_wait<0>();
+        if (leader) barrier_arrive(&empty[before]);
+        int warp = threadIdx.x / 32 % 4;
+        store_rows(sums, staging, P, m, n, ldp, tile_m * BLOCK_M + group * 64 + warp * 16, tile_n * BLOCK_N);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1) tensor_cores(
+    const __grid_constant__ TensorMap map_m, const __grid_constant__ TensorMap map_n, Element* P,
+    int m, int k, int n, long long ldp)
+{
+    extern __shared__ char memory[];
+    char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
+    unsigned* staging = reinterpret_cast<unsigned*>(stages + STAGES * STAGE_BYTES);
+    Barrier* full = reinterpret_cast<Barrier*>(staging + 4 * CONSUMERS * 16 * PITCH);
+    Barrier* empty = full + STAGES;
+    if (threadIdx.x == 0) {
+        prefetch_map(&map_m);
+        prefetch_map(&map_n);
+        for (int s = 0; s < STAGES; ++s) {
+            barrier_init(&full[s], 1);
+            barrier_init(&empty[s], CONSUMERS);
+        }
+        barrier_init_done();
+    }
+    __syncthreads();
+    int group = threadIdx.x / 128;
+    if (group == 0) {
+        registers_give<40>();
+        if (threadIdx.x == 0) produce(stages, full, empty, &map_m, &map_n, m, k, n);
+    } else {
+        registers_take<232>();
+        unsigned* mine = staging + (threadIdx.x / 32 - 4) * 16 * PITCH;
+        consume(stages, full, empty, mine, group - 1, P, m, k, n, ldp);
+    }
+}
