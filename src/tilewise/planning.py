@@ -143,7 +143,7 @@ class Plan:
 
 
 def packed_lead(cols: int) -> int:
-    """The leading dimension of a packed operand: every row starts on a vector's boundary, and on 16 bytes for halves."""
+    """The leading dimension of a packed operand: rows start on a vector's boundary, and on 16 bytes for halves."""
     return -(-cols // (2 * QUAD)) * 2 * QUAD
 
 

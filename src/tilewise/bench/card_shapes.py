@@ -1,4 +1,4 @@
-"""Half precision on a card: tilewise beside cuBLAS and beside what people do about cuBLAS's cliff (pad, multiply, slice).
+"""Half precision on a card: tilewise beside cuBLAS, and beside what people do about its cliff (pad, multiply, slice).
 
 Everything runs on torch tensors and the caller's stream, through `tw.matmul` as people call it.
 """

@@ -35,11 +35,10 @@ def test_a_sample_compiles(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}")
-@pytest.mark.parametrize("dtype", ["bfloat16", "float16"])
-def test_no_form_spills_or_serialises(tmp_path, tile, dtype):
+def test_no_form_spills_or_serialises(tmp_path, tile):
     for number, form in enumerate(FORMS):
         path = tmp_path / f"{number}.cu"
-        path.write_text(render_tensor_cores(dtype, tile, **form))
+        path.write_text(render_tensor_cores(("bfloat16", "float16")[number % 2], tile, **form))
         arch = "-gencode=arch=compute_90a,code=sm_90a"
         command = [
             "nvcc",

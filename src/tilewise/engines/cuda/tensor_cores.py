@@ -45,16 +45,19 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
 def _by_way_of_realigning(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> None:
     p = plan.problem
     with ExitStack() as workspaces:
-        if route(M.layout, M.rows, M.cols, M.dtype, p.dtype) == "realigned":
-            M = _realigned(M, p.stack, device, stream, workspaces)
-        if route(N.layout, N.rows, N.cols, N.dtype, p.dtype) == "realigned":
-            N = _realigned(N, p.stack, device, stream, workspaces)
-        for launch in _launches(plan, M, N, P, device, stream):
+        operands, jobs = [], []
+        for source in (M, N):
+            if route(source.layout, source.rows, source.cols, source.dtype, p.dtype) == "realigned":
+                source, work = _realigned(source, p.stack, device, stream, workspaces)
+                jobs += work
+            operands.append(source)
+        _realign(jobs, device, stream)
+        for launch in _launches(plan, operands[0], operands[1], P, device, stream):
             launch()
 
 
 def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> list[_Launch]:
-    p, tile = plan.problem, tile_of(plan.geometry)
+    p, g, tile = plan.problem, plan.geometry, tile_of(plan.geometry)
     lead = P.layout.leading_dimension(P.rows, P.cols)
     assert lead is not None
     whole = all(stride % 8 == 0 for stride in (lead, *P.layout.stack)) and P.pointer % 16 == 0
@@ -62,7 +65,7 @@ def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: 
     source = render_tensor_cores(
         p.dtype.name, tile, m_along_k=m_along_k, n_along_k=n_along_k, p_aligned=whole, accumulate=p.accumulate
     )
-    function = _function(source, plan.kernel, device, plan.geometry.shared_bytes)
+    function = _function(source, plan.kernel, device, g.shared_bytes)
     blocks = min(plan.machine.units, plan.grid[0] * plan.grid[1])
     launches = []
     for member in product(*(range(extent) for extent in p.stack)):
@@ -75,9 +78,7 @@ def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: 
             ctypes.c_int(p.n),
             ctypes.c_longlong(lead),
         )
-        launches.append(
-            _Launch(function, blocks, plan.geometry.block[0], plan.geometry.shared_bytes, arguments, stream)
-        )
+        launches.append(_Launch(function, (blocks, 1, 1), g.block[0], g.shared_bytes, arguments, stream))
     return launches
 
 
@@ -127,41 +128,65 @@ def _function(source: str, name: str, device: str, shared_bytes: int) -> Any:
 class _Launch:
     """One launch with its arguments laid out; calling it queues it."""
 
-    def __init__(self, function: Any, blocks: int, threads: int, shared: int, arguments: tuple[Any, ...], stream: Any):
+    def __init__(
+        self,
+        function: Any,
+        grid: tuple[int, int, int],
+        threads: int,
+        shared: int,
+        arguments: tuple[Any, ...],
+        stream: Any,
+    ) -> None:
         self._arguments = arguments  # kept alive: the driver reads them through the pointers below
         addresses = [a.getPtr() if hasattr(a, "getPtr") else ctypes.addressof(a) for a in arguments]
         self._pointers = (ctypes.c_void_p * len(addresses))(*addresses)
-        self._call = (function, blocks, 1, 1, threads, 1, 1, shared, stream.handle, ctypes.addressof(self._pointers), 0)
+        self._call = (function, *grid, threads, 1, 1, shared, stream.handle, ctypes.addressof(self._pointers), 0)
 
     def __call__(self) -> None:
         from cuda.bindings import driver
 
         code = driver.cuLaunchKernel(*self._call)[0]
         if int(code):
-            raise EngineError(f"the launch of {self._call[1]} blocks of {self._call[4]} threads failed: {code}")
+            raise EngineError(f"the launch of {self._call[1:4]} blocks of {self._call[4]} threads failed: {code}")
 
 
-def _realigned(source: Placed, stack: tuple[int, ...], device: str, stream: Any, workspaces: ExitStack) -> Placed:
-    """The same lines, each on a boundary of its own; axes it is broadcast over stay broadcast."""
+class _Lines(ctypes.Structure):
+    """A matrix as `realign` sees it, and where its lines go."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("target", ctypes.c_void_p),
+        ("lines", ctypes.c_int),
+        ("length", ctypes.c_int),
+        ("lead", ctypes.c_longlong),
+        ("lead_to", ctypes.c_longlong),
+    )
+
+
+def _realigned(
+    source: Placed, stack: tuple[int, ...], device: str, stream: Any, workspaces: ExitStack
+) -> tuple[Placed, list[_Lines]]:
+    """The same lines, each on a boundary of its own, and the work that brings them there; axes the operand is broadcast
+    over stay broadcast."""
     lines = contiguous_lines(source.layout, source.rows, source.cols)
     assert lines is not None
     count, length, lead = lines
     own = tuple(1 if stride == 0 else extent for extent, stride in zip(stack, source.layout.stack, strict=True))
     lead_to = -(-length // ROW_ELEMENTS) * ROW_ELEMENTS
     made = workspace(count, length, own, source.dtype, lead_to, device, stream, workspaces)
-    function = _function(render_realign(), "realign", device, 0)
-    for member in product(*(range(extent) for extent in own)):
-        chunks = count * math.ceil(length / 256)
-        arguments = (
-            ctypes.c_void_p(source.member(member)),
-            ctypes.c_void_p(made.member(member)),
-            ctypes.c_int(count),
-            ctypes.c_int(length),
-            ctypes.c_longlong(lead),
-            ctypes.c_longlong(lead_to),
-        )
-        _Launch(function, min(REALIGN_BLOCKS, math.ceil(chunks / 8)), 256, 0, arguments, stream)()
+    members = product(*(range(extent) for extent in own))
+    jobs = [_Lines(source.member(i), made.member(i), count, length, lead, lead_to) for i in members]
     strides = tuple(0 if e == 1 else s for e, s in zip(own, made.layout.stack, strict=True))
     columns = along_columns(source.layout, source.rows, source.cols)
     layout = Layout(1, lead_to, strides) if columns else Layout(lead_to, 1, strides)
-    return Placed(made.pointer, source.dtype, source.rows, source.cols, layout)
+    return Placed(made.pointer, source.dtype, source.rows, source.cols, layout), jobs
+
+
+def _realign(jobs: list[_Lines], device: str, stream: Any) -> None:
+    """Two matrices a launch: their tails overlap."""
+    function = _function(render_realign(), "realign", device, 0)
+    for first in range(0, len(jobs), 2):
+        pair = jobs[first : first + 2]
+        across = math.ceil(max(job.lines for job in pair) / 8)
+        along = max(1, min(math.ceil(max(job.length for job in pair) / 256), math.ceil(REALIGN_BLOCKS / across)))
+        _Launch(function, (across, along, len(pair)), 256, 0, (pair[0], pair[-1]), stream)()

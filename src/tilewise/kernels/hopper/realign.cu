@@ -1,10 +1,12 @@
-// realign: rows of 2-byte elements that start anywhere become rows that start on 128-byte boundaries.
+// realign: lines of 2-byte elements that start anywhere become lines that start on 128-byte boundaries.
 //
-// Layout: source row r starts at from + r * ld, at any even address; target row r at to + r * ld_to, ld_to a multiple of 64.
-//   A warp takes 256 elements of a row: every lane loads one aligned 16-byte word, borrows its neighbour's, and shifts the
-//   pair by the row's own offset. The offset is the same for the whole warp, so the switch over its 8 values is no branch.
-// Edges: words that stick out of the matrix as a whole are read element by element; past a row's end anything may follow.
-// Barrier: none; neighbours exchange words by shuffle.
+// Layout: source line r starts at from + r * lead, at any even address; target line r at to + r * lead_to, a multiple of 64.
+//   A warp takes 256 elements of a line at a time: every lane loads one aligned 16-byte word, borrows its neighbour's, and
+//   shifts the pair by the line's own offset. The offset is the same for the whole warp, so the switch over it is no branch.
+// Edges: words that stick out of the matrix as a whole are read element by element; past a line's end anything may follow.
+// Barrier: none; neighbours exchange words by shuffle. Two matrices go in one launch: blockIdx.z says which.
+
+struct Lines { const Element* from; Element* to; int lines; int length; long long lead; long long lead_to; };
 
 static __device__ __forceinline__ uint4 load_word(const Element* at, const Element* first, const Element* last) {
     if (at >= first && at + 8 <= last) return __ldg(reinterpret_cast<const uint4*>(at));
@@ -24,37 +26,42 @@ template <int shift> static __device__ __forceinline__ uint4 shifted(uint4 low, 
     return make_uint4(made[0], made[1], made[2], made[3]);
 }
 
-extern "C" __global__ void __launch_bounds__(256) realign(
-    const Element* __restrict__ from, Element* __restrict__ to, int rows, int cols, long long ld, long long ld_to)
+template <int shift> static __device__ __forceinline__ void realign_line(
+    const Element* source, Element* target, int length, const Element* first, const Element* last)
 {
     int lane = threadIdx.x % 32;
-    const Element* last = from + (rows - 1) * ld + cols;
-    int chunks = (cols + 255) / 256;
-    long long warps = (long long)gridDim.x * 8;
-    for (long long job = blockIdx.x * 8ll + threadIdx.x / 32; job < (long long)rows * chunks; job += warps) {
-        long long r = job / chunks;
-        int start = (int)(job % chunks) * 256;
-        const Element* source = from + r * ld + start;
-        int shift = (int)(reinterpret_cast<unsigned long long>(source) / 2 % 8);
-        const Element* word = source - shift + lane * 8;
-        uint4 low = load_word(word, from, last), high;
-        high.x = __shfl_down_sync(~0u, low.x, 1);
-        high.y = __shfl_down_sync(~0u, low.y, 1);
-        high.z = __shfl_down_sync(~0u, low.z, 1);
-        high.w = __shfl_down_sync(~0u, low.w, 1);
-        if (lane == 31 && shift) high = load_word(word + 8, from, last);
-        uint4 made;
-        switch (shift) {
-            case 0: made = low; break;
-            case 1: made = shifted<1>(low, high); break;
-            case 2: made = shifted<2>(low, high); break;
-            case 3: made = shifted<3>(low, high); break;
-            case 4: made = shifted<4>(low, high); break;
-            case 5: made = shifted<5>(low, high); break;
-            case 6: made = shifted<6>(low, high); break;
-            default: made = shifted<7>(low, high); break;
-        }
+    #pragma unroll 4
+    for (int start = blockIdx.y * 256; start < length; start += gridDim.y * 256) {
         int column = start + lane * 8;
-        if (column < cols) *reinterpret_cast<uint4*>(to + r * ld_to + column) = made;
+        const Element* word = source + start - shift + lane * 8;
+        uint4 low = load_word(word, first, last), high = low;
+        if (shift) {
+            high.x = __shfl_down_sync(~0u, low.x, 1);
+            high.y = __shfl_down_sync(~0u, low.y, 1);
+            high.z = __shfl_down_sync(~0u, low.z, 1);
+            high.w = __shfl_down_sync(~0u, low.w, 1);
+            if (lane == 31) high = load_word(word + 8, first, last);
+        }
+        if (column < length) *reinterpret_cast<uint4*>(target + column) = shifted<shift>(low, high);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(256) realign(Lines one, Lines other)
+{
+    Lines here = blockIdx.z ? other : one;
+    int line = blockIdx.x * 8 + threadIdx.x / 32;
+    if (line >= here.lines) return;
+    const Element* last = here.from + (here.lines - 1) * here.lead + here.length;
+    const Element* source = here.from + line * here.lead;
+    Element* target = here.to + line * here.lead_to;
+    switch (reinterpret_cast<unsigned long long>(source) / 2 % 8) {
+        case 0: realign_line<0>(source, target, here.length, here.from, last); break;
+        case 1: realign_line<1>(source, target, here.length, here.from, last); break;
+        case 2: realign_line<2>(source, target, here.length, here.from, last); break;
+        case 3: realign_line<3>(source, target, here.length, here.from, last); break;
+        case 4: realign_line<4>(source, target, here.length, here.from, last); break;
+        case 5: realign_line<5>(source, target, here.length, here.from, last); break;
+        case 6: realign_line<6>(source, target, here.length, here.from, last); break;
+        default: realign_line<7>(source, target, here.length, here.from, last); break;
     }
 }

@@ -9,10 +9,14 @@
 
 #define BLOCK_K 64
 #define ROW_BYTES 128
+#define PARTS ((BLOCK_N + 63) / 64)  // 64 columns each; the last may be narrower
 #define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
-#define TILE_N_BYTES (BLOCK_N * ROW_BYTES)
+#define TILE_N_BYTES (PARTS * 64 * ROW_BYTES)
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
+#define ARRIVING_BYTES (TILE_M_BYTES + (N_ALONG_K ? BLOCK_N : PARTS * 64) * ROW_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
+#define PRODUCER_REGISTERS 40
+#define CONSUMER_REGISTERS (CONSUMERS == 3 ? 152 : 232)
 #define SUMS (BLOCK_N / 2)
 #define PITCH 36  // words from row to row of a warp's staging: 32 and 4 more, which spreads the banks
 
@@ -36,7 +40,7 @@ static __device__ __forceinline__ void produce(
         place(tile, tiles_m, tiles_n, tile_m, tile_n);
         for (int start = 0; start < k; start += BLOCK_K) {
             barrier_wait(&empty[stage], parity);
-            barrier_expect(&full[stage], STAGE_BYTES);
+            barrier_expect(&full[stage], ARRIVING_BYTES);
             char* tile_of_m = stages + stage * STAGE_BYTES;
             char* tile_of_n = tile_of_m + TILE_M_BYTES;
             if (M_ALONG_K)
@@ -47,7 +51,7 @@ static __device__ __forceinline__ void produce(
             if (N_ALONG_K)
                 copy_box(tile_of_n, map_n, &full[stage], start, tile_n * BLOCK_N);
             else
-                for (int part = 0; part < BLOCK_N / 64; ++part)
+                for (int part = 0; part < PARTS; ++part)
                     copy_box(tile_of_n + part * 8192, map_n, &full[stage], tile_n * BLOCK_N + part * 64, start);
             if (++stage == STAGES) {
                 stage = 0;
@@ -57,52 +61,77 @@ static __device__ __forceinline__ void produce(
     }
 }
 
-// 16 rows of a warp's sums into P: 64 columns at a time through the warp's own staging, rows written whole.
-static __device__ __forceinline__ void store_rows(
-    float* sums, unsigned* staging, Element* P, int m, int n, long long ldp, int top, int left)
+// Rows that may start at any 2-byte address: pairs go to the 4-byte words they fall into, single ends alone. All loads of
+// a batch of rows come before its stores, so that rows do not wait for each other.
+static __device__ __forceinline__ void store_unaligned(
+    const unsigned* staging, Element* P, int rows, int width, long long ldp)
 {
     int lane = threadIdx.x % 32;
-#if ACCUMULATE
+    const Element* elements = reinterpret_cast<const Element*>(staging);
     #pragma unroll
-    for (int i = 0; i < SUMS; ++i) {
-        int row = top + lane / 4 + i / 2 % 2 * 8, column = left + i / 4 * 8 + lane % 4 * 2 + i % 2;
-        if (row < m && column < n) sums[i] += widen(P[row * ldp + column]);
+    for (int batch = 0; batch < 16; batch += 8) {
+        Element low[8], high[8];
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            int first = 2 * lane + (int)(reinterpret_cast<unsigned long long>(P + (batch + i) * ldp) / 2 % 2);
+            low[i] = elements[(batch + i) * 2 * PITCH + first];
+            high[i] = elements[(batch + i) * 2 * PITCH + first + 1];
+        }
+        #pragma unroll
+        for (int i = 0; i < 8; ++i) {
+            Element* row = P + (batch + i) * ldp;
+            int odd = (int)(reinterpret_cast<unsigned long long>(row) / 2 % 2), first = 2 * lane + odd;
+            if (batch + i < rows) {
+                if (first + 1 < width)
+                    *reinterpret_cast<unsigned*>(row + first) = low[i] | (unsigned)high[i] << 16;
+                else if (first < width)
+                    row[first] = low[i];
+                if (odd && lane == 0) row[0] = elements[(batch + i) * 2 * PITCH];
+            }
+        }
     }
-#endif
-    #pragma unroll
-    for (int part = 0; part < BLOCK_N / 64; ++part) {
+}
+
+// 16 rows of a warp's sums into P, 64 columns at a time through the warp's own staging, rows written whole. A recursion
+// and no loop: were `part` ever a run-time index, the sums would move to local memory and wgmma would be serialised.
+template <int part> static __device__ __forceinline__ void store_parts(
+    const float (&sums)[SUMS], unsigned* staging, Element* P, int m, int n, long long ldp, int top, int left)
+{
+    if constexpr (part < PARTS) {
+        constexpr int wide = BLOCK_N - part * 64 < 64 ? BLOCK_N - part * 64 : 64;
+        int lane = threadIdx.x % 32, column = left + part * 64;
         __syncwarp();
         #pragma unroll
-        for (int j = 0; j < 8; ++j) {
+        for (int j = 0; j < wide / 8; ++j) {
             int word = (lane / 4) * PITCH + lane % 4 + 4 * j;
             staging[word] = narrow_pair(sums[part * 32 + 4 * j], sums[part * 32 + 4 * j + 1]);
             staging[word + 8 * PITCH] = narrow_pair(sums[part * 32 + 4 * j + 2], sums[part * 32 + 4 * j + 3]);
         }
         __syncwarp();
-        int column = left + part * 64;
-        if (column >= n) return;
-        if (P_ALIGNED && column + 64 <= n) {
+        if (P_ALIGNED && column + wide <= n) {
             #pragma unroll
             for (int step = 0; step < 4; ++step) {
                 int r = step * 4 + lane / 8;
-                if (top + r < m)
+                if (top + r < m && lane % 8 * 8 < wide)
                     *reinterpret_cast<uint4*>(P + (top + r) * ldp + column + lane % 8 * 8) =
                         *reinterpret_cast<const uint4*>(staging + r * PITCH + lane % 8 * 4);
             }
-            continue;
+        } else if (column < n) {
+            store_unaligned(staging, P + top * ldp + column, min(16, m - top), min(wide, n - column), ldp);
         }
-        const Element* elements = reinterpret_cast<const Element*>(staging);
-        for (int r = 0; r < 16 && top + r < m; ++r) {
-            Element* row = P + (top + r) * ldp + column;
-            const Element* from = elements + r * 2 * PITCH;
-            int odd = (int)(reinterpret_cast<unsigned long long>(row) / 2 % 2);  // pairs start at an even address
-            int first = 2 * lane + odd, width = min(64, n - column);
-            if (first + 1 < width)
-                *reinterpret_cast<unsigned*>(row + first) = from[first] | (unsigned)from[first + 1] << 16;
-            else if (first < width)
-                row[first] = from[first];
-            if (odd && lane == 0) row[0] = from[0];
-        }
+        store_parts<part + 1>(sums, staging, P, m, n, ldp, top, left);
+    }
+}
+
+// What P holds is added first when the product is accumulated.
+static __device__ __forceinline__ void add_onto(
+    float (&sums)[SUMS], const Element* P, int m, int n, long long ldp, int top, int left)
+{
+    int lane = threadIdx.x % 32;
+    #pragma unroll
+    for (int i = 0; i < SUMS; ++i) {
+        int row = top + lane / 4 + i / 2 % 2 * 8, column = left + i / 4 * 8 + lane % 4 * 2 + i % 2;
+        if (row < m && column < n) sums[i] += widen(P[row * ldp + column]);
     }
 }
 
@@ -125,12 +154,12 @@ static __device__ __forceinline__ void consume(
             barrier_wait(&full[stage], parity);
             const char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
             const char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
-            unsigned long long left = tile_descriptor(tile_of_m, 8192, 1024);
-            unsigned long long right = tile_descriptor(tile_of_n, 8192, 1024);
+            unsigned long long of_m = tile_descriptor(tile_of_m, 8192, 1024);
+            unsigned long long of_n = tile_descriptor(tile_of_n, 8192, 1024);
             wgmma_fence();
             #pragma unroll
             for (int i = 0; i < BLOCK_K / 16; ++i)
-                wgmma(sums, left + i * (M_ALONG_K ? 2 : 128), right + i * (N_ALONG_K ? 2 : 128));
+                wgmma(sums, of_m + i * (M_ALONG_K ? 2 : 128), of_n + i * (N_ALONG_K ? 2 : 128));
             wgmma_commit();
             wgmma_wait<1>();  // the step before is done: its stage may be filled again
             if (step > 0 && leader) barrier_arrive(&empty[before]);
@@ -142,8 +171,9 @@ static __device__ __forceinline__ void consume(
         }
         wgmma_wait<0>();
         if (leader) barrier_arrive(&empty[before]);
-        int warp = threadIdx.x / 32 % 4;
-        store_rows(sums, staging, P, m, n, ldp, tile_m * BLOCK_M + group * 64 + warp * 16, tile_n * BLOCK_N);
+        int top = tile_m * BLOCK_M + group * 64 + threadIdx.x / 32 % 4 * 16, left = tile_n * BLOCK_N;
+        if (ACCUMULATE) add_onto(sums, P, m, n, ldp, top, left);
+        store_parts<0>(sums, staging, P, m, n, ldp, top, left);
     }
 }
 
@@ -168,10 +198,10 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1) tensor_co
     __syncthreads();
     int group = threadIdx.x / 128;
     if (group == 0) {
-        registers_give<40>();
+        registers_give<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) produce(stages, full, empty, &map_m, &map_n, m, k, n);
     } else {
-        registers_take<232>();
+        registers_take<CONSUMER_REGISTERS>();
         unsigned* mine = staging + (threadIdx.x / 32 - 4) * 16 * PITCH;
         consume(stages, full, empty, mine, group - 1, P, m, k, n, ldp);
     }
