@@ -19,6 +19,8 @@ KERNEL = "tensor_cores"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
 PITCH_WORDS = 36  # of a warp's staging rows, as in the kernel
+# of the tensor cores' peak, by rows and by parts of 64 columns
+SHARES = {64: (0.47, 0.65, 0.72, 0.755), 128: (0.45, 0.765, 0.79, 0.80), 192: (0.55, 0.78, 0.82)}
 SHARED_BYTES = 227 * 1024  # a Hopper block's
 START_SECONDS = 8e-6  # filling the pipeline, the last tile's stores, the launch
 COPY_BANDWIDTH = 0.7  # share of the memory's bandwidth that realigning reaches
@@ -49,8 +51,9 @@ class TensorTile:
     @property
     def share(self) -> float:
         """Of the tensor cores' peak, inside a large product; measured on an H200 (`tilewise bench shapes`)."""
-        full = {64: 0.55, 128: 0.83, 192: 0.82}[self.rows]
-        return full * (1 - 0.0005 * ((176 if self.rows == 192 else 256) - self.cols))
+        parts = math.ceil(self.cols / 64)
+        wasted = self.cols / (parts * 64)  # columns come 64 at a time, and what is not used was still brought
+        return SHARES[self.rows][parts - 1] * wasted**0.65
 
     @property
     def geometry(self) -> Geometry:

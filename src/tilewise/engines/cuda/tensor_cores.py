@@ -9,17 +9,16 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from contextlib import ExitStack
 from functools import lru_cache
 from itertools import product
 from typing import Any
 
 from tilewise.engines.cuda.compile import load_kernel
-from tilewise.engines.cuda.placed import Placed, workspace
+from tilewise.engines.cuda.placed import SCRATCH_LOCK, Placed, scratch
 from tilewise.errors import EngineError
 from tilewise.kernels.render_hopper import render_realign, render_tensor_cores
 from tilewise.planning import Plan
-from tilewise.problem import Layout
+from tilewise.problem import Layout, row_major
 from tilewise.tensor_tiles import DEPTH, KERNEL, along_columns, contiguous_lines, route, tile_of
 
 REALIGN_BLOCKS = 1056  # of 256 threads: enough to fill the card
@@ -31,7 +30,8 @@ ROW_ELEMENTS = 64  # realigned rows start on 128-byte lines: a box row that stra
 def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Callable[[], None]:
     """Everything that can be done before the launch; M and N have lines of elements side by side, P rows."""
     p = plan.problem
-    if all(route(x.layout, x.rows, x.cols, x.dtype, p.dtype) == "as it is" for x in (M, N)):
+    ways = [route(x.layout, x.rows, x.cols, x.dtype, p.dtype) for x in (M, N)]
+    if ways == ["as it is", "as it is"]:
         launches = _launches(plan, M, N, P, device, stream)
 
         def queue() -> None:
@@ -39,21 +39,27 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
                 launch()
 
         return queue
-    return lambda: _by_way_of_realigning(plan, M, N, P, device, stream)
 
+    prepared: list[tuple[list[Any], list[_Launch]]] = []  # the scratch buffers and the launches made for them
 
-def _by_way_of_realigning(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> None:
-    p = plan.problem
-    with ExitStack() as workspaces:
-        operands, jobs = [], []
-        for source in (M, N):
-            if route(source.layout, source.rows, source.cols, source.dtype, p.dtype) == "realigned":
-                source, work = _realigned(source, p.stack, device, stream, workspaces)
-                jobs += work
-            operands.append(source)
-        _realign(jobs, device, stream)
-        for launch in _launches(plan, operands[0], operands[1], P, device, stream):
-            launch()
+    def realign_and_queue() -> None:
+        with SCRATCH_LOCK:
+            buffers = [
+                scratch(_scratch_bytes(x, p.stack), role, device, stream) if way == "realigned" else None
+                for x, way, role in zip((M, N), ways, "MN", strict=True)
+            ]
+            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
+                operands, jobs = [], []
+                for source, buffer in zip((M, N), buffers, strict=True):
+                    made, work = (source, []) if buffer is None else _realigned(source, p.stack, int(buffer.handle))
+                    operands.append(made)
+                    jobs += work
+                product_launches = _launches(plan, operands[0], operands[1], P, device, stream)
+                prepared[:] = [(buffers, _realign_launches(jobs, device, stream) + product_launches)]
+            for launch in prepared[0][1]:
+                launch()
+
+    return realign_and_queue
 
 
 def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> list[_Launch]:
@@ -163,30 +169,45 @@ class _Lines(ctypes.Structure):
     )
 
 
-def _realigned(
-    source: Placed, stack: tuple[int, ...], device: str, stream: Any, workspaces: ExitStack
-) -> tuple[Placed, list[_Lines]]:
-    """The same lines, each on a boundary of its own, and the work that brings them there; axes the operand is broadcast
-    over stay broadcast."""
+def _own_stack(source: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:
+    """The members an operand really has: an axis it is broadcast over counts once."""
+    return tuple(1 if stride == 0 else extent for extent, stride in zip(stack, source.layout.stack, strict=True))
+
+
+def _realigned_lead(length: int) -> int:
+    return -(-length // ROW_ELEMENTS) * ROW_ELEMENTS
+
+
+def _scratch_bytes(source: Placed, stack: tuple[int, ...]) -> int:
+    lines = contiguous_lines(source.layout, source.rows, source.cols)
+    assert lines is not None
+    count, length, _ = lines
+    return 2 * math.prod(_own_stack(source, stack)) * count * _realigned_lead(length)
+
+
+def _realigned(source: Placed, stack: tuple[int, ...], pointer: int) -> tuple[Placed, list[_Lines]]:
+    """The same lines at `pointer`, each on a boundary of its own, and the work that brings them there."""
     lines = contiguous_lines(source.layout, source.rows, source.cols)
     assert lines is not None
     count, length, lead = lines
-    own = tuple(1 if stride == 0 else extent for extent, stride in zip(stack, source.layout.stack, strict=True))
-    lead_to = -(-length // ROW_ELEMENTS) * ROW_ELEMENTS
-    made = workspace(count, length, own, source.dtype, lead_to, device, stream, workspaces)
+    own, lead_to = _own_stack(source, stack), _realigned_lead(length)
+    fresh = row_major(count, lead_to, own).stack
+    made = Placed(pointer, source.dtype, count, length, Layout(lead_to, 1, fresh))
     members = product(*(range(extent) for extent in own))
     jobs = [_Lines(source.member(i), made.member(i), count, length, lead, lead_to) for i in members]
-    strides = tuple(0 if e == 1 else s for e, s in zip(own, made.layout.stack, strict=True))
+    strides = tuple(0 if extent == 1 else stride for extent, stride in zip(own, fresh, strict=True))
     columns = along_columns(source.layout, source.rows, source.cols)
     layout = Layout(1, lead_to, strides) if columns else Layout(lead_to, 1, strides)
-    return Placed(made.pointer, source.dtype, source.rows, source.cols, layout), jobs
+    return Placed(pointer, source.dtype, source.rows, source.cols, layout), jobs
 
 
-def _realign(jobs: list[_Lines], device: str, stream: Any) -> None:
+def _realign_launches(jobs: list[_Lines], device: str, stream: Any) -> list[_Launch]:
     """Two matrices a launch: their tails overlap."""
     function = _function(render_realign(), "realign", device, 0)
+    launches = []
     for first in range(0, len(jobs), 2):
         pair = jobs[first : first + 2]
         across = math.ceil(max(job.lines for job in pair) / 8)
         along = max(1, min(math.ceil(max(job.length for job in pair) / 256), math.ceil(REALIGN_BLOCKS / across)))
-        _Launch(function, (across, along, len(pair)), 256, 0, (pair[0], pair[-1]), stream)()
+        launches.append(_Launch(function, (across, along, len(pair)), 256, 0, (pair[0], pair[-1]), stream))
+    return launches
