@@ -53,7 +53,7 @@ class TensorTile:
         """Of the tensor cores' peak, inside a large product; measured on an H200 (`tilewise bench shapes`)."""
         parts = math.ceil(self.cols / 64)
         wasted = self.cols / (parts * 64)  # columns come 64 at a time, and what is not used was still brought
-        return SHARES[self.rows][parts - 1] * wasted**0.65
+        return float(SHARES[self.rows][parts - 1] * wasted**0.65)
 
     @property
     def geometry(self) -> Geometry:
