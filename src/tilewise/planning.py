@@ -15,7 +15,7 @@ from tilewise.errors import DeviceError, ShapeError, UsageError
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
-from tilewise.tensor_tiles import IDEA, KERNEL, choose, refusal, route
+from tilewise.tensor_tiles import IDEA, KERNEL, best_tile, refusal, route
 
 JSON_VERSION = 1
 DEFAULT_TILE = 16
@@ -194,7 +194,7 @@ def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int |
 
 
 def _on_tensor_cores(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    chosen, predicted = choose(problem, machine)
+    chosen, predicted = best_tile(problem, machine)
     plan = _assemble(problem, machine, "cuda", KERNEL, DEFAULT_TILE if tile is None else tile, chosen.geometry)
     routes = {
         "M": route(problem.layout_m, problem.m, problem.k, problem.dtype_m, problem.dtype),

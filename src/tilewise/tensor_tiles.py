@@ -109,7 +109,7 @@ def along_columns(layout: Layout, rows: int, cols: int) -> bool:
     return not ((layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1))
 
 
-def choose(problem: Problem, machine: Machine) -> tuple[TensorTile, float]:
+def best_tile(problem: Problem, machine: Machine) -> tuple[TensorTile, float]:
     """The tile with the least expected time: whole waves of tiles at its share of the peak, or the bytes."""
     rate = machine.tensor_rate(problem.dtype.name) / machine.units
 

@@ -53,7 +53,7 @@ def test_layouts_and_edges(shape, layouts):
 def test_every_tile(tile, dtype, monkeypatch):
     import tilewise.planning as planning
 
-    monkeypatch.setattr(planning, "choose", lambda problem, machine: (tile, 1e-9))
+    monkeypatch.setattr(planning, "best_tile", lambda problem, machine: (tile, 1e-9))
     planning._plan.cache_clear()
     for m, k, n in ((520, 264, 392), (131, 77, 263)):
         M, N = matrix(m, k, dtype=dtype)[0], matrix(k, n, dtype=dtype)[0]
