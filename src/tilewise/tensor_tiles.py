@@ -18,7 +18,6 @@ from tilewise.rungs import Geometry
 KERNEL = "tensor_cores"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
-PITCH_WORDS = 36  # of a warp's staging rows, as in the kernel
 # of the tensor cores' peak, by rows and by parts of 64 columns
 SHARES = {64: (0.47, 0.65, 0.72, 0.755), 128: (0.45, 0.765, 0.79, 0.80), 192: (0.55, 0.78, 0.82)}
 SHARED_BYTES = 227 * 1024  # a Hopper block's
@@ -40,13 +39,16 @@ class TensorTile:
 
     @property
     def stages(self) -> int:
-        """As many pairs of tiles as shared memory holds beside the staging, and no more than help."""
-        staging = self.groups * 4 * 16 * PITCH_WORDS * 4
-        return min(8, (SHARED_BYTES - 1024 - staging) // (self._stage_bytes + 16))
+        """As many pairs of tiles as shared memory holds beside a finished tile, and no more than help."""
+        return min(8, (SHARED_BYTES - 1024 - 16 - self._staging_bytes) // (self._stage_bytes + 16))
 
     @property
     def _stage_bytes(self) -> int:
         return (self.rows + math.ceil(self.cols / 64) * 64) * 2 * DEPTH
+
+    @property
+    def _staging_bytes(self) -> int:
+        return self.rows * (self.cols // 2 + 4) * 4  # as the kernel's PITCH has it
 
     @property
     def share(self) -> float:
@@ -57,8 +59,7 @@ class TensorTile:
 
     @property
     def geometry(self) -> Geometry:
-        staging = self.groups * 4 * 16 * PITCH_WORDS * 4
-        shared = 1024 + self.stages * (self._stage_bytes + 16) + staging
+        shared = 1024 + self.stages * (self._stage_bytes + 16) + self._staging_bytes + 16
         return Geometry((128 * (self.groups + 1), 1), self.rows, self.cols, DEPTH, shared)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
@@ -14,9 +15,9 @@ from tilewise.accuracy import relative_error
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.bench.timing import Work, interleaved
-from tilewise.engines.cuda.compile import load_kernel
 from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.launch import launch, prepare
+from tilewise.engines.cuda.launch import prepare
+from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.planning import Plan, make_plan
 from tilewise.problem import problem_of_shape
 
@@ -81,7 +82,7 @@ def contest(shape: Shape, entries: list[Entry], rounds: int) -> list[dict[str, A
             if not errors[name] < TOLERANCE:
                 raise AssertionError(f"{name} is wrong at {shape}: relative error {errors[name]:.2e}")
             works[name] = work
-        repeats = 3 if m * k * n >= QUEUE_STEPS else 30
+        repeats = 3 if m * k * n >= QUEUE_STEPS else 20
         seconds = interleaved(works, rounds, repeats, stream)
     finally:
         arena.free()
@@ -139,12 +140,11 @@ def _work(entry: Entry, arena: Arena, stream: Any) -> tuple[Work, Plan | None]:
 
 def _course(tile: int, arena: Arena, stream: Any) -> Work:
     text = f"#define TILE_WIDTH {tile}\n" + files("tilewise.bench").joinpath("course.cu").read_text(encoding="utf-8")
-    kernel = load_kernel(text, "course", DEVICE)
     m, k, n = arena.shape
-    grid = (math.ceil(n / tile), math.ceil(m / tile))
-    sizes = (np.int32(m), np.int32(k), np.int32(n))
-    M, N, P = arena.M.pointer, arena.N.pointer, arena.P.pointer
-    return lambda: launch(stream, kernel, grid, (tile, tile), M, N, P, *sizes)
+    pointers = (ctypes.c_void_p(x.pointer) for x in (arena.M, arena.N, arena.P))
+    arguments = (*pointers, *(ctypes.c_int(extent) for extent in (m, k, n)))
+    function = kernel_function(text, "course", DEVICE)
+    return Launch(function, (math.ceil(n / tile), math.ceil(m / tile)), (tile, tile), arguments, stream)
 
 
 def vendor() -> str | None:

@@ -6,20 +6,18 @@ when something fails midway.
 
 from __future__ import annotations
 
+import ctypes
 import math
 from collections.abc import Callable, Iterator
 from contextlib import ExitStack
 from itertools import product
 from typing import Any
 
-import numpy as np
-
 from tilewise.algebra.dtypes import DType
 from tilewise.arrays.card import open_card
 from tilewise.engines.cuda import tensor_cores
-from tilewise.engines.cuda.compile import load_kernel
 from tilewise.engines.cuda.placed import Placed, workspace
-from tilewise.errors import EngineError
+from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.kernels.render import render, render_pack
 from tilewise.planning import GRID_Y_LIMIT, Plan, packed_lead
 from tilewise.problem import Layout
@@ -43,11 +41,13 @@ def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> Cal
         return lambda: _by_way_of_workspaces(plan, placed_m, placed_n, target, device, stream)
     if plan.kernel == tensor_cores.KERNEL:
         return tensor_cores.prepare(plan, placed_m, placed_n, target, device, stream)
-    launches = _launches(plan, placed_m, placed_n, target, device)
+    launches = _launches(plan, placed_m, placed_n, target, device, stream)
+    if len(launches) == 1:
+        return launches[0]
 
     def queue() -> None:
-        for each in launches:
-            launch(stream, *each)
+        for launch in launches:
+            launch()
 
     return queue
 
@@ -68,17 +68,17 @@ def _by_way_of_workspaces(plan: Plan, M: Placed, N: Placed, P: Placed, device: s
         if plan.kernel == tensor_cores.KERNEL:
             tensor_cores.prepare(plan, M, N, made, device, stream)()
         else:
-            for each in _launches(plan, M, N, made, device):
-                launch(stream, *each)
+            for launch in _launches(plan, M, N, made, device, stream):
+                launch()
         if made is not P:
             copy(made, P, p.stack, device, stream)
 
 
-def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str) -> list[tuple[Any, ...]]:
-    """Kernel, grid, block and arguments, one launch a member; a grid taller than CUDA allows comes in bands."""
+def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> list[Launch]:
+    """One launch a member; a grid taller than CUDA allows comes in bands of rows."""
     p, g = plan.problem, plan.geometry
-    kernel = load_kernel(render(plan), plan.kernel, device)
-    index = np.int32 if plan.index == "int" else np.int64
+    function = kernel_function(render(plan), plan.kernel, device)
+    index = ctypes.c_int if plan.index == "int" else ctypes.c_longlong
     leads = []
     for matrix in (M, N, P):
         lead = matrix.layout.leading_dimension(matrix.rows, matrix.cols)
@@ -89,31 +89,19 @@ def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str) -> list[
     for member in product(*(range(extent) for extent in p.stack)):
         for top in range(0, p.m, band):
             rows = min(band, p.m - top)
-            launches.append(
-                (
-                    kernel,
-                    (plan.grid[1], math.ceil(rows / g.rows)),
-                    g.block,
-                    M.member(member) + top * leads[0] * M.dtype.itemsize,
-                    N.member(member),
-                    P.member(member) + top * leads[2] * P.dtype.itemsize,
-                    np.int32(rows),
-                    np.int32(p.k),
-                    np.int32(p.n),
-                    *(index(lead) for lead in leads),
-                )
+            addresses = (
+                M.member(member) + top * leads[0] * M.dtype.itemsize,
+                N.member(member),
+                P.member(member) + top * leads[2] * P.dtype.itemsize,
             )
+            arguments = (
+                *(ctypes.c_void_p(address) for address in addresses),
+                *(ctypes.c_int(extent) for extent in (rows, p.k, p.n)),
+                *(index(lead) for lead in leads),
+            )
+            grid = (plan.grid[1], math.ceil(rows / g.rows))
+            launches.append(Launch(function, grid, g.block, arguments, stream))
     return launches
-
-
-def launch(stream: Any, kernel: Any, grid: tuple[int, ...], block: tuple[int, ...], *args: Any) -> None:
-    from cuda.core import LaunchConfig
-    from cuda.core import launch as cuda_launch
-
-    try:
-        cuda_launch(stream, LaunchConfig(grid=grid, block=block), kernel, *args)
-    except Exception as error:
-        raise EngineError(f"the launch of {grid} blocks of {block} threads failed: {error}") from error
 
 
 def packed(
@@ -132,21 +120,19 @@ def copy(source: Placed, target: Placed, stack: tuple[int, ...], device: str, st
     if not (source.rows and source.cols):
         return
     along_rows = abs(source.layout.row) < abs(source.layout.col)
-    kernel = load_kernel(render_pack(source.dtype, target.dtype, along_rows), "pack", device)
+    function = kernel_function(render_pack(source.dtype, target.dtype, along_rows), "pack", device)
     for member in product(*(range(extent) for extent in stack)):
         for top, rows, left, cols in _bands(source.rows, source.cols, along_rows):
             fast, slow = (rows, cols) if along_rows else (cols, rows)
-            launch(
-                stream,
-                kernel,
-                (math.ceil(fast / 32), math.ceil(slow / 8)),
-                (32, 8),
-                _address(source, member, top, left),
-                _address(target, member, top, left),
-                np.int32(rows),
-                np.int32(cols),
-                *(np.int64(s) for s in (source.layout.row, source.layout.col, target.layout.row, target.layout.col)),
+            strides = (source.layout.row, source.layout.col, target.layout.row, target.layout.col)
+            arguments = (
+                ctypes.c_void_p(_address(source, member, top, left)),
+                ctypes.c_void_p(_address(target, member, top, left)),
+                ctypes.c_int(rows),
+                ctypes.c_int(cols),
+                *(ctypes.c_longlong(stride) for stride in strides),
             )
+            Launch(function, (math.ceil(fast / 32), math.ceil(slow / 8)), (32, 8), arguments, stream)()
 
 
 def _address(matrix: Placed, member: tuple[int, ...], row: int, col: int) -> int:

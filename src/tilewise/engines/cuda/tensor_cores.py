@@ -1,7 +1,6 @@
 """Launching `kernels/hopper/tensor_cores.cu`: descriptors for the copy engine, operands realigned where it needs that.
 
-Descriptors are made once for each (address, shape, box) and kept; launches go straight to the driver, because a
-descriptor travels by value.
+Descriptors are made once for each (address, shape, box) and kept.
 """
 
 from __future__ import annotations
@@ -13,8 +12,8 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from tilewise.engines.cuda.compile import load_kernel
 from tilewise.engines.cuda.placed import SCRATCH_LOCK, Placed, scratch
+from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.errors import EngineError
 from tilewise.kernels.render_hopper import render_realign, render_tensor_cores
 from tilewise.planning import Plan
@@ -40,7 +39,7 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
 
         return queue
 
-    prepared: list[tuple[list[Any], list[_Launch]]] = []  # the scratch buffers and the launches made for them
+    prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
 
     def realign_and_queue() -> None:
         with SCRATCH_LOCK:
@@ -62,7 +61,7 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
     return realign_and_queue
 
 
-def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> list[_Launch]:
+def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> list[Launch]:
     p, g, tile = plan.problem, plan.geometry, tile_of(plan.geometry)
     lead = P.layout.leading_dimension(P.rows, P.cols)
     assert lead is not None
@@ -71,7 +70,7 @@ def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: 
     source = render_tensor_cores(
         p.dtype.name, tile, m_along_k=m_along_k, n_along_k=n_along_k, p_aligned=whole, accumulate=p.accumulate
     )
-    function = _function(source, plan.kernel, device, g.shared_bytes)
+    function = kernel_function(source, plan.kernel, device, g.shared_bytes)
     blocks = min(plan.machine.units, plan.grid[0] * plan.grid[1])
     launches = []
     for member in product(*(range(extent) for extent in p.stack)):
@@ -84,7 +83,7 @@ def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: 
             ctypes.c_int(p.n),
             ctypes.c_longlong(lead),
         )
-        launches.append(_Launch(function, (blocks, 1, 1), g.block[0], g.shared_bytes, arguments, stream))
+        launches.append(Launch(function, (blocks,), g.block, arguments, stream, g.shared_bytes))
     return launches
 
 
@@ -116,44 +115,6 @@ def tensor_map(pointer: int, lines: int, length: int, lead: int, box_lines: int)
     if int(code):
         raise EngineError(f"the copy engine refused a matrix of {lines} lines of {length}, {lead} apart: {code}")
     return made
-
-
-@lru_cache(maxsize=256)
-def _function(source: str, name: str, device: str, shared_bytes: int) -> Any:
-    """The kernel as the driver's function, allowed the dynamic shared memory it needs."""
-    from cuda.bindings import driver
-
-    kernel = load_kernel(source, name, device)
-    code, function = driver.cuKernelGetFunction(kernel.handle)
-    attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-    if int(code) or int(driver.cuFuncSetAttribute(function, attribute, shared_bytes)[0]):
-        raise EngineError(f"{name} cannot have {shared_bytes:,} bytes of shared memory on {device}")
-    return function
-
-
-class _Launch:
-    """One launch with its arguments laid out; calling it queues it."""
-
-    def __init__(
-        self,
-        function: Any,
-        grid: tuple[int, int, int],
-        threads: int,
-        shared: int,
-        arguments: tuple[Any, ...],
-        stream: Any,
-    ) -> None:
-        self._arguments = arguments  # kept alive: the driver reads them through the pointers below
-        addresses = [a.getPtr() if hasattr(a, "getPtr") else ctypes.addressof(a) for a in arguments]
-        self._pointers = (ctypes.c_void_p * len(addresses))(*addresses)
-        self._call = (function, *grid, threads, 1, 1, shared, stream.handle, ctypes.addressof(self._pointers), 0)
-
-    def __call__(self) -> None:
-        from cuda.bindings import driver
-
-        code = driver.cuLaunchKernel(*self._call)[0]
-        if int(code):
-            raise EngineError(f"the launch of {self._call[1:4]} blocks of {self._call[4]} threads failed: {code}")
 
 
 class _Lines(ctypes.Structure):
@@ -201,13 +162,13 @@ def _realigned(source: Placed, stack: tuple[int, ...], pointer: int) -> tuple[Pl
     return Placed(pointer, source.dtype, source.rows, source.cols, layout), jobs
 
 
-def _realign_launches(jobs: list[_Lines], device: str, stream: Any) -> list[_Launch]:
+def _realign_launches(jobs: list[_Lines], device: str, stream: Any) -> list[Launch]:
     """Two matrices a launch: their tails overlap."""
-    function = _function(render_realign(), "realign", device, 0)
+    function = kernel_function(render_realign(), "realign", device)
     launches = []
     for first in range(0, len(jobs), 2):
         pair = jobs[first : first + 2]
         across = math.ceil(max(job.lines for job in pair) / 8)
         along = max(1, min(math.ceil(max(job.length for job in pair) / 256), math.ceil(REALIGN_BLOCKS / across)))
-        launches.append(_Launch(function, (across, along, len(pair)), 256, 0, (pair[0], pair[-1]), stream))
+        launches.append(Launch(function, (across, along, len(pair)), (256,), (pair[0], pair[-1]), stream))
     return launches

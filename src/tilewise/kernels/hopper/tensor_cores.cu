@@ -5,7 +5,8 @@
 //   as boxes {64, 64 k}, and wgmma reads it transposed. Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer has used them.
-// Stores: each warp turns its 16 x 64 piece in its own shared memory, then writes whole rows, whatever P's stride.
+// Stores: consumers leave a finished tile in the staging (staged completes) and go on; three carrier warps write it out in
+//   whole rows, whatever P's stride (carried completes, and the staging may be used again).
 
 #define BLOCK_K 64
 #define ROW_BYTES 128
@@ -18,7 +19,8 @@
 #define PRODUCER_REGISTERS 40
 #define CONSUMER_REGISTERS (CONSUMERS == 3 ? 152 : 232)
 #define SUMS (BLOCK_N / 2)
-#define PITCH 36  // words from row to row of a warp's staging: 32 and 4 more, which spreads the banks
+#define PITCH (BLOCK_N / 2 + 4)  // words from row to row of the staging: 4 more than a row, which spreads the banks
+#define CARRIERS 3
 
 // Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of tiles, column by column.
 static __device__ __forceinline__ void place(int tile, int tiles_m, int tiles_n, int& tile_m, int& tile_n) {
@@ -61,65 +63,55 @@ static __device__ __forceinline__ void produce(
     }
 }
 
-// Rows that may start at any 2-byte address: pairs go to the 4-byte words they fall into, single ends alone. All loads of
-// a batch of rows come before its stores, so that rows do not wait for each other.
-static __device__ __forceinline__ void store_unaligned(
-    const unsigned* staging, Element* P, int rows, int width, long long ldp)
-{
+// The consumers' sums into the staging, as the kernel's dtype: row r of the tile starts PITCH words after row r - 1.
+static __device__ __forceinline__ void stage_sums(const float (&sums)[SUMS], unsigned* staging, int top) {
     int lane = threadIdx.x % 32;
-    const Element* elements = reinterpret_cast<const Element*>(staging);
+    unsigned* mine = staging + (top + lane / 4) * PITCH + lane % 4;
     #pragma unroll
-    for (int batch = 0; batch < 16; batch += 8) {
-        Element low[8], high[8];
-        #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            int first = 2 * lane + (int)(reinterpret_cast<unsigned long long>(P + (batch + i) * ldp) / 2 % 2);
-            low[i] = elements[(batch + i) * 2 * PITCH + first];
-            high[i] = elements[(batch + i) * 2 * PITCH + first + 1];
-        }
-        #pragma unroll
-        for (int i = 0; i < 8; ++i) {
-            Element* row = P + (batch + i) * ldp;
-            int odd = (int)(reinterpret_cast<unsigned long long>(row) / 2 % 2), first = 2 * lane + odd;
-            if (batch + i < rows) {
-                if (first + 1 < width)
-                    *reinterpret_cast<unsigned*>(row + first) = low[i] | (unsigned)high[i] << 16;
-                else if (first < width)
-                    row[first] = low[i];
-                if (odd && lane == 0) row[0] = elements[(batch + i) * 2 * PITCH];
-            }
-        }
+    for (int j = 0; j < BLOCK_N / 8; ++j) {
+        mine[4 * j] = narrow_pair(sums[4 * j], sums[4 * j + 1]);
+        mine[8 * PITCH + 4 * j] = narrow_pair(sums[4 * j + 2], sums[4 * j + 3]);
     }
 }
 
-// 16 rows of a warp's sums into P, 64 columns at a time through the warp's own staging, rows written whole. A recursion
-// and no loop: were `part` ever a run-time index, the sums would move to local memory and wgmma would be serialised.
-template <int part> static __device__ __forceinline__ void store_parts(
-    const float (&sums)[SUMS], unsigned* staging, Element* P, int m, int n, long long ldp, int top, int left)
-{
-    if constexpr (part < PARTS) {
-        constexpr int wide = BLOCK_N - part * 64 < 64 ? BLOCK_N - part * 64 : 64;
-        int lane = threadIdx.x % 32, column = left + part * 64;
-        __syncwarp();
+// One row of the staging to any 2-byte address: pairs go to the 4-byte words they fall into, single ends alone.
+static __device__ __forceinline__ void store_row(const unsigned* staged, Element* row, int width) {
+    int lane = threadIdx.x % 32;
+    if (P_ALIGNED && width == BLOCK_N) {
         #pragma unroll
-        for (int j = 0; j < wide / 8; ++j) {
-            int word = (lane / 4) * PITCH + lane % 4 + 4 * j;
-            staging[word] = narrow_pair(sums[part * 32 + 4 * j], sums[part * 32 + 4 * j + 1]);
-            staging[word + 8 * PITCH] = narrow_pair(sums[part * 32 + 4 * j + 2], sums[part * 32 + 4 * j + 3]);
-        }
+        for (int column = lane * 8; column < BLOCK_N; column += 256)
+            *reinterpret_cast<uint4*>(row + column) = *reinterpret_cast<const uint4*>(staged + column / 2);
+        return;
+    }
+    const Element* elements = reinterpret_cast<const Element*>(staged);
+    int odd = (int)(reinterpret_cast<unsigned long long>(row) / 2 % 2);
+    if (odd && lane == 0) row[0] = elements[0];
+    #pragma unroll
+    for (int part = 0; part < PARTS; ++part) {
+        int first = part * 64 + 2 * lane + odd;
+        if (first + 1 < width)
+            *reinterpret_cast<unsigned*>(row + first) = elements[first] | (unsigned)elements[first + 1] << 16;
+        else if (first < width)
+            row[first] = elements[first];
+    }
+}
+
+// Three warps that copy nothing in carry finished tiles out, while the consumers are already at the next one.
+static __device__ __forceinline__ void carry_out(
+    const unsigned* staging, Barrier* staged, Barrier* carried, Element* P, int m, int n, long long ldp)
+{
+    int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
+    unsigned parity = 0;
+    for (int tile = blockIdx.x; tile < tiles_m * tiles_n; tile += gridDim.x, parity ^= 1) {
+        int tile_m, tile_n;
+        place(tile, tiles_m, tiles_n, tile_m, tile_n);
+        int top = tile_m * BLOCK_M, left = tile_n * BLOCK_N;
+        int height = min(BLOCK_M, m - top), width = min(BLOCK_N, n - left);
+        barrier_wait(staged, parity);
+        for (int r = threadIdx.x / 32 - 1; r < height; r += CARRIERS)
+            store_row(staging + r * PITCH, P + (top + r) * ldp + left, width);
         __syncwarp();
-        if (P_ALIGNED && column + wide <= n) {
-            #pragma unroll
-            for (int step = 0; step < 4; ++step) {
-                int r = step * 4 + lane / 8;
-                if (top + r < m && lane % 8 * 8 < wide)
-                    *reinterpret_cast<uint4*>(P + (top + r) * ldp + column + lane % 8 * 8) =
-                        *reinterpret_cast<const uint4*>(staging + r * PITCH + lane % 8 * 4);
-            }
-        } else if (column < n) {
-            store_unaligned(staging, P + top * ldp + column, min(16, m - top), min(wide, n - column), ldp);
-        }
-        store_parts<part + 1>(sums, staging, P, m, n, ldp, top, left);
+        if (threadIdx.x % 32 == 0) barrier_arrive(carried);
     }
 }
 
@@ -136,12 +128,13 @@ static __device__ __forceinline__ void add_onto(
 }
 
 static __device__ __forceinline__ void consume(
-    char* stages, Barrier* full, Barrier* empty, unsigned* staging, int group, Element* P, int m, int k, int n, long long ldp)
+    char* stages, Barrier* full, Barrier* empty, unsigned* staging, Barrier* staged, Barrier* carried, int group,
+    const Element* P, int m, int k, int n, long long ldp)
 {
     int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
     int steps = (k + BLOCK_K - 1) / BLOCK_K;
     int stage = 0, before = 0;
-    unsigned parity = 0;
+    unsigned parity = 0, empty_staging = 1;  // a fresh barrier counts as completed in the other parity
     bool leader = threadIdx.x % 128 == 0;
     for (int tile = blockIdx.x; tile < tiles_m * tiles_n; tile += gridDim.x) {
         int tile_m, tile_n;
@@ -171,9 +164,13 @@ static __device__ __forceinline__ void consume(
         }
         wgmma_wait<0>();
         if (leader) barrier_arrive(&empty[before]);
-        int top = tile_m * BLOCK_M + group * 64 + threadIdx.x / 32 % 4 * 16, left = tile_n * BLOCK_N;
-        if (ACCUMULATE) add_onto(sums, P, m, n, ldp, top, left);
-        store_parts<0>(sums, staging, P, m, n, ldp, top, left);
+        int top = group * 64 + threadIdx.x / 32 % 4 * 16;  // of this warp's 16 rows, within the tile
+        if (ACCUMULATE) add_onto(sums, P, m, n, ldp, tile_m * BLOCK_M + top, tile_n * BLOCK_N);
+        barrier_wait(carried, empty_staging);
+        empty_staging ^= 1;
+        stage_sums(sums, staging, top);
+        __syncwarp();
+        if (threadIdx.x % 32 == 0) barrier_arrive(staged);
     }
 }
 
@@ -184,8 +181,10 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1) tensor_co
     extern __shared__ char memory[];
     char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
     unsigned* staging = reinterpret_cast<unsigned*>(stages + STAGES * STAGE_BYTES);
-    Barrier* full = reinterpret_cast<Barrier*>(staging + 4 * CONSUMERS * 16 * PITCH);
+    Barrier* full = reinterpret_cast<Barrier*>(staging + BLOCK_M * PITCH);
     Barrier* empty = full + STAGES;
+    Barrier* staged = empty + STAGES;
+    Barrier* carried = staged + 1;
     if (threadIdx.x == 0) {
         prefetch_map(&map_m);
         prefetch_map(&map_n);
@@ -193,16 +192,20 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1) tensor_co
             barrier_init(&full[s], 1);
             barrier_init(&empty[s], CONSUMERS);
         }
+        barrier_init(staged, 4 * CONSUMERS);
+        barrier_init(carried, CARRIERS);
         barrier_init_done();
     }
     __syncthreads();
     int group = threadIdx.x / 128;
     if (group == 0) {
         registers_give<PRODUCER_REGISTERS>();
-        if (threadIdx.x == 0) produce(stages, full, empty, &map_m, &map_n, m, k, n);
+        if (threadIdx.x == 0)
+            produce(stages, full, empty, &map_m, &map_n, m, k, n);
+        else if (threadIdx.x >= 32)
+            carry_out(staging, staged, carried, P, m, n, ldp);
     } else {
         registers_take<CONSUMER_REGISTERS>();
-        unsigned* mine = staging + (threadIdx.x / 32 - 4) * 16 * PITCH;
-        consume(stages, full, empty, mine, group - 1, P, m, k, n, ldp);
+        consume(stages, full, empty, staging, staged, carried, group - 1, P, m, k, n, ldp);
     }
 }
