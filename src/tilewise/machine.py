@@ -19,6 +19,8 @@ class Machine:
     fast_memory: int = 48 * 1024  # bytes of shared memory a block may have without asking
     resident_threads: int = 2048  # threads a unit holds at once
     tensor_rates: dict[str, float] = field(default_factory=dict, hash=False)  # steps a second on tensor cores, by dtype
+    vector_bytes: int = 0  # a CPU's vector registers: how wide, how many; 0 where no kernel can be compiled
+    registers: int = 0
 
     def step_rate(self, dtype: str) -> float:
         return self.step_rates.get(dtype, self.step_rates[""])

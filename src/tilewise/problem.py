@@ -58,6 +58,7 @@ class Problem:
     layout_p: Layout
     accumulate: bool = False
     precision: str = "high"
+    return_arg: bool = False  # the k that won is wanted too
 
     @cached_property
     def dtype(self) -> DType:
@@ -110,6 +111,7 @@ class Problem:
             "semiring": self.semiring.name,
             "accumulate": self.accumulate,
             "precision": self.precision,
+            "return_arg": self.return_arg,
             "layouts": {
                 name: {"row": lay.row, "col": lay.col, "stack": list(lay.stack), "alignment": lay.alignment}
                 for name, lay in (("M", self.layout_m), ("N", self.layout_n), ("P", self.layout_p))

@@ -1,0 +1,168 @@
+"""Suite `semirings` on the CPU: every algebra against the port limit, and min_plus against those who also can."""
+
+from __future__ import annotations
+
+import importlib.util
+import sys
+from collections.abc import Callable, Sequence
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tilewise.bench.bursts import bursts
+
+Row = dict[str, Any]
+
+CASES = (
+    *((ring, dtype) for ring in ("min_plus", "max_plus", "max_times", "max_min") for dtype in ("float32", "float64")),
+    ("min_plus", "int32"),
+    ("min_plus", "int16"),
+    ("plus_times", "int32"),
+)  # fmt: skip
+
+
+def limits(cases: Sequence[tuple[str, str]] = CASES, size: int = 1024, threads: int = 1, rounds: int = 5) -> list[Row]:
+    """One row a semiring and dtype: steps a second, and what share of the port limit (of the same run) that is."""
+    from tilewise.algebra.builtin import find_semiring
+    from tilewise.algebra.dtypes import dtype_named
+    from tilewise.api import matmul
+    from tilewise.engines.cpu.peak import peak_work
+    from tilewise.engines.cpu.pool import set_num_threads
+
+    set_num_threads(threads)
+    rows = []
+    for ring, dtype in cases:
+        M, N = _operands(size, dtype)
+        P = np.empty((size, size), dtype)
+        algebra = find_semiring(ring).over(dtype_named(dtype))
+        peak, steps = peak_work(algebra, threads)
+        works: dict[str, Callable[[], Any]] = {"tilewise": partial(matmul, M, N, semiring=ring, out=P), "peak": peak}
+        seconds = bursts(works, rounds, threads)
+        rate, limit = size**3 / seconds["tilewise"], steps / seconds["peak"]
+        rows.append(
+            {"semiring": ring, "dtype": dtype, "shape": [size] * 3, "threads": threads, "steps_per_second": rate,
+             "port_limit": limit, "share_of_limit": rate / limit}
+        )  # fmt: skip
+    return rows
+
+
+def rivals(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[Row]:
+    """min_plus in float32 beside NumPy row by row, torch broadcasting, python-graphblas and Numba's best loop."""
+    from tilewise.api import matmul
+    from tilewise.engines.cpu.pool import set_num_threads
+
+    set_num_threads(threads)
+    M, N = _operands(size, "float32")
+    P = np.empty((size, size), np.float32)
+    right = matmul(M, N, semiring="min_plus")
+    works: dict[str, Callable[[], Any]] = {"tilewise": lambda: matmul(M, N, semiring="min_plus", out=P)}
+    for name, make in (("numpy rows", _numpy), ("torch", _torch), ("graphblas", _graphblas), ("numba", _numba)):
+        work = make(M, N, threads)
+        if work is not None:
+            np.testing.assert_allclose(np.asarray(work()), right, rtol=1e-6)
+            works[name] = work
+    seconds = bursts(works, rounds, threads)
+    return [_against("min_plus", name, size, threads, seconds) for name in seconds if name != "tilewise"]
+
+
+def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) -> list[Row]:
+    """closure in float64 beside SciPy's floyd_warshall. SciPy takes about 2 s at 1024 and 64 times that at 4096."""
+    from scipy.sparse.csgraph import floyd_warshall
+
+    from tilewise.engines.cpu.pool import set_num_threads
+    from tilewise.graph.closure import closure
+
+    set_num_threads(threads)
+    rows = []
+    for size in sizes:
+        W, _ = _operands(size, "float64")
+        np.testing.assert_allclose(closure(W[:300, :300]), floyd_warshall(W[:300, :300]))
+        works = {"tilewise": partial(closure, W), "scipy": partial(floyd_warshall, W)}
+        rows.append(_against("closure", "scipy", size, threads, bursts(works, rounds, threads)))
+    return rows
+
+
+def reachability(size: int = 4096, threads: int = 2, rounds: int = 5) -> list[Row]:
+    """lor_land on bits beside OpenBLAS's float32 product of the same size."""
+    from tilewise.api import matmul
+    from tilewise.engines.cpu.pool import set_num_threads
+
+    set_num_threads(threads)
+    rng = np.random.default_rng(0)
+    M, N = (rng.random((size, size)) < 0.01 for _ in range(2))
+    P = np.empty((size, size), bool)
+    A, B = rng.random((size, size), np.float32), rng.random((size, size), np.float32)
+    C = np.empty((size, size), np.float32)
+    works = {
+        "tilewise": lambda: matmul(M, N, semiring="lor_land", out=P),
+        "openblas float32": lambda: np.matmul(A, B, out=C),
+    }
+    return [_against("lor_land", "openblas float32", size, threads, bursts(works, rounds, threads))]
+
+
+def _against(what: str, peer: str, size: int, threads: int, seconds: dict[str, float]) -> Row:
+    return {
+        "what": what, "peer": peer, "size": size, "threads": threads, "seconds": seconds["tilewise"],
+        "peer_seconds": seconds[peer], "times_faster": seconds[peer] / seconds["tilewise"],
+    }  # fmt: skip
+
+
+def _operands(size: int, dtype: str) -> tuple[Any, Any]:
+    rng = np.random.default_rng(0)
+    if np.dtype(dtype).kind == "f":
+        return tuple(rng.uniform(0.1, 1, (size, size)).astype(dtype) for _ in range(2))  # type: ignore[return-value]
+    return tuple(rng.integers(0, 100, (size, size)).astype(dtype) for _ in range(2))  # type: ignore[return-value]
+
+
+def _numpy(M: Any, N: Any, threads: int) -> Callable[[], Any]:
+    def rows() -> Any:
+        P = np.empty((len(M), N.shape[1]), M.dtype)
+        turned = np.ascontiguousarray(N.T)
+        for i, row in enumerate(M):
+            P[i] = (turned + row).min(1)
+        return P
+
+    return rows
+
+
+def _torch(M: Any, N: Any, threads: int) -> Callable[[], Any] | None:
+    torch = sys.modules.get("torch")
+    if torch is None:
+        return None
+    torch.set_num_threads(threads)
+    tM, turned = torch.from_numpy(M), torch.from_numpy(np.ascontiguousarray(N.T))
+
+    def broadcast() -> Any:
+        return torch.cat([(tM[i : i + 8, None, :] + turned[None]).amin(2) for i in range(0, len(M), 8)])
+
+    return broadcast
+
+
+def _graphblas(M: Any, N: Any, threads: int) -> Callable[[], Any] | None:
+    if importlib.util.find_spec("graphblas") is None:
+        return None
+    import graphblas
+
+    A, B = graphblas.Matrix.from_dense(M), graphblas.Matrix.from_dense(N)
+    return lambda: graphblas.semiring.min_plus(A @ B).new().to_dense()
+
+
+def _numba(M: Any, N: Any, threads: int) -> Callable[[], Any] | None:
+    if importlib.util.find_spec("numba") is None:
+        return None
+    import numba
+
+    numba.set_num_threads(min(threads, numba.config.NUMBA_NUM_THREADS))
+
+    @numba.njit(parallel=True, fastmath=True)  # type: ignore[untyped-decorator]
+    def by_rows(M: Any, N: Any) -> Any:
+        P = np.full((M.shape[0], N.shape[1]), np.inf, np.float32)
+        for i in numba.prange(M.shape[0]):
+            for k in range(M.shape[1]):
+                x = M[i, k]
+                for j in range(N.shape[1]):
+                    P[i, j] = min(P[i, j], x + N[k, j])
+        return P
+
+    return lambda: by_rows(M, N)

@@ -1,0 +1,75 @@
+"""Suite `shapes` on the CPU: plus_times over squares, ragged, skinny and tall shapes beside OpenBLAS and MKL."""
+
+from __future__ import annotations
+
+import math
+import sys
+from collections.abc import Callable, Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.bench.bursts import bursts
+
+Shape = tuple[int, int, int]
+Row = dict[str, Any]
+
+SHAPES: tuple[Shape, ...] = (
+    *((size,) * 3 for size in (256, 512, 1000, 1024, 1537, 2048, 4096)),
+    (333, 555, 777),
+    (16, 4096, 4096),
+    (4096, 4096, 16),
+    (128, 65536, 128),
+    (1, 4096, 4096),
+)  # fmt: skip
+DTYPES = ("float32", "float64")
+
+
+def shapes(
+    which: Sequence[Shape] = SHAPES, dtypes: Sequence[str] = DTYPES, threads: int = 1, rounds: int = 5
+) -> list[Row]:
+    """One row a shape and dtype: seconds of each, and how many times faster than each peer tilewise is.
+
+    The peers' threads are set where they can be; NumPy's OpenBLAS takes OPENBLAS_NUM_THREADS before it is imported.
+    """
+    return [row for dtype in dtypes for shape in which for row in contest(shape, dtype, threads, rounds)]
+
+
+def contest(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
+    from tilewise.accuracy import relative_error
+    from tilewise.api import matmul
+    from tilewise.engines.cpu.pool import set_num_threads
+
+    set_num_threads(threads)
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    M, N = (rng.standard_normal(extents).astype(dtype) for extents in ((m, k), (k, n)))
+    P, Q = np.empty((m, n), dtype), np.empty((m, n), dtype)
+    works: dict[str, Callable[[], Any]] = {
+        "tilewise": lambda: matmul(M, N, out=P),
+        "openblas": lambda: np.matmul(M, N, out=Q),
+    }
+    torch = sys.modules.get("torch")
+    if torch is not None:
+        torch.set_num_threads(threads)
+        tM, tN = torch.from_numpy(M), torch.from_numpy(N)
+        tP = torch.empty(m, n, dtype=tM.dtype)
+        works["mkl"] = lambda: torch.matmul(tM, tN, out=tP)
+    seconds = bursts(works, rounds, threads)
+    matmul(M, N, out=P)
+    rows = M[: max(1, min(m, 1 + 2**24 // (k * n)))].astype(np.float64)
+    error = relative_error(P[: len(rows)], rows @ N.astype(np.float64))
+    row: Row = {
+        "shape": list(shape),
+        "dtype": dtype,
+        "threads": threads,
+        "gflops": 2 * m * k * n / seconds["tilewise"] / 1e9,
+        "relative_error": error,
+        "seconds": seconds,
+    }
+    return [row | {f"over_{peer}": seconds[peer] / seconds["tilewise"] for peer in seconds if peer != "tilewise"}]
+
+
+def geometric_mean(rows: Sequence[Row], key: str) -> float:
+    values = [row[key] for row in rows if key in row]
+    return math.exp(sum(map(math.log, values)) / len(values)) if values else float("nan")

@@ -1,0 +1,82 @@
+"""`tilewise closure`: the best paths between every two nodes of a graph, from a file to a file."""
+
+from __future__ import annotations
+
+import time
+from pathlib import Path
+
+import click
+
+from tilewise.cli.output import json_option, print_json, print_rows, progress, remark
+
+
+@click.command("closure")
+@click.argument("graph", metavar="GRAPH", type=click.Path(path_type=Path))
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the closure goes, as .npy.")
+@click.option("--predecessors", type=click.Path(path_type=Path), help="Where the predecessors go, as .npy.")
+@click.option("--semiring", default="min_plus", show_default=True, help="min_plus, max_min, min_max, lor_land, …")
+@click.option("--path", "ends", nargs=2, type=int, metavar="FROM TO", help="Also show the path between two nodes.")
+@json_option
+def command(
+    graph: Path,
+    output: Path | None,
+    predecessors: Path | None,
+    semiring: str,
+    ends: tuple[int, int] | None,
+    as_json: bool,
+) -> None:
+    """The best over all paths between every two nodes: shortest, widest, or whether there is one.
+
+    GRAPH is a dense .npy matrix of weights, a sparse .npz of SciPy, or a Matrix Market .mtx file.
+    """
+    import numpy as np
+
+    from tilewise.algebra.builtin import find_semiring
+    from tilewise.algebra.dtypes import dtype_of
+    from tilewise.cli.graphs import read_graph
+    from tilewise.cli.npy import check_target, write_matrix
+    from tilewise.graph.closure import closure
+    from tilewise.graph.paths import path
+
+    for target in (output, predecessors):
+        if target:
+            check_target(target)
+    ring = find_semiring(semiring)
+    W = read_graph(graph, ring)
+    tracks = bool(predecessors or ends)
+    bar, task = progress(1, "closing")
+    start = time.perf_counter()
+    with bar:
+        made = closure(
+            W,
+            semiring=ring,
+            return_predecessors=tracks,
+            progress=lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    seconds = time.perf_counter() - start
+    D, before = made if tracks else (made, None)
+    nodes = path(before, *ends) if ends else None
+    if output:
+        write_matrix(output, D)
+    if predecessors and before is not None:
+        write_matrix(predecessors, before)
+    zero = ring.over(dtype_of(D.dtype)).zero
+    pairs = int(np.count_nonzero(zero != D)) - len(D)
+    document = {"nodes": len(D), "semiring": ring.name, "dtype": D.dtype.name, "seconds": seconds, "pairs": pairs}
+    if ends:
+        document |= {"path": nodes, "weight": D[ends].item()}
+    if as_json:
+        print_json(document)
+        return
+    rows = [
+        ("nodes", f"{len(D):,}"),
+        ("semiring", ring.name),
+        ("connected pairs", f"{pairs:,} of {len(D) * (len(D) - 1):,}"),
+        ("time", f"{seconds:.3g} s"),
+    ]
+    if ends:
+        rows.append(("path", " → ".join(map(str, nodes)) if nodes else f"there is none from {ends[0]} to {ends[1]}"))
+        rows.append(("weight", str(D[ends].item())))
+    print_rows(rows)
+    if output:
+        remark(f"written to {output}")

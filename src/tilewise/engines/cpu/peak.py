@@ -1,0 +1,59 @@
+"""The port limit: how many steps a second the cores can do when nothing is loaded, stored or waited for.
+
+As many sums as the tile keeps, each accumulating its neighbour in turn: every step is a mul and an add on registers, no
+step can be left out, and enough of them are independent to keep every port busy.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from collections.abc import Callable
+from functools import lru_cache
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.engines.cpu import compile
+from tilewise.engines.cpu.arithmetic import Arithmetic, arithmetic
+from tilewise.engines.cpu.ir import Function, module
+from tilewise.engines.cpu.job import TASK_PARAMS, WORDS, JobReader
+from tilewise.engines.cpu.pool import run_tasks
+from tilewise.engines.cpu.target import host_target
+
+SUMS = 24
+ROUNDS = 300_000  # about 2 ms to 5 ms
+
+
+def peak_module(a: Arithmetic) -> str:
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    place = job.pointer("M")
+    render = a.renderer(f, a.lanes)
+    x = tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for _ in range(a.parts))
+    sums = min(SUMS, a.MR * a.tile[1])
+    carry = [(a.vector, register) for _ in range(sums) for register in x]
+    with f.loop(0, job.word("k"), 1, carry) as loop:
+        values = list(loop.values)
+        for i in range(sums):
+            mine, neighbour = (slice(j * a.parts, (j + 1) * a.parts) for j in (i, (i + 1) % sums))
+            values[mine] = render.accumulate(a.add, a.mul, tuple(values[mine]), x, tuple(values[neighbour]))
+        loop.next = values
+    for value in loop.values:
+        f.do(f"store volatile {a.vector} {value}, ptr {place}, align {a.bytes}")
+    return module([f])
+
+
+@lru_cache(maxsize=64)
+def _compiled(a: Arithmetic) -> int:
+    return compile.load(peak_module(a), a.target, ("run",))["run"]
+
+
+def peak_work(algebra: Algebra, threads: int) -> tuple[Callable[[], None], int]:
+    """Something to time, a few milliseconds long on each of `threads` cores, and how many steps it makes."""
+    a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
+    task, words = _compiled(a), (ctypes.c_int64 * len(WORDS))()
+    memory = (ctypes.c_char * 256)()
+    words[WORDS.index("M")], words[WORDS.index("k")] = ctypes.addressof(memory), ROUNDS
+
+    def work(keep: object = memory) -> None:
+        run_tasks(task, ctypes.addressof(words), threads, threads)
+
+    return work, threads * ROUNDS * min(SUMS, a.MR * a.tile[1]) * a.lanes

@@ -1,0 +1,28 @@
+"""Running a plan on arrays in the host's memory."""
+
+from __future__ import annotations
+
+from tilewise.engines.cpu.address import address
+from tilewise.engines.cpu.ready import Array, Ready
+from tilewise.engines.cpu.target import Target
+from tilewise.planning import Plan
+
+
+def run(
+    plan: Plan, M: Array, N: Array, P: Array, arg: Array | None = None, target: Target | None = None
+) -> Ready | None:
+    """Multiply every member of the stack. P is written (or, with accumulate, added onto) in place; `arg` gets the k.
+
+    What comes back can run again on operands that lie alike; None when there was nothing to do.
+    """
+    problem = plan.problem
+    if P.size == 0:
+        return None
+    if problem.k == 0:
+        P[...] = problem.algebra.zero
+        if arg is not None:
+            arg[...] = -1
+        return None
+    ready = Ready(plan, M, N, P, arg, target)
+    ready.run(address(M), address(N), address(P), 0 if arg is None else address(arg))
+    return ready

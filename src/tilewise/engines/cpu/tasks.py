@@ -1,0 +1,115 @@
+"""How a product is cut into tasks, and how much scratch memory each worker needs.
+
+k is cut by shape alone, never by the number of threads, so threads never change a bit of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.blocking import Blocking
+from tilewise.engines.cpu.arithmetic import Arithmetic
+from tilewise.engines.cpu.packed import writes_apart
+
+SMALL = 150_000  # steps below which a second thread costs more than it brings
+OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
+TALL, STRETCH, STRETCHES = 256 * 256, 4096, 16  # k is cut where P has at most TALL cells, into stretches of STRETCH
+
+
+@dataclass(frozen=True)
+class Tasks:
+    count: int
+    tasks_m: int = 1
+    tasks_n: int = 1
+    tasks_k: int = 1
+    task_m: int = 1
+    task_n: int = 1
+    task_k: int = 1
+    each: int = 0  # bytes of scratch memory for each worker
+    sums: int = 0  # bytes for the sums that stretches of k leave apart
+    worth_threads: bool = True
+    strips: bool = False  # all workers share each packed strip of N, one strip after the other
+
+
+def cut_tasks(
+    a: Arithmetic, cut: Blocking, m: int, k: int, n: int, members: int, rows_of_P: bool, column_of_N: bool, threads: int
+) -> Tasks:
+    """`rows_of_P`: P's columns lie side by side. `column_of_N`: its first column's elements do."""
+    worth = m * k * n * members > SMALL
+    workers = threads if worth else 1
+    if cut.kernel == "tiny":
+        each = max(1, -(-members // (4 * workers)))
+        return Tasks(-(-members // each), task_m=each, worth_threads=worth)
+    if cut.kernel == "few_rows":
+        task_n = _share(n, workers if members < workers else 1, 64 // a.bytes)
+        return Tasks(members * -(-n // task_n), tasks_n=-(-n // task_n), task_n=task_n, worth_threads=worth)
+    if cut.kernel in ("few_columns", "dots"):
+        task_m = _share(m, workers if members < workers else 1, a.MR)
+        packed = min(cut.KC, k) * a.NR * a.bytes if cut.kernel == "few_columns" else k * a.bytes * (not column_of_N)
+        count = members * -(-m // task_m)
+        return Tasks(count, tasks_m=-(-m // task_m), task_m=task_m, each=_pages(packed), worth_threads=worth)
+    return _packed(a, cut, (m, k, n), members, rows_of_P, workers, worth)
+
+
+def _share(extent: int, workers: int, unit: int) -> int:
+    """Two pieces for each worker, in whole units: the faster one takes the last."""
+    pieces = 2 * workers if workers > 1 else 1
+    return max(1, -(-extent // (pieces * unit))) * unit
+
+
+def _pages(size: int) -> int:
+    return -(-size // 4096) * 4096 + 4096 if size else 0
+
+
+def _packed(
+    a: Arithmetic, cut: Blocking, shape: tuple[int, int, int], members: int, rows_of_P: bool, workers: int, worth: bool
+) -> Tasks:
+    m, k, n = shape
+    own = writes_apart(a) or not rows_of_P
+    tasks_k, task_k = (1, k) if a.tracks_arg or a.bits else stretches(m, k, n, cut.KC)
+    if workers > 1 and members == 1 and tasks_k == 1 and not own:
+        return _strips(a, cut, m, k, n, workers)
+    own = own and tasks_k == 1
+    task_m, task_n = pieces(m, n, max(1, workers // (members * tasks_k)), cut, own)
+    tasks_m, tasks_n = -(-m // task_m), -(-n // task_n)
+    depth = min(cut.KC, task_k)
+    packed_n = -(-min(cut.NC, task_n) // a.NR) * a.width * depth * a.parts * a.bytes
+    packed_m = -(-min(cut.MC, task_m) // a.MR) * a.MR * depth * a.parts * max(a.bytes, 4)
+    block = task_m * (task_n // a.columns) * (a.parts * a.bytes + (8 if a.tracks_arg else 0)) + 128 if own else 0
+    sums = members * tasks_k * m * n * a.parts * a.bytes if tasks_k > 1 else 0
+    count = members * tasks_m * tasks_n * tasks_k
+    each = _pages(packed_n + packed_m + block)
+    return Tasks(count, tasks_m, tasks_n, tasks_k, task_m, task_n, task_k, each, sums, worth)
+
+
+def _strips(a: Arithmetic, cut: Blocking, m: int, k: int, n: int, workers: int) -> Tasks:
+    """Rows of P are dealt out, several pieces to a worker; the columns of a strip are packed together."""
+    strip, depth = min(cut.NC, n), min(cut.KC, k)
+    task_m = min(_share(m, workers, a.MR), cut.MC)
+    task_n = _share(strip, workers, a.NR)
+    sums = _pages(-(-strip // a.NR) * a.NR * depth * a.bytes)
+    each = _pages(-(-task_m // a.MR) * a.MR * depth * max(a.bytes, 4))
+    return Tasks(
+        -(-m // task_m), task_m=task_m, task_n=task_n, task_k=k, tasks_n=-(-strip // task_n), each=each, sums=sums,
+        strips=True,
+    )  # fmt: skip
+
+
+def stretches(m: int, k: int, n: int, KC: int) -> tuple[int, int]:
+    """How many tasks share k, and how long each one's stretch is."""
+    if m * n > TALL or k < 2 * STRETCH:
+        return 1, k
+    count = min(STRETCHES, k // STRETCH)
+    each = math.ceil(math.ceil(k / count) / KC) * KC
+    return -(-k // each), each
+
+
+def pieces(m: int, n: int, workers: int, cut: Blocking, own: bool) -> tuple[int, int]:
+    """Rows and columns of P that a task makes: near-square cuts pack the least twice."""
+    grids = ((rows, -(-workers // rows)) for rows in range(1, workers + 1))
+    best = min(grids, key=lambda grid: (grid[0] * n + 2 * grid[1] * m, grid))
+    task_m, task_n = -(-m // best[0]), -(-n // best[1])
+    if own:
+        task_m, task_n = min(task_m, OWN_BLOCK), min(task_n, OWN_BLOCK * max(1, cut.columns))
+    return -(-task_m // cut.MR) * cut.MR, -(-task_n // cut.NR) * cut.NR

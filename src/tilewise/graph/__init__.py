@@ -1,0 +1,1 @@
+"""Closures and paths over idempotent semirings: shortest and widest paths, reachability."""

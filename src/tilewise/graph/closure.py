@@ -1,0 +1,192 @@
+"""`closure`: the best over all paths, by Floyd–Warshall in blocks, over any idempotent semiring.
+
+For each diagonal block K: close it; carry it along its row and its column of blocks; then every cell may go by way of
+K: D ⊕= D[:, K] ⊗ D[K, :], one product. All the work is in those products, so it runs at their speed. The caller's
+matrix is copied first and never written; a call that is interrupted leaves nothing behind.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.expression import Number
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.api import matmul
+from tilewise.arrays import find_library
+from tilewise.engines.cpu.floyd import close_square
+from tilewise.errors import CycleError, DeviceError, DtypeError, ShapeError, UsageError
+from tilewise.graph.cycles import find_cycle
+from tilewise.graph.laws import check_idempotent, one_of, stand_in_for_zero
+from tilewise.graph.paths import NONE
+from tilewise.graph.predecessors import repair
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Progress = Callable[[int, int], None]
+
+BLOCKS = (256, 64)  # sides of the blocks, from the outermost; what is not larger than the last is closed by one kernel
+BAND = 1024  # rows whose predecessors are updated at a time
+
+
+def closure(
+    W: Any,
+    /,
+    *,
+    semiring: str | Semiring = "min_plus",
+    return_predecessors: bool = False,
+    progress: Progress | None = None,
+) -> Any:
+    """The best over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
+
+    W: a square matrix of weights from row to column; the semiring's zero (∞ for min_plus, the dtype's largest value for
+    integers, False for lor_land) means there is no edge. NaN counts as no edge.
+    semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability.
+    return_predecessors: also the node before each target on its path, −1 for none; `tw.path` rebuilds paths from them.
+    progress: called with (blocks done, blocks in all) after each block.
+
+    A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
+    """
+    library = find_library(W)
+    operand = library.operand(W, "W")
+    if operand.host is None:
+        raise DeviceError(f"closure works on host arrays, and W is on {operand.device}: copy it to the host first")
+    if len(operand.shape) != 2 or operand.shape[0] != operand.shape[1]:
+        raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {operand.shape}")
+    ring = find_semiring(semiring)
+    algebra = ring.over(operand.dtype)
+    check_idempotent(algebra)
+    if return_predecessors and not ring.selective and algebra.partial.kind != "b":
+        raise UsageError(f"return_predecessors=True needs an add that picks a winner (min, max), unlike {ring}'s")
+    if algebra.partial.name not in DTYPES or algebra.partial.name.endswith("longdouble"):
+        raise DtypeError(f"closure has no kernel for {operand.dtype}: convert the weights to float64")
+    host = operand.host
+    if return_predecessors and algebra.partial.kind == "b":  # the fewest hops: then no two nodes name each other
+        algebra, host = find_semiring("min_plus").over(DTYPES["float32"]), np.where(host != 0, np.float32(1), np.inf)
+    graph = _Graph.of(host.astype(algebra.element.numpy, copy=False), algebra, return_predecessors)
+    edges = graph.D.copy() if return_predecessors else None
+    _close(graph, 0, len(graph.D), 0, progress)
+    if graph.before is not None and edges is not None:
+        repair(graph.before, edges, algebra, graph.one, graph.absent)
+    made = library.empty(operand.shape, ring.over(operand.dtype).result, "cpu")
+    assert made.host is not None
+    reached = graph.finished()
+    np.copyto(
+        made.host, reached < np.inf if made.dtype.kind == "b" != reached.dtype.kind else reached, casting="unsafe"
+    )
+    if graph.before is None:
+        return library.deliver(made)
+    table = library.empty(operand.shape, DTYPES["int64"], "cpu")
+    assert table.host is not None
+    table.host[...] = graph.before
+    return library.deliver(made), library.deliver(table)
+
+
+@dataclass
+class _Graph:
+    """The closure while it is made: distances in what sums are kept in, and who comes before whom."""
+
+    W: Array
+    D: Array
+    before: Array | None
+    algebra: Algebra
+    one: Number
+    absent: bool | int | float  # stands for "no edge"
+
+    @classmethod
+    def of(cls, W: Array, algebra: Algebra, tracks: bool) -> _Graph:
+        partial = algebra.partial.numpy
+        one, absent = one_of(algebra), stand_in_for_zero(W, algebra)
+        D = np.empty(W.shape, partial)
+        np.copyto(D, W != 0 if algebra.partial.kind == "b" and W.dtype.kind != "b" else W, casting="unsafe")
+        with np.errstate(all="ignore"):
+            algebra.add(D, np.full(1, algebra.zero, partial), out=D)  # NaN is no edge
+        if absent != algebra.zero:
+            D[algebra.zero == D] = absent
+        before: Array | None = None
+        if tracks:
+            before = np.where(absent == D, NONE, np.arange(len(D))[:, None])
+            np.fill_diagonal(before, NONE)
+        diagonal = D.ravel()[:: len(D) + 1] if len(D) else D.ravel()
+        with np.errstate(all="ignore"):
+            diagonal[...] = algebra.add(diagonal, np.full(1, one, partial))
+        return cls(W, D, before, algebra, one, absent)
+
+    def finished(self) -> Array:
+        """The closure, with "no path" spelled as the semiring's zero again."""
+        D, zero = self.D, self.algebra.zero
+        if self.absent != zero:  # half the range stood for it, and negative weights may have nibbled at that
+            far = self.absent // 2 < D if self.absent > 0 else -(-self.absent // 2) > D
+            D = np.where(far, np.asarray(zero, D.dtype), D)
+        return D
+
+    def check_diagonal(self, start: int, stop: int) -> None:
+        """A node that reaches itself better than by staying is on an improving cycle."""
+        diagonal = self.D[np.arange(start, stop), np.arange(start, stop)]
+        worse = np.flatnonzero(diagonal != self.one)
+        if not worse.size:
+            return
+        nodes = find_cycle(self.W, self.algebra, self.one)
+        named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else f"one through node {start + int(worse[0])}"
+        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
+
+
+def _close(graph: _Graph, start: int, stop: int, level: int, progress: Progress | None = None) -> None:
+    """Close the square of nodes start to stop, with blocks of this level's side."""
+    n = stop - start
+    while level < len(BLOCKS) and n <= BLOCKS[level]:
+        level += 1
+    if level == len(BLOCKS):
+        _close_small(graph, start, stop)
+        return
+    side = BLOCKS[level]
+    for number, k in enumerate(range(start, stop, side)):
+        K = slice(k, min(k + side, stop))
+        _close(graph, K.start, K.stop, level + 1)
+        graph.check_diagonal(K.start, K.stop)
+        square = slice(start, stop)
+        _by_way_of(graph, K, K, square)  # the block's row: first along K itself, then on
+        _by_way_of(graph, square, K, K)
+        _by_way_of(graph, square, K, square)
+        if progress is not None:
+            progress(number + 1, -(-n // side))
+
+
+def _close_small(graph: _Graph, start: int, stop: int) -> None:
+    D = graph.D[start:stop, start:stop]
+    if graph.before is None:
+        close_square(D, graph.algebra)
+    else:
+        before = graph.before[start:stop, start:stop]
+        with np.errstate(all="ignore"):
+            for k in range(stop - start):
+                _improve(graph, D, before, graph.algebra.mul(D[:, k, None], D[None, k, :]), before[k][None])
+    graph.check_diagonal(start, stop)
+
+
+def _by_way_of(graph: _Graph, rows: slice, K: slice, cols: slice) -> None:
+    """D[rows, cols] ⊕= D[rows, K] ⊗ D[K, cols]."""
+    D, ring = graph.D, graph.algebra.semiring
+    left, right = D[rows, K].copy(), D[K, cols].copy()
+    if graph.before is None:
+        matmul(left, right, semiring=ring, out=D[rows, cols], accumulate=True)
+        return
+    before, steps = graph.before, graph.before[K, cols].copy()
+    for top in range(rows.start, rows.stop, BAND):
+        band = slice(top, min(top + BAND, rows.stop))
+        part = left[top - rows.start : band.stop - rows.start]
+        made, arg = matmul(part, right, semiring=ring, return_arg=True)
+        came = np.take_along_axis(steps, np.maximum(arg, 0), 0)
+        _improve(graph, D[band, cols], before[band, cols], made, came)
+
+
+def _improve(graph: _Graph, D: Array, before: Array, made: Array, came: Array) -> None:
+    """Take over what is better, and who comes before it."""
+    total = graph.algebra.add(D, made)
+    changed = total != D
+    np.copyto(D, total)
+    np.copyto(before, np.broadcast_to(came, before.shape), where=changed)

@@ -1,0 +1,70 @@
+"""What a closure asks of a semiring and of its weights, checked before anything is computed."""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.expression import Apply, Number
+from tilewise.algebra.semiring import Algebra
+from tilewise.errors import AlgebraError, DtypeError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def check_idempotent(algebra: Algebra) -> None:
+    """add(x, x) must be x: only then do repeated walks over an edge add nothing."""
+    samples = _samples(algebra.partial)
+    with np.errstate(all="ignore"):
+        same = np.array_equal(algebra.add(samples, samples), samples)
+    if not same:
+        raise AlgebraError(
+            f"closure needs an add with add(x, x) == x (min, max, or), and {algebra.semiring} has another: "
+            "use min_plus, max_plus, min_max, max_min, lor_land or one of your own"
+        )
+
+
+def one_of(algebra: Algebra) -> Number:
+    """The neutral element of mul: what the empty path from a node to itself weighs."""
+    dtype = algebra.partial
+    samples = _samples(dtype)
+    for one in (0, 1, dtype.smallest(), dtype.largest()):
+        unit = np.full_like(samples, one)
+        with np.errstate(all="ignore"):
+            right, left = algebra.mul(samples, unit), algebra.mul(unit, samples)
+        if np.array_equal(right, samples) and np.array_equal(left, samples):
+            return one
+    raise AlgebraError(f"closure needs a one with mul(one, x) == x, and {algebra.semiring} has none over {dtype}")
+
+
+def _samples(dtype: DType) -> Array:
+    if dtype.kind == "b":
+        return np.array([False, True])
+    return np.array([1, 2, 3, 5]).astype(dtype.numpy)
+
+
+def stand_in_for_zero(W: Array, algebra: Algebra) -> bool | int | float:
+    """What stands for "no edge" while integers are added: a value that two of cannot wrap. Zero itself elsewhere.
+
+    Refused where weights are so large that a path could reach it, or where mul can leave the integers' range.
+    """
+    mul, dtype = algebra.semiring.mul, algebra.partial
+    harmless = isinstance(mul, Apply) and mul.op in ("min", "max", "and", "or")
+    if not dtype.is_integer or harmless:
+        assert not isinstance(algebra.zero, complex)
+        return algebra.zero
+    if not (isinstance(mul, Apply) and mul.op == "add" and dtype.kind == "i"):
+        raise DtypeError(
+            f"closure over {algebra.semiring} could leave the range of {dtype}: convert the weights to float64"
+        )
+    info = np.iinfo(dtype.numpy)
+    edges = W[(algebra.zero != W)]
+    heaviest = max((abs(int(edges.max())), abs(int(edges.min()))) if edges.size else (0,))
+    if heaviest * max(len(W), 1) >= info.max // 4:
+        raise DtypeError(
+            f"weights up to {heaviest} over paths of up to {len(W)} edges could leave the range of {dtype}: "
+            "convert them to a wider integer dtype or to float64"
+        )
+    return info.max // 2 if algebra.zero == info.max else -(info.max // 2)

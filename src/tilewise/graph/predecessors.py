@@ -1,0 +1,50 @@
+"""Predecessors that lead home: where ties (cycles of weight 0, equal bottlenecks) led in a circle, they are found anew.
+
+Who comes before whom is noted whenever a path gets strictly better. Where going round a cycle costs nothing, two nodes
+can come to name each other. Such rows are rare, found by doubling steps, and done again by Bellman–Ford, whose
+predecessors never form a circle.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.expression import Number
+from tilewise.algebra.semiring import Algebra
+from tilewise.api import matmul
+from tilewise.graph.paths import NONE
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+def repair(before: Array, edges: Array, algebra: Algebra, one: Number, absent: Number) -> None:
+    """Make every row of `before` lead back to its source, in place. `edges` are weights, `absent` where none is."""
+    rows = lost_rows(before)
+    if not rows.size:
+        return
+    best = np.full((rows.size, len(before)), absent, edges.dtype)
+    best[np.arange(rows.size), rows] = one
+    found = np.full(best.shape, NONE)
+    for _ in range(len(before)):
+        made, arg = matmul(best, edges, semiring=algebra.semiring, return_arg=True)
+        with np.errstate(all="ignore"):
+            total = algebra.add(best, made)
+        changed = total != best
+        if not changed.any():
+            break
+        found[changed], best = arg[changed], total
+    found[np.arange(rows.size), rows] = NONE
+    before[rows] = found
+
+
+def lost_rows(before: Array) -> Array:
+    """The sources some of whose targets do not lead back to them."""
+    n = len(before)
+    nodes = np.arange(n)
+    ahead = np.where(before == NONE, nodes[None], before)  # a node without a predecessor stays where it is
+    for _ in range(max(1, n - 1).bit_length()):
+        ahead = np.take_along_axis(ahead, ahead, 1)
+    home = (ahead == nodes[:, None]) | (before == NONE)
+    return np.flatnonzero(~home.all(1))

@@ -1,0 +1,167 @@
+"""Threads never change a bit, and survive forks, other threads, each other and the end of the interpreter."""
+
+from __future__ import annotations
+
+import os
+import subprocess
+import sys
+import threading
+from collections.abc import Iterator
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.engines.cpu import pool
+from tilewise.errors import UsageError
+
+
+@pytest.fixture(autouse=True)
+def as_many_threads_as_before() -> Iterator[None]:
+    yield
+    tw.set_num_threads(None)
+
+
+@pytest.mark.parametrize(
+    "shape", [(300, 300, 300), (129, 700, 257), (5, 900, 2000), (2000, 900, 5), (3000, 400, 1), (40, 20000, 30)]
+)
+@pytest.mark.parametrize("dtype", ["float32", "float16", "complex64"])
+def test_the_bits_do_not_depend_on_the_number_of_threads(shape: tuple[int, int, int], dtype: str) -> None:
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    M, N = (rng.uniform(-1, 1, s).astype(dtype) for s in ((m, k), (k, n)))
+    made = []
+    for count in (1, 2, 3, 7):
+        tw.set_num_threads(count)
+        made.append(tw.matmul(M, N))
+    for other in made[1:]:
+        np.testing.assert_array_equal(made[0], other)
+
+
+def stress(calls: int, errors: list[str], seed: int) -> None:
+    rng = np.random.default_rng(seed)
+    M, N = rng.integers(0, 9, (90, 70)), rng.integers(0, 9, (70, 80))
+    big = rng.integers(0, 9, (200, 200))
+    right, right_big = M @ N, big @ big
+    for call in range(calls):
+        made, expected = (tw.matmul(M, N), right) if call % 8 else (tw.matmul(big, big), right_big)
+        if not np.array_equal(made, expected):
+            errors.append(f"thread {seed}, call {call}")
+
+
+def hammer(calls: int) -> None:
+    tw.set_num_threads(3)
+    errors: list[str] = []
+    threads = [threading.Thread(target=stress, args=(calls // 4, errors, seed)) for seed in range(4)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not errors
+
+
+def test_several_python_threads_at_once() -> None:
+    hammer(800)
+
+
+@pytest.mark.slow
+def test_ten_thousand_calls_from_several_threads() -> None:
+    hammer(10_000)
+
+
+def run(code: str, **environment: str) -> str:
+    done = subprocess.run(
+        [sys.executable, "-c", code], capture_output=True, text=True, timeout=120, env={**os.environ, **environment}
+    )
+    assert done.returncode == 0, done.stderr
+    return done.stdout
+
+
+FORKS = """
+import os, numpy as np, tilewise as tw
+tw.set_num_threads(2)
+M = np.arange(200 * 200).reshape(200, 200) % 7
+right = M @ M
+for turn in range({turns}):
+    assert (tw.matmul(M, M) == right).all()
+    child = os.fork()
+    if child == 0:
+        ok = all((tw.matmul(M, M) == right).all() for _ in range({calls}))
+        ok = ok and (not os.path.isdir("/proc/self/task") or len(os.listdir("/proc/self/task")) == 2)
+        os._exit(0 if ok else 1)
+    assert (tw.matmul(M, M) == right).all()
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+print("whole")
+"""
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_a_forked_child_has_its_own_threads() -> None:
+    assert "whole" in run(FORKS.format(turns=5, calls=20))
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="no fork here")
+def test_ten_thousand_calls_in_forked_children() -> None:
+    assert "whole" in run(FORKS.format(turns=50, calls=200))
+
+
+def test_the_interpreter_ends_while_threads_are_awake() -> None:
+    code = """
+import threading, numpy as np, tilewise as tw
+tw.set_num_threads(4)
+M = np.ones((400, 400))
+threading.Thread(target=lambda: [tw.matmul(M, M) for _ in range(200)], daemon=True).start()
+tw.matmul(M, M)
+print("over")
+"""
+    for _ in range(3):
+        assert "over" in run(code)
+
+
+def test_how_many_threads() -> None:
+    assert pool.num_threads() == pool.available_cores()
+    tw.set_num_threads(2)
+    assert pool.num_threads() == 2
+    code = "from tilewise.engines.cpu.pool import num_threads; print(num_threads())"
+    assert run(code, TILEWISE_NUM_THREADS="3").strip() == "3"
+    for wrong in (0, -1, 1.5, True, "many"):
+        with pytest.raises(UsageError, match="whole number of threads"):
+            tw.set_num_threads(wrong)  # type: ignore[arg-type]
+    with pytest.raises(AssertionError, match="TILEWISE_NUM_THREADS='no'"):
+        run(code, TILEWISE_NUM_THREADS="no")
+
+
+@pytest.mark.skipif(not hasattr(os, "sched_setaffinity"), reason="no affinity here")
+def test_affinity_is_respected() -> None:
+    code = (
+        "import os; os.sched_setaffinity(0, {next(iter(os.sched_getaffinity(0)))});"
+        "from tilewise.engines.cpu.pool import num_threads; print(num_threads())"
+    )
+    assert run(code).strip() == "1"
+
+
+@pytest.mark.parametrize(("text", "cores"), [("max 100000", None), ("150000 100000", 2), ("50000 100000", 1)])
+def test_a_cgroups_quota_counts(text: str, cores: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
+    import io
+
+    monkeypatch.setattr("builtins.open", lambda path, **_: io.StringIO(text))
+    assert pool._cgroup_quota() == cores
+
+
+def test_memory_stays_within_a_few_panels() -> None:
+    """Strided operands of 32 MB each are absorbed by packing; nothing the size of an operand is allocated."""
+    code = """
+import resource, numpy as np, tilewise as tw
+tw.set_num_threads(2)
+M, N = np.ones((2000, 4000), np.float32)[:, ::2], np.ones((4000, 2000), np.float32)[::2].T
+P = np.empty((2000, 2000), np.float32)
+P[:] = 0
+tw.matmul(M[:64, :64], N[:64, :64])
+before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tw.matmul(M, N, out=P)
+assert P[5, 5] == 2000
+print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
+"""
+    pytest.importorskip("resource")
+    assert int(run(code)) < 16 * 1024  # kB
