@@ -221,7 +221,7 @@ def test_read_only_operands_are_fine():
 def test_a_plan_is_readable_and_json_able():
     import json
 
-    plan = tw.plan(np.ones((100, 50), np.float32), np.ones((50, 70), np.float32))
+    plan = tw.plan(np.ones((100, 50), np.float32), np.ones((50, 70), np.float32), kernel="reference")
     assert "TILE_WIDTH 16" in str(plan)
     assert json.loads(json.dumps(plan.to_json()))["grid"] == [7, 5]
     assert "\n" not in repr(plan)

@@ -90,7 +90,8 @@ def test_a_plan_for_arrays_on_the_host_says_what_runs_there():
     import numpy as np
 
     plan = tw.plan(np.ones((3, 4)), np.ones((4, 5)))
-    assert plan.engine == "reference"
+    assert plan.engine == "cpu"
+    assert tw.plan(np.ones((3, 4)), np.ones((4, 5)), kernel="reference").engine == "reference"
     assert "\n" not in repr(plan)
 
 

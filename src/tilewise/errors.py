@@ -25,6 +25,14 @@ class AlgebraError(TilewiseError, ValueError):
     """A semiring that breaks a law it must keep, or an operation that cannot be traced."""
 
 
+class CycleError(TilewiseError, ValueError):
+    """A cycle that is better every time it is walked, so that no best path exists; `nodes` are those on it."""
+
+    def __init__(self, message: str, nodes: tuple[int, ...] = ()) -> None:
+        super().__init__(message)
+        self.nodes = nodes
+
+
 class FileError(TilewiseError, OSError):
     """A file that is missing, damaged, foreign, or cannot be written."""
 
@@ -43,3 +51,20 @@ class EngineError(TilewiseError, RuntimeError):
 
 class OutOfMemoryError(EngineError, MemoryError):
     """An allocation that does not fit; says how much was asked for and how much there is."""
+
+
+class KernelError(TilewiseError, ValueError):
+    """CUDA text that is refused: says where, quotes the line, and never guesses."""
+
+    def __init__(self, message: str, file: str = "", line: int = 0, column: int = 0, text: str = "", length: int = 1):
+        self.message, self.file, self.line, self.column, self.text = message, file, line, column, text
+        where = f"{file}:{line}:{column}: " if line else (f"{file}: " if file else "")
+        quote = ""
+        if text:
+            lead = "".join(ch if ch == "\t" else " " for ch in text[: column - 1])
+            quote = f"\n{text}\n{lead}{'^' * max(1, min(length, len(text) - column + 1))}"
+        super().__init__(f"{where}{message}{quote}")
+
+
+class LimitError(EngineError):
+    """A kernel that never ends, allocates without end or nests without end, stopped at a limit that can be raised."""

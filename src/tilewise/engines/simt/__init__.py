@@ -1,0 +1,43 @@
+"""CUDA C with no GPU: lexer, parser, vectorised machine, shadow memory, findings and events.
+
+`launch` runs one kernel on NumPy arrays in place; `tilewise.trace` and `tilewise.check` are the faces for people."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.engines.simt.findings import Finding
+from tilewise.engines.simt.limits import DEFAULT, Limits
+
+
+@dataclass(frozen=True)
+class Report:
+    """What a launch counted and found."""
+
+    counters: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    output: str
+
+
+def launch(
+    source: str,
+    entry: str,
+    grid: Sequence[int],
+    block: Sequence[int],
+    args: Sequence[Any] | Mapping[str, Any],
+    *,
+    defines: Mapping[str, str | int] | None = None,
+    checks: bool = False,
+    limits: Limits = DEFAULT,
+) -> Report:
+    """Run `entry` of a CUDA text. `args` are NumPy arrays, changed in place where the kernel stores to them, and
+    numbers, in the order of the parameters or by name. An array's dtype must be that of the parameter (complex
+    arrays for `float2`, raw 16-bit arrays for `__half` and its kin)."""
+    from tilewise.engines.simt.launching import launch_text
+
+    return launch_text(source, entry, grid, block, args, defines=defines, checks=checks, limits=limits)
+
+
+__all__ = ["Finding", "Limits", "Report", "launch"]

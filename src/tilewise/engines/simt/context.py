@@ -1,0 +1,158 @@
+"""One batch of blocks while it runs: its lanes, the mask stack, registers, limits, and who is told what."""
+
+from __future__ import annotations
+
+import time
+from typing import TYPE_CHECKING, Any
+
+import numpy as np
+
+from tilewise.engines.simt.arithmetic import Value
+from tilewise.engines.simt.collector import Collector
+from tilewise.engines.simt.costs import Costs
+from tilewise.engines.simt.limits import Limits
+from tilewise.engines.simt.memory import UNSET, Buffer
+from tilewise.errors import LimitError
+
+if TYPE_CHECKING:
+    from tilewise.engines.simt.recorder import Recorder
+
+CLOCK_EVERY = 64
+
+
+class Geometry:
+    """Grid and block of a launch; lanes are numbered block by block, threads x first."""
+
+    def __init__(self, grid: tuple[int, int, int], block: tuple[int, int, int]) -> None:
+        self.grid = grid
+        self.block = block
+        self.threads = block[0] * block[1] * block[2]
+        self.blocks = grid[0] * grid[1] * grid[2]
+
+    def thread_name(self, thread: int) -> tuple[int, ...]:
+        """(ty, tx), with tz before them where blocks have depth."""
+        x, y, _ = self.block
+        tz, rest = divmod(thread, x * y)
+        ty, tx = divmod(rest, x)
+        return (tz, ty, tx) if self.block[2] > 1 else (ty, tx)
+
+    def block_name(self, block: int) -> tuple[int, ...]:
+        x, y, _ = self.grid
+        bz, rest = divmod(block, x * y)
+        by, bx = divmod(rest, x)
+        return (bz, by, bx) if self.grid[2] > 1 else (by, bx)
+
+
+class Loop:
+    """Lanes that said `continue` (they come back) while the body ran."""
+
+    __slots__ = ("continued",)
+
+    def __init__(self) -> None:
+        self.continued: list[Any] = []
+
+
+class Frame:
+    """A function being executed: the lanes that have returned, and what they returned."""
+
+    __slots__ = ("returned", "value", "version")
+
+    def __init__(self) -> None:
+        self.returned: Any = None
+        self.value: Value = UNSET
+        self.version = 0
+
+
+class Context:
+    def __init__(
+        self,
+        geometry: Geometry,
+        blocks: np.ndarray,
+        slots: int,
+        sites: int,
+        collector: Collector,
+        limits: Limits,
+        deadline: float,
+        lanes: np.ndarray | None = None,
+    ) -> None:
+        """`blocks` are the linear numbers of the blocks of this batch; `lanes` restricts it to some of their lanes
+        (for schedules that run a few threads at a time)."""
+        self.geometry = geometry
+        threads = geometry.threads
+        everyone = np.arange(len(blocks) * threads, dtype=np.int64)
+        chosen = everyone if lanes is None else lanes
+        self.n = len(chosen)
+        self.block_count = len(blocks)
+        self.slot = chosen // threads  # which block of the batch
+        self.thread = (chosen % threads).astype(np.int32)
+        self.block = blocks[self.slot].astype(np.int32)  # linear number in the grid
+        self.uniform_block = self.block_count == 1
+        self.whole = lanes is None
+        self.lane_numbers = np.arange(self.n)
+        self.mask: Any = None
+        self.f: list[Any] = [UNSET] * slots
+        self.declared: list[Any] = [None] * slots
+        self.memo: list[Any] = [None] * sites
+        self.loops: list[Loop] = []
+        self.frames: list[Frame] = []
+        self.collector = collector
+        self.costs: Costs | None = None
+        self.recorder: Recorder | None = None
+        self.checks = True
+        self.limits = limits
+        self.deadline = deadline
+        self.steps = 0
+        self.line = 0  # of the statement being executed
+        self.phase = 0
+        self.used = False  # a shared cell was read since the phase began
+        self.epochs = np.zeros(self.block_count, np.int32)  # barriers passed, by block
+        self.buffers: list[Buffer] = []
+        self.symbols: list[Any] = []
+        self.exited: Any = None  # lanes whose kernel has ended
+        self.loaded: Any = None  # lanes that loaded from global memory in this statement; True: all
+        self.builtins = self._builtins(blocks)
+        self.barrier_hook: Any = None
+        self.counters: dict[str, int] = dict.fromkeys(
+            ("loads", "stores", "fills", "shared_writes", "uses", "barriers", "atomics"), 0
+        )
+        self.output: list[str] = []
+
+    def _builtins(self, blocks: np.ndarray) -> dict[str, Value]:
+        gx, gy, gz = self.geometry.grid
+        bx, by, bz = self.geometry.block
+        thread = self.thread.astype(np.uint32)
+        out: dict[str, Value] = {
+            "threadIdx.x": thread % np.uint32(bx),
+            "threadIdx.y": thread // np.uint32(bx) % np.uint32(by),
+            "threadIdx.z": thread // np.uint32(bx * by),
+        }
+        for axis, extent in zip("xyz", (bx, by, bz), strict=True):
+            out[f"blockDim.{axis}"] = np.uint32(extent)
+            if extent == 1:
+                out[f"threadIdx.{axis}"] = np.uint32(0)
+        number = self.block if not self.uniform_block else np.int32(blocks[0])
+        parts = (number % gx, number // gx % gy, number // (gx * gy))
+        for axis, extent, part in zip("xyz", (gx, gy, gz), parts, strict=True):
+            out[f"gridDim.{axis}"] = np.uint32(extent)
+            out[f"blockIdx.{axis}"] = np.uint32(0) if extent == 1 else part.astype(np.uint32)
+        return out
+
+    # -- lanes and limits
+
+    def active(self) -> int:
+        mask = self.mask
+        return self.n if mask is None else int(np.count_nonzero(mask))
+
+    def active_lanes(self) -> np.ndarray:
+        return self.lane_numbers if self.mask is None else np.flatnonzero(self.mask)
+
+    def tick(self, line: int) -> None:
+        self.steps += 1
+        self.line = line
+        if self.steps > self.limits.steps:
+            raise LimitError(
+                f"stopped at line {line} after {self.limits.steps} statements: the kernel seems never to end "
+                "(the limit is Limits.steps)"
+            )
+        if self.steps % CLOCK_EVERY == 0 and time.monotonic() > self.deadline:
+            raise LimitError(f"stopped at line {line} after {self.limits.seconds:g} s (the limit is Limits.seconds)")

@@ -1,0 +1,19 @@
+"""What a run may take before it is stopped: every figure is an argument of `tw.trace` and `tw.check`."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+
+@dataclass(frozen=True)
+class Limits:
+    steps: int = 2_000_000  # statements executed, each for all threads at once
+    seconds: float = 20.0  # wall time of one launch
+    memory: int = 2 << 30  # bytes of global, shared and local memory together, shadows included
+    nesting: int = 60  # depth of brackets, blocks, macro expansions and device calls
+    touches: int = 64  # threads kept for each finding; the count stays exact
+    printf: int = 200  # lines that printf may add to the output
+    tokens: int = 2_000_000  # of the source after its macros are expanded
+
+
+DEFAULT = Limits()

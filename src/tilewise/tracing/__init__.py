@@ -1,0 +1,296 @@
+"""To see it: run CUDA C with no GPU and get back what every thread did (`trace`), or every fault (`check`)."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass, field
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.semiring import Semiring
+from tilewise.engines.simt.adversary import demonstrate
+from tilewise.engines.simt.events import EventKind, Events, empty_events
+from tilewise.engines.simt.findings import Finding, Severity
+from tilewise.engines.simt.limits import DEFAULT, Limits
+from tilewise.engines.simt.loading import choose, load, uses_shared
+from tilewise.engines.simt.simulate import Prepared, Simulation, simulate
+from tilewise.errors import UsageError
+from tilewise.tracing.rungs import RungText, is_rung, rung_text
+
+Shape = tuple[int, int, int]
+SCHEMA = 1
+
+
+@dataclass(frozen=True)
+class Run:
+    """One launch: what was bound to what, what it counted, what it found."""
+
+    file: str
+    entry: str
+    shape: Shape | None
+    tile: int | None
+    grid: tuple[int, int, int]  # (x, y, z), as CUDA writes it
+    block: tuple[int, int, int]
+    binding: tuple[str, ...]  # one line an argument: "d_M: M, 3x3 float"
+    supplied: tuple[str, ...]  # names the file did not define and that were supplied: "TILE_WIDTH = 2"
+    counters: Mapping[str, int]
+    findings: tuple[Finding, ...]
+    output: str = ""  # what printf wrote
+    arrays: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)  # bound arrays afterwards
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        return tuple(f for f in self.findings if f.severity is Severity.FAULT)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "file": self.file,
+            "entry": self.entry,
+            "shape": list(self.shape) if self.shape else None,
+            "tile": self.tile,
+            "grid": list(self.grid),
+            "block": list(self.block),
+            "binding": list(self.binding),
+            "supplied": list(self.supplied),
+            "counters": dict(self.counters),
+            "findings": [f.to_json() for f in self.findings],
+            "output": self.output,
+        }
+
+
+@dataclass(frozen=True)
+class Report:
+    """What `check` gives back: one `Run` a shape, and all findings of all of them together."""
+
+    file: str
+    runs: tuple[Run, ...]
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return tuple(f for run in self.runs for f in run.findings)
+
+    @property
+    def faults(self) -> tuple[Finding, ...]:
+        return tuple(f for run in self.runs for f in run.faults)
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults
+
+    def to_json(self) -> dict[str, Any]:
+        return {"schema": SCHEMA, "file": self.file, "ok": self.ok, "runs": [r.to_json() for r in self.runs]}
+
+
+@dataclass(frozen=True, repr=False)
+class Trace:
+    """A launch with its events. `names` are the arrays and registers that the event columns number."""
+
+    run: Run
+    events: Events
+    names: tuple[str, ...]
+    blocks: tuple[int, ...]  # linear numbers of the blocks recorded
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.run.findings
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        return self.run.counters
+
+    @property
+    def phases(self) -> int:
+        """How many phases the recorded blocks went through."""
+        return int(self.events.phase.max()) + 1 if len(self.events) else 0
+
+    def text(self, width: int = 80, phases: tuple[int, ...] | None = None) -> str:
+        """Threads × phases, tiles, partial sums, barriers and counters, in `width` columns."""
+        from tilewise.tracing.table import draw
+
+        return draw(self, width, phases)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, versioned; what views are drawn from."""
+        return {
+            "schema": SCHEMA,
+            **self.run.to_json(),
+            "blocks": list(self.blocks),
+            "names": list(self.names),
+            "events": self.events.to_json(),
+        }
+
+
+def trace(
+    kernel: str | Path,
+    *,
+    shape: Shape | None = None,
+    tile: int | None = None,
+    entry: str | None = None,
+    grid: Sequence[int] | None = None,
+    block: Sequence[int] | None = None,
+    args: Mapping[str, Any] | None = None,
+    defines: Mapping[str, str | int] | None = None,
+    semiring: str | Semiring = "plus_times",
+    dtype: str = "float32",
+    blocks: Sequence[tuple[int, int]] | str = ((0, 0),),
+    seed: int | None = None,
+    limits: Limits = DEFAULT,
+) -> Trace:
+    """Run the kernel in a file (or in a text that contains `__global__`, or a rung of the ladder by its name) and
+    record what its threads do.
+
+    `shape` is (m, k, n), 4x4x4 where nothing is said; `tile` overrides TILE_WIDTH, BLOCK_SIZE and kin. `grid` and
+    `block` are (x, y, z) and default to the launch in the file, else to what covers P. `args` gives parameters that
+    are not bound by themselves: numbers, or NumPy arrays (copied; the copies afterwards are in `.run.arrays`).
+    `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones.
+    P is held against the product over `semiring`; `dtype` is for rungs, whose text is written for it.
+    """
+    ring = find_semiring(semiring)
+    rung, kernel = _rung(kernel, tile, ring, dtype)
+    prepared = _prepare(kernel, entry, defines, tile, limits)
+    chosen = _first_tiled(prepared)
+    if shape is None and chosen.multiplies:
+        shape = (4, 4, 4)
+    size = _shape(shape)
+    grid, block = _launch(rung, size, grid, block)
+    done = simulate(
+        chosen, shape=size, grid=grid, block=block, args=_copied(args), seed=seed, limits=limits,
+        record=blocks if isinstance(blocks, str) else tuple(blocks), semiring=ring,
+    )  # fmt: skip
+    run = _run(chosen, done)
+    if done.recorder is None:  # the launch itself fails
+        return Trace(run, empty_events(), (), ())
+    numbers = tuple(range(done.geometry.blocks)) if done.launch.watch is None else tuple(done.launch.watch)
+    return Trace(run, done.recorder.events(), tuple(done.recorder.names), numbers)
+
+
+def check(
+    kernel: str | Path,
+    *,
+    shape: Shape | Sequence[Shape] | None = None,
+    tile: int | None = None,
+    entry: str | None = None,
+    grid: Sequence[int] | None = None,
+    block: Sequence[int] | None = None,
+    args: Mapping[str, Any] | None = None,
+    defines: Mapping[str, str | int] | None = None,
+    semiring: str | Semiring = "plus_times",
+    dtype: str = "float32",
+    seed: int = 0,
+    adversarial: bool = True,
+    limits: Limits = DEFAULT,
+) -> Report:
+    """Every fault of the kernel, by line and thread. Without `shape`, several shapes that find bugs are run:
+    rectangular, not multiples of the tile, one smaller than a tile; on random data."""
+    ring = find_semiring(semiring)
+    rung, kernel = _rung(kernel, tile, ring, dtype)
+    runs: list[Run] = []
+    prepared = _prepare(kernel, entry, defines, tile, limits)
+    usable = [p for p in prepared if p.multiplies] if shape is None and not args else prepared
+    for one in usable or prepared:
+        for size in _shapes(shape, one):
+            own_grid, own_block = _launch(rung, size, grid, block)
+            done = simulate(
+                one, shape=size, grid=own_grid, block=own_block, args=_copied(args), seed=seed, limits=limits,
+                semiring=ring,
+            )  # fmt: skip
+            if adversarial:
+                demonstrate(done)
+            runs.append(_run(one, done))
+    return Report(prepared[0].loaded.source.name, tuple(runs))
+
+
+def _rung(kernel: str | Path, tile: int | None, ring: Semiring, dtype: str) -> tuple[RungText | None, str | Path]:
+    if not is_rung(kernel):
+        return None, kernel
+    rung = rung_text(str(kernel), tile, ring, dtype)
+    return rung, rung.text
+
+
+def _launch(
+    rung: RungText | None, shape: Shape | None, grid: Sequence[int] | None, block: Sequence[int] | None
+) -> tuple[Sequence[int] | None, Sequence[int] | None]:
+    """A rung's blocks cover the part of P that its geometry says; a file has its own launch."""
+    if rung is None or shape is None:
+        return grid, block
+    return grid or rung.grid(shape), block or rung.geometry.block
+
+
+def default_shapes(tile: int, square: bool) -> list[Shape]:
+    """Shapes that find bugs: multiples of the tile but rectangular, odd everywhere, smaller than one tile."""
+    t = max(2, tile)
+    if square:
+        return [(2 * t, 2 * t, 2 * t), (t + 1, t + 1, t + 1), (max(1, t - 1),) * 3]
+    return [(t, 2 * t, 3 * t), (t + 1, 2 * t - 1, t + 3), (max(1, t // 2), t // 2 + 1, max(1, t // 2 - 1))]
+
+
+def _shapes(shape: Any, prepared: Prepared) -> list[Shape | None]:
+    if shape is None:
+        if not prepared.multiplies:
+            return [None]
+        return list(default_shapes(prepared.loaded.width, prepared.square()))
+    many = list(shape)
+    if many and not isinstance(many[0], (int, np.integer)):
+        return [_shape(s) for s in many]
+    return [_shape(shape)]
+
+
+def _shape(shape: Any) -> Shape | None:
+    if shape is None:
+        return None
+    parts = tuple(int(x) for x in shape)
+    if len(parts) != 3 or min(parts) < 1:
+        raise UsageError(f"a shape is three positive numbers (m, k, n), not {tuple(shape)}")
+    return parts
+
+
+def _prepare(kernel: str | Path, entry: str | None, defines: Any, tile: int | None, limits: Limits) -> list[Prepared]:
+    loaded = load(kernel, defines, tile, limits)
+    return [Prepared(loaded, function) for function in choose(loaded, entry)]
+
+
+def _first_tiled(prepared: list[Prepared]) -> Prepared:
+    """Of several kernels, the first that multiplies through shared memory; else the first that multiplies."""
+    multiply = [p for p in prepared if p.multiplies]
+    for one in multiply:
+        if uses_shared(one.function):
+            return one
+    return multiply[0] if multiply else prepared[0]
+
+
+def _copied(args: Mapping[str, Any] | None) -> dict[str, Any]:
+    return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in (args or {}).items()}
+
+
+def _run(prepared: Prepared, done: Simulation) -> Run:
+    counters = dict(done.outcome.counters)
+    counters["phases"] = done.outcome.phases
+    for buffer in done.bound.buffers.values():
+        counters[f"loads of {buffer.name}"] = buffer.loads
+        if buffer.stores:
+            counters[f"stores to {buffer.name}"] = buffer.stores
+    if done.bound.matrices is not None and done.shape is not None:
+        m, k, n = done.shape
+        counters["loads without tiles"] = 2 * m * k * n
+    costs = done.outcome.costs
+    counters["shared passes"] = sum(c.units for c in costs.shared.values())
+    counters["shared requests"] = sum(c.requests for c in costs.shared.values())
+    counters["global sectors"] = sum(c.units for c in costs.globals.values())
+    counters["global requests"] = sum(c.requests for c in costs.globals.values())
+    counters["split warps"] = sum(b[1] for b in costs.branches.values())
+    order = {Severity.FAULT: 0, Severity.COST: 1, Severity.NOTE: 2}
+    findings = sorted(done.findings, key=lambda f: (order[f.severity], f.line, str(f.kind)))
+    return Run(
+        prepared.loaded.source.name, done.entry, done.shape, done.tile, done.geometry.grid, done.geometry.block,
+        tuple(done.bound.lines), tuple(done.supplied + done.notes), counters, tuple(findings),
+        "".join(done.outcome.output), dict(done.bound.arrays),
+    )  # fmt: skip
+
+
+__all__ = ["EventKind", "Events", "Finding", "Limits", "Report", "Run", "Trace", "check", "trace"]

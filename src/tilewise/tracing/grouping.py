@@ -1,0 +1,99 @@
+"""Findings brought together for people: one a source place, whatever number of shapes showed it, with its threads."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from dataclasses import dataclass, field
+
+from tilewise.engines.simt.findings import Finding, Place, Severity
+from tilewise.tracing import Run
+
+Name = tuple[int, ...]
+Threads = frozenset[tuple[Name, Name]]  # (block, thread), each (y, x) or (z, y, x)
+
+
+@dataclass
+class Seen:
+    """A finding as the first run showed it, and every run that showed the same at the same place."""
+
+    finding: Finding
+    runs: list[Run] = field(default_factory=list)
+
+    @property
+    def shapes(self) -> list[str]:
+        return [shape_name(run) for run in self.runs if run.shape is not None]
+
+
+@dataclass
+class Group:
+    """Findings of one source line by the same threads."""
+
+    place: Place | None
+    threads: Threads
+    seen: list[Seen] = field(default_factory=list)
+
+
+def shape_name(run: Run) -> str:
+    return "x".join(map(str, run.shape)) if run.shape is not None else "as given"
+
+
+def same_place(runs: Iterable[Run], severities: Sequence[Severity] = (Severity.FAULT,)) -> list[Seen]:
+    """Every finding once, in the order of the source."""
+    found: dict[tuple[object, ...], Seen] = {}
+    for run in runs:
+        for f in run.findings:
+            if f.severity not in severities:
+                continue
+            column = f.place.column if f.place else 0
+            key = (run.entry, f.line, column, f.kind, f.array, f.access, f.hazard, f.scope)
+            found.setdefault(key, Seen(f)).runs.append(run)
+    return sorted(found.values(), key=lambda s: (s.finding.severity != Severity.FAULT, s.finding.line))
+
+
+def by_line_and_threads(seen: Iterable[Seen]) -> list[Group]:
+    """The findings of a line next to each other, those of the same threads in one group."""
+    groups: dict[tuple[object, ...], Group] = {}
+    for one in seen:
+        place = one.finding.place
+        threads = frozenset(one.finding.threads)
+        key = (place.file if place else "", place.line if place else 0, threads)
+        groups.setdefault(key, Group(place, threads)).seen.append(one)
+    return list(groups.values())
+
+
+def pair(numbers: Name) -> str:
+    return f"({','.join(map(str, numbers))})"
+
+
+def thread_lines(threads: Threads, most: int = 3) -> list[str]:
+    """Threads in words, blocks with the same threads together: "threads (0,1) (1,1) of block (0,0)"."""
+    blocks: dict[Name, list[Name]] = {}
+    for block, thread in sorted(threads):
+        if thread:
+            blocks.setdefault(block, []).append(thread)
+    alike: dict[tuple[Name, ...], list[Name]] = {}
+    for block, mine in blocks.items():
+        alike.setdefault(tuple(mine), []).append(block)
+    lines = []
+    for members, homes in alike.items():
+        noun = "thread" if len(members) == 1 else "threads"
+        home = "block" if len(homes) == 1 else "blocks"
+        lines.append(f"{noun} {names(members)} of {home} {names(homes)}")
+    if len(lines) > most:
+        lines = [*lines[: most - 1], f"and threads of {sum(map(len, list(alike.values())[most - 1 :]))} more blocks"]
+    return lines
+
+
+def names(members: Sequence[Name], most: int = 6) -> str:
+    """(0,1) (1,1), or (0–15, 3) for a whole rectangle, or the first few."""
+    if len(members) <= 4:
+        return " ".join(map(pair, members))
+    axes = [sorted(set(axis)) for axis in zip(*members, strict=True)]
+    whole = 1
+    for axis in axes:
+        whole *= len(axis) if axis[-1] - axis[0] + 1 == len(axis) else 0
+    if whole == len(members):
+        parts = [f"{a[0]}" if len(a) == 1 else f"{a[0]}–{a[-1]}" for a in axes]
+        return f"({','.join(parts)})"
+    shown = " ".join(map(pair, members[:most]))
+    return shown if len(members) <= most else f"{shown} … {len(members) - most} more"

@@ -1,0 +1,267 @@
+"""A trace as text: threads down, phases across, as the course draws it; tiles, partial sums, barriers, counters."""
+
+from __future__ import annotations
+
+from collections import defaultdict
+from typing import TYPE_CHECKING
+
+import numpy as np
+
+from tilewise.engines.simt.events import NONE, EventKind, Events
+
+if TYPE_CHECKING:
+    from tilewise.tracing import Trace
+
+THREADS_SHOWN = 16
+PRODUCTS_SHOWN = 4
+TILE_SHOWN = 16
+
+
+def draw(trace: Trace, width: int = 80, phases: tuple[int, ...] | None = None) -> str:
+    """The whole text; `phases` chooses some. What does not fit is left out, and the text says so."""
+    run = trace.run
+    shape = "" if run.shape is None else f", {'x'.join(map(str, run.shape))}"
+    gx, gy, _ = run.grid
+    bx, by, _ = run.block
+    lines = [f"{run.entry}{shape}: {gy} x {gx} blocks of {by} x {bx} threads"]
+    lines += _wrap("; ".join(run.binding), width)
+    if run.supplied:
+        lines += _wrap("supplied: " + "; ".join(run.supplied), width)
+    for block in trace.blocks:
+        lines += ["", *_block(trace, block, width, phases)]
+    lines += ["", *_counters(trace, width)]
+    if run.findings:
+        lines += ["", *_findings(trace, width)]
+    return "\n".join(_cut(line.rstrip(), width) for line in lines)
+
+
+def _cut(line: str, width: int) -> str:
+    return line if len(line) <= width else line[: width - 1] + "…"
+
+
+def _wrap(text: str, width: int) -> list[str]:
+    out, line = [], ""
+    for word in text.split(" "):
+        if line and len(line) + 1 + len(word) > width:
+            out.append(line)
+            line = "  " + word
+        else:
+            line = f"{line} {word}" if line else word
+    return [*out, line] if line else out
+
+
+def _pair(trace: Trace, thread: int) -> str:
+    x, y, z = trace.run.block
+    tz, rest = divmod(thread, x * y)
+    inside = f"{rest // x},{rest % x}"
+    return f"({tz},{inside})" if z > 1 else f"({inside})"
+
+
+def block_name(trace: Trace, block: int) -> str:
+    x, y, z = trace.run.grid
+    bz, rest = divmod(block, x * y)
+    inside = f"{rest // x}, {rest % x}"
+    return f"({bz}, {inside})" if z > 1 else f"({inside})"
+
+
+def _block(trace: Trace, block: int, width: int, chosen: tuple[int, ...] | None) -> list[str]:
+    events = trace.events.where(trace.events.block == block)
+    lines = [f"Block {block_name(trace, block)}"]
+    if not len(events):
+        return [*lines, "  nothing was recorded"]
+    numbers = [p for p in range(int(events.phase.max()) + 1) if chosen is None or p in chosen]
+    cells = {p: _cells(trace, events.where(events.phase == p)) for p in numbers}
+    column = max([20, *(len(s) for c in cells.values() for lines_ in c.values() for s in lines_)]) + 2
+    across = max(1, (width - 9) // column)
+    threads = sorted(set(events.thread.tolist()))
+    shown = threads[:THREADS_SHOWN]
+    for first in range(0, len(numbers), across):
+        group = numbers[first : first + across]
+        lines.append("thread   " + "".join(f"phase {p}".ljust(column) for p in group))
+        for thread in shown:
+            stacks = [cells[p].get(thread, []) for p in group]
+            for i in range(max((len(s) for s in stacks), default=0)):
+                head = _pair(trace, thread) if i == 0 else ""
+                parts = [(s[i] if i < len(s) else "").ljust(column) for s in stacks]
+                lines.append(head.ljust(9) + "".join(parts))
+        for p in group:
+            lines += _phase_notes(trace, events.where(events.phase == p), p, width)
+    if len(shown) < len(threads):
+        lines.append(f"  … {len(threads) - len(shown)} more threads are left out")
+    return lines
+
+
+def _name(trace: Trace, array: int, row: int, col: int) -> str:
+    if row == NONE:
+        return trace.names[array]
+    return f"{trace.names[array]}[{row}][{col}]"
+
+
+def _cells(trace: Trace, events: Events) -> dict[int, list[str]]:
+    """What each thread did in one phase, line by line."""
+    out: dict[int, list[str]] = defaultdict(list)
+    products: dict[int, dict[int, list[str]]] = defaultdict(dict)
+    for i in range(len(events)):
+        kind, thread = int(events.kind[i]), int(events.thread[i])
+        row, col = int(events.row[i]), int(events.col[i])
+        name = _name(trace, int(events.array[i]), row, col)
+        if kind == EventKind.LOAD:
+            got = (int(events.got_row[i]), int(events.got_col[i]))
+            if got[0] == NONE:
+                name += " ✗ outside"
+            elif got != (row, col):
+                name += f" ✗ [{got[0]}][{got[1]}]"
+            to = int(events.to_array[i])
+            if to >= 0 and int(events.to_row[i]) != NONE:
+                name += f" → {_name(trace, to, int(events.to_row[i]), int(events.to_col[i]))}"
+            out[thread].append(name)
+        elif kind == EventKind.FILL:
+            out[thread].append(f"{_number(float(events.value[i]))} → {name}")
+        elif kind == EventKind.USE:
+            products[thread].setdefault(int(events.step[i]), []).append(name)
+        elif kind == EventKind.STORE:
+            text = f"{name} = {_number(float(events.value[i]))}"
+            if int(events.got_row[i]) == NONE:
+                text += " ✗ outside"
+            elif (int(events.got_row[i]), int(events.got_col[i])) != (row, col):
+                text += f" ✗ [{int(events.got_row[i])}][{int(events.got_col[i])}]"
+            products[thread].setdefault(int(events.step[i]), []).append("\0" + text)
+    for thread, steps in products.items():
+        terms = [s for s in steps.values() if not s[0].startswith("\0")]
+        lines = ["+ " + "·".join(s) for s in terms]
+        if len(lines) > PRODUCTS_SHOWN:
+            lines = [*lines[: PRODUCTS_SHOWN - 1], f"+ … {len(terms) - PRODUCTS_SHOWN + 1} more products"]
+        stores = [s[0][1:] for s in steps.values() if s[0].startswith("\0")]
+        out[thread] += lines + stores
+    for thread, lines in out.items():
+        if len(lines) > 24:
+            out[thread] = [*lines[:23], f"… {len(lines) - 23} more"]
+    return out
+
+
+def _number(value: float) -> str:
+    return f"{value:g}"
+
+
+def _phase_notes(trace: Trace, events: Events, phase: int, width: int) -> list[str]:
+    """Under the table: the shared tiles of the phase, the partial sums after it, its barriers."""
+    lines = [f"  phase {phase}: {_barriers(events)}"]
+    tiles = _tiles(events)
+    grids = []
+    for array, tile in tiles.items():
+        if max(tile.shape) > TILE_SHOWN:
+            grids.append([f"{trace.names[array]}: {tile.shape[0]} x {tile.shape[1]}, not shown"])
+            continue
+        texts = [[("·" if v != v else _number(v)) for v in row] for row in tile.tolist()]
+        most = max(len(t) for row in texts for t in row)
+        grids.append([trace.names[array], *(" ".join(t.rjust(most) for t in row) for row in texts)])
+    lines += _beside(grids, width)
+    sums = events.of(EventKind.SUM)
+    if len(sums):
+        last: dict[tuple[int, int], float] = {}
+        for i in range(len(sums)):
+            last[int(sums.array[i]), int(sums.thread[i])] = float(sums.value[i])
+        for array in dict.fromkeys(a for a, _ in last):
+            mine = [(t, v) for (a, t), v in last.items() if a == array][:THREADS_SHOWN]
+            text = "  ".join(f"{_pair(trace, t)} {_number(v)}" for t, v in mine)
+            lines += ["  " + s for s in _wrap(f"{trace.names[array]} so far: {text}", width - 2)]
+    return lines
+
+
+def _barriers(events: Events) -> str:
+    barriers = events.of(EventKind.BARRIER)
+    if not len(barriers):
+        return "no barrier"
+    steps = dict(zip(barriers.step.tolist(), barriers.line.tolist(), strict=True))
+    parts = [f"line {line}" for line in steps.values()]
+    return ("barrier at " if len(parts) == 1 else "barriers at ") + ", ".join(parts)
+
+
+def _tiles(events: Events) -> dict[int, np.ndarray]:
+    """Shared arrays as the phase's loads and fills left them; NaN where nothing was put."""
+    puts: dict[int, list[tuple[int, int, float]]] = defaultdict(list)
+    for i in range(len(events)):
+        kind = int(events.kind[i])
+        if kind == EventKind.LOAD and int(events.to_array[i]) >= 0 and int(events.to_row[i]) != NONE:
+            where = int(events.to_array[i]), int(events.to_row[i]), int(events.to_col[i])
+        elif kind == EventKind.FILL and int(events.row[i]) != NONE:
+            where = int(events.array[i]), int(events.row[i]), int(events.col[i])
+        else:
+            continue
+        puts[where[0]].append((where[1], where[2], float(events.value[i])))
+    out: dict[int, np.ndarray] = {}
+    for array, cells in puts.items():
+        tile = np.full((max(r for r, _, _ in cells) + 1, max(c for _, c, _ in cells) + 1), np.nan)
+        for r, c, v in cells:
+            tile[r, c] = v
+        out[array] = tile
+    return out
+
+
+def _beside(grids: list[list[str]], width: int) -> list[str]:
+    """Small tables next to one another where they fit, else below."""
+    if not grids:
+        return []
+    widths = [max(len(s) for s in g) for g in grids]
+    if sum(widths) + 4 * len(grids) > width:
+        return [f"    {s}"[:width] for g in grids for s in g]
+    rows = max(len(g) for g in grids)
+    return [
+        "    " + "    ".join((g[i] if i < len(g) else "").ljust(w) for g, w in zip(grids, widths, strict=True))
+        for i in range(rows)
+    ]
+
+
+def uses_per_value(events: Events) -> dict[int, int]:
+    """How many threads read each shared value: {threads: values}. A value lives for one phase of one block."""
+    uses = events.of(EventKind.USE)
+    if not len(uses):
+        return {}
+    columns: list[np.ndarray] = [uses.block, uses.phase, uses.array, uses.row, uses.col, uses.thread]
+    rows, _ = np.unique(np.stack([c.astype(np.int64) for c in columns], axis=1), axis=0, return_counts=True)
+    _, counts = np.unique(rows[:, :-1], axis=0, return_counts=True)
+    sizes, how_many = np.unique(counts, return_counts=True)
+    return dict(zip(sizes.tolist(), how_many.tolist(), strict=True))
+
+
+def block_loads(trace: Trace, block: int) -> tuple[int, int]:
+    """Loads of one block, and what an untiled kernel would load for the same part of P."""
+    events = trace.events.where(trace.events.block == block)
+    loads = len(events.of(EventKind.LOAD))
+    if trace.run.shape is None:
+        return loads, 0
+    m, k, n = trace.run.shape
+    stores = events.of(EventKind.STORE)
+    inside = (stores.row >= 0) & (stores.row < m) & (stores.col >= 0) & (stores.col < n)
+    return loads, int(np.count_nonzero(inside)) * 2 * k
+
+
+def _counters(trace: Trace, width: int) -> list[str]:
+    c = trace.counters
+    lines = _wrap(
+        f"Grid: {c.get('loads', 0)} loads, {c.get('fills', 0)} fills, {c.get('stores', 0)} stores, "
+        f"{c.get('uses', 0)} uses of shared values, {c.get('barriers', 0)} barriers",
+        width,
+    )
+    if "loads without tiles" in c:
+        lines.append(f"      {c.get('loads', 0)} loads with this kernel, {c['loads without tiles']} without tiles")
+    for block in trace.blocks[:4]:
+        loads, without = block_loads(trace, block)
+        text = f"Block {block_name(trace, block)}: {loads} loads"
+        lines.append(text + (f", {without} without tiles" if without else ""))
+    shared = uses_per_value(trace.events)
+    if len(shared) == 1:
+        lines.append(f"Every shared value is read by {next(iter(shared))} threads")
+    elif shared:
+        parts = ", ".join(f"{values} by {threads}" for threads, values in shared.items())
+        lines += _wrap(f"Shared values read by so many threads: {parts}", width)
+    return lines
+
+
+def _findings(trace: Trace, width: int) -> list[str]:
+    from tilewise.tracing.findings_text import findings_text, summary
+
+    lines = [summary([trace.run])]
+    if trace.run.faults:
+        lines += ["", *findings_text([trace.run], width).split("\n")]
+    return lines

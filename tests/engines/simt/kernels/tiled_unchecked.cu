@@ -1,0 +1,20 @@
+// tiled_edges without its checks: the loop still rounds up.
+#define TILE_WIDTH 2
+__global__ void tiled_edges(const float* M, const float* N, float* P, int Width) {
+    __shared__ float ds_M[TILE_WIDTH][TILE_WIDTH];
+    __shared__ float ds_N[TILE_WIDTH][TILE_WIDTH];
+    int bx = blockIdx.x; int by = blockIdx.y;
+    int tx = threadIdx.x; int ty = threadIdx.y;
+    int Row = by * TILE_WIDTH + ty;
+    int Col = bx * TILE_WIDTH + tx;
+    float Pvalue = 0;
+    for (int p = 0; p < (Width - 1) / TILE_WIDTH + 1; ++p) {
+        ds_M[ty][tx] = M[Row * Width + p * TILE_WIDTH + tx];
+        ds_N[ty][tx] = N[(p * TILE_WIDTH + ty) * Width + Col];
+        __syncthreads();
+        for (int i = 0; i < TILE_WIDTH; ++i)
+            Pvalue += ds_M[ty][i] * ds_N[i][tx];
+        __syncthreads();
+    }
+    P[Row * Width + Col] = Pvalue;
+}

@@ -1,0 +1,18 @@
+// k / TILE_WIDTH rounds down: the last, partial tile is never added.
+#define TILE_WIDTH 4
+__global__ void mm(float* M, float* N, float* P, int m, int k, int n) {
+    __shared__ float Ms[TILE_WIDTH][TILE_WIDTH];
+    __shared__ float Ns[TILE_WIDTH][TILE_WIDTH];
+    int tx = threadIdx.x, ty = threadIdx.y;
+    int row = blockIdx.y * TILE_WIDTH + ty, col = blockIdx.x * TILE_WIDTH + tx;
+    float sum = 0;
+    for (int p = 0; p < k / TILE_WIDTH; ++p) {
+        int at = p * TILE_WIDTH;
+        Ms[ty][tx] = row < m && at + tx < k ? M[row * k + at + tx] : 0;
+        Ns[ty][tx] = at + ty < k && col < n ? N[(at + ty) * n + col] : 0;
+        __syncthreads();
+        for (int i = 0; i < TILE_WIDTH; ++i) sum += Ms[ty][i] * Ns[i][tx];
+        __syncthreads();
+    }
+    if (row < m && col < n) P[row * n + col] = sum; // fault: wrong-product
+}
