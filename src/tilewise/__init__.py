@@ -5,6 +5,8 @@
     P = tw.matmul(M, N)                          # NumPy, CuPy, PyTorch, JAX in; the same kind out
     D = tw.matmul(W, W, semiring="min_plus")     # any semiring
     print(tw.plan(M, N))                         # what would run, and why
+    tw.trace("kernel.cu", shape=(3, 3, 3))       # run CUDA C with no GPU and see every thread
+    tw.check("kernel.cu")                        # every fault, by line and thread
 
 Names are looked up when first used, so importing tilewise costs nothing: not even NumPy is loaded.
 """
@@ -36,35 +38,48 @@ if TYPE_CHECKING:
     from tilewise.algebra.semiring import Semiring
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
+    from tilewise.engines.cpu.pool import set_num_threads
     from tilewise.errors import (
         AlgebraError,
+        CycleError,
         DeviceError,
         DtypeError,
         EngineError,
         FileError,
+        KernelError,
+        LimitError,
         OutOfMemoryError,
         ShapeError,
         TilewiseError,
         UsageError,
     )
+    from tilewise.graph.closure import closure
+    from tilewise.graph.paths import path
     from tilewise.planning import Plan
     from tilewise.problem import Problem
+    from tilewise.tracing import Trace, check, trace
 
 __all__ = [
     "AlgebraError",
+    "CycleError",
     "DeviceArray",
     "DeviceError",
     "DtypeError",
     "EngineError",
     "FileError",
+    "KernelError",
+    "LimitError",
     "OutOfMemoryError",
     "Plan",
     "Problem",
     "Semiring",
     "ShapeError",
     "TilewiseError",
+    "Trace",
     "UsageError",
     "absolute",
+    "check",
+    "closure",
     "exp",
     "largest",
     "log",
@@ -76,23 +91,32 @@ __all__ = [
     "matmul",
     "maximum",
     "minimum",
+    "path",
     "plan",
     "semirings",
+    "set_num_threads",
     "smallest",
     "sqrt",
     "to_device",
+    "trace",
     "where",
 ]
 
 _HOME = {
     "matmul": "api",
     "plan": "api",
+    "closure": "graph.closure",
+    "path": "graph.paths",
+    "set_num_threads": "engines.cpu.pool",
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",
     "semirings": "algebra.builtin",
     "Plan": "planning",
     "Problem": "problem",
+    "Trace": "tracing",
+    "check": "tracing",
+    "trace": "tracing",
 }
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 from dataclasses import dataclass, replace
 from typing import Any
@@ -9,11 +10,12 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import HostArray, Library, Operand, find_library
 from tilewise.arrays.card import card_number
-from tilewise.engines import reference
+from tilewise.engines import cpu, reference
+from tilewise.engines.cpu.known import KNOWN, remember
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.machine import Machine, Times
@@ -34,28 +36,47 @@ def matmul(
     tile: int | None = None,
     precision: str = "high",
     accumulate: bool = False,
+    return_arg: bool = False,
 ) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
     M, N: arrays of NumPy, CuPy, PyTorch, JAX, or of any library with DLPack; both of one kind, and P is of that kind.
     semiring: a name (`plus_times`, `min_plus`, …), an alias (`tropical`, `viterbi`, …) or a `tw.Semiring`.
     out: where P goes; may overlap M or N.
-    device: "auto" works where the operands are; "cuda" or "cuda:1" takes host arrays to a card and back.
+    device: "auto" works where the operands are; "cuda" or "cuda:1" takes host arrays to a card and back; "simt"
+        interprets the card's kernels on host arrays, with no card.
     kernel, tile: pin the rung of the ladder and its TILE_WIDTH (1 to 32) instead of letting the plan choose.
     precision: float32 on a card: "ieee", "high" or "tf32".
     accumulate: add the product onto `out` with the semiring's add, instead of overwriting it.
+    return_arg: for min and max: also the k that won each cell (the lowest on a tie), or −1 where nothing beat zero.
     """
-    call = _understand(M, N, semiring, out, device, precision, accumulate)
+    key: tuple[Any, ...] | None = None
+    if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg:
+        ring = semiring if semiring.__class__ is str else id(semiring)
+        key = (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, ring, device, precision)
+        if out is not None:
+            key = (*key, getattr(out, "strides", None), accumulate)
+        known = KNOWN.get(key)
+        if known is not None and (out is None or known.takes(out, M, N)):
+            return known.multiply(M, N, out)
+    elif "torch" in sys.modules and kernel is None and tile is None and not return_arg:
+        key = _tensor_key(M, N, out, semiring, device, precision, accumulate)
+        known = KNOWN.get(key) if key else None
+        if known is not None and (out is None or known.takes(out, M, N)):
+            return known.multiply(M, N, out)
+    call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg)
     product = call.out or call.library.empty(call.shape.product, call.problem.result, call.M.device)
+    arg = call.library.empty(call.shape.product, DTYPES["int64"], "cpu") if return_arg else None
     if call.out is not None and _needs_detour(call):
         work = call.library.empty(call.shape.product, call.problem.result, call.M.device)
         if accumulate:
             _copy(product, work)
-        _execute(call, work, kernel, tile)
+        _execute(call, work, kernel, tile, arg)
         _copy(work, product)
     else:
-        _execute(call, product, kernel, tile)
-    return out if out is not None else call.library.deliver(product)
+        _execute(call, product, kernel, tile, arg, key)
+    delivered = out if out is not None else call.library.deliver(product)
+    return delivered if arg is None else (delivered, call.library.deliver(arg))
 
 
 @dataclass(frozen=True)
@@ -90,7 +111,7 @@ def timed_matmul(
     precision: str = "high",
 ) -> Report:
     """`matmul` of host arrays, with the clock: what the commands report from."""
-    call = _understand(M, N, semiring, None, device, precision, False)
+    call = _understand(M, N, semiring, None, device, precision, False, False)
     product = call.library.empty(call.shape.product, call.problem.result, "cpu")
     made, times = _execute(call, product, kernel, tile)
     assert product.host is not None
@@ -107,9 +128,10 @@ def plan(
     kernel: str | None = None,
     tile: int | None = None,
     precision: str = "high",
+    return_arg: bool = False,
 ) -> Plan:
     """What `matmul` would run for these operands, and why. Nothing is multiplied."""
-    call = _understand(M, N, semiring, None, device, precision, False)
+    call = _understand(M, N, semiring, None, device, precision, False, return_arg)
     return make_plan(call.problem, _machine(call.device, measured=True), kernel, tile)
 
 
@@ -126,8 +148,24 @@ class _Call:
     out: Operand | None
 
 
+def _tensor_key(M: Any, N: Any, out: Any, *how: Any) -> tuple[Any, ...] | None:
+    if not isinstance(M, sys.modules["torch"].Tensor):
+        return None
+    from tilewise.engines.cuda.ready import tensor_key
+
+    key = tensor_key(M, N, out)
+    return None if key is None else (*key, *(x if isinstance(x, str | bool) else id(x) for x in how))
+
+
 def _understand(
-    M: Any, N: Any, semiring: str | Semiring, out: Any, device: str, precision: str, accumulate: bool
+    M: Any,
+    N: Any,
+    semiring: str | Semiring,
+    out: Any,
+    device: str,
+    precision: str,
+    accumulate: bool,
+    return_arg: bool,
 ) -> _Call:
     ring = find_semiring(semiring)
     check_precision(precision)
@@ -155,10 +193,23 @@ def _understand(
         row_major(shape.m, shape.n, shape.stack),
         accumulate,
         precision,
+        return_arg,
     )
     if given is not None:
         _check_out_dtype(given, problem.result)
-    return _Call(problem, shape, _where(left, device), library, left, right, given)
+    where = _where(left, device)
+    if return_arg:
+        _check_return_arg(ring, where, accumulate)
+    return _Call(problem, shape, where, library, left, right, given)
+
+
+def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
+    if not ring.selective:
+        raise UsageError(f"return_arg=True asks which k won, and {ring} picks none: use a min or max semiring")
+    if device != "cpu":
+        raise DeviceError("return_arg=True works on host arrays only: pass device='cpu'")
+    if accumulate:
+        raise UsageError("return_arg=True and accumulate=True exclude each other: what was in out has no k")
 
 
 def _same_library(library: Library, other: Any, role: str) -> None:
@@ -192,15 +243,15 @@ def _check_out_dtype(given: Operand, result: DType) -> None:
 def _where(left: Operand, device: str) -> str:
     """The device that works: where the operands are, unless host arrays are sent to a card."""
     if not isinstance(device, str):
-        raise UsageError(f"device={device!r} must be a word: 'auto', 'cpu', 'cuda' or 'cuda:1'")
+        raise UsageError(f"device={device!r} must be a word: 'auto', 'cpu', 'simt', 'cuda' or 'cuda:1'")
     if device == "auto":
         return left.device
-    if device == "cpu":
+    if device in ("cpu", "simt"):
         if left.device != "cpu":
             raise DeviceError(
-                f"the operands are on {left.device} and device='cpu' was asked for: copy them to the host first"
+                f"the operands are on {left.device} and device={device!r} was asked for: copy them to the host first"
             )
-        return "cpu"
+        return device
     asked = f"cuda:{card_number(device)}"
     if left.device not in ("cpu", asked):
         raise DeviceError(
@@ -211,7 +262,13 @@ def _where(left: Operand, device: str) -> str:
 
 def _machine(device: str, measured: bool = False) -> Machine:
     if device == "cpu":
-        return measured_machine() if measured else NOMINAL
+        from tilewise.engines.cpu.limits import host_machine
+
+        return host_machine(measured_machine() if measured else NOMINAL)
+    if device == "simt":
+        from tilewise.engines.simt.multiply import MACHINE
+
+        return MACHINE
     from tilewise.engines.cuda.device import describe
 
     return describe(device)
@@ -225,26 +282,60 @@ def _needs_detour(call: _Call) -> bool:
     return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted or folded
 
 
-def _execute(call: _Call, product: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
-    """Run the call on its device; `product` is written in place. Work on arrays of the card is queued, not timed."""
+def _execute(
+    call: _Call,
+    product: Operand,
+    kernel: str | None,
+    tile: int | None,
+    arg: Operand | None = None,
+    key: tuple[Any, ...] | None = None,
+) -> tuple[Plan, Times]:
+    """Run the call on its device; `product` (and `arg`) is written in place. Work on arrays of the card is queued, not
+    timed. `key` is what a call like this one will be known by."""
     target = product.with_axis(-1) if call.shape.vector_n else product
     target = target.with_axis(-2) if call.shape.vector_m else target
     if call.device == "cpu":
-        return _on_the_host(call, target, kernel, tile)
+        return _on_the_host(call, target, kernel, tile, arg, key)
+    if call.device == "simt":
+        return _in_the_interpreter(call, target, kernel, tile)
     if call.M.device == "cpu":
         return _on_the_card_and_back(call, target, kernel, tile)
-    return _on_the_card(call, target, kernel, tile)
+    return _on_the_card(call, target, kernel, tile, key)
 
 
-def _on_the_host(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+def _on_the_host(
+    call: _Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None, key: tuple[Any, ...] | None
+) -> tuple[Plan, Times]:
     M, N, P = _hosts(call.M, call.N, target)
-    made = make_plan(replace(call.problem, layout_p=target.layout(call.shape.stack)), NOMINAL, kernel, tile)
+    problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
+    made = make_plan(problem, _machine("cpu"), kernel, tile)
     start = time.perf_counter()
-    reference.run(made, M, N, P)
+    if made.engine == "reference":
+        reference.run(made, M, N, P)
+    else:
+        ready = cpu.run(made, M, N, P, None if arg is None else _hosts(arg)[0].reshape(P.shape))
+        if ready is not None and key is not None and not (call.M.converted or call.N.converted):
+            ready.shape, ready.keeps = call.shape.product, problem.semiring
+            remember(key, ready)
     return made, Times(0.0, time.perf_counter() - start, 0.0)
 
 
-def _on_the_card(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+def _in_the_interpreter(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+    """The kernels work on contiguous copies, so the plan is made for those."""
+    from tilewise.engines.simt import multiply
+
+    p = call.problem
+    problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
+    made = make_plan(problem, multiply.MACHINE, kernel, tile)
+    M, N, P = _hosts(call.M, call.N, target)
+    start = time.perf_counter()
+    multiply.run(made, M, N, P)
+    return made, Times(0.0, time.perf_counter() - start, 0.0)
+
+
+def _on_the_card(
+    call: _Call, target: Operand, kernel: str | None, tile: int | None, key: tuple[Any, ...] | None
+) -> tuple[Plan, Times]:
     from cuda.core import Stream
 
     from tilewise.arrays.card import open_card
@@ -255,6 +346,10 @@ def _on_the_card(call: _Call, target: Operand, kernel: str | None, tile: int | N
     made = make_plan(problem, _machine(call.device), kernel, tile)
     stream = Stream.from_handle(call.library.stream(call.device))
     launch.run(made, call.M.pointer, call.N.pointer, target.pointer, call.device, stream)
+    if key is not None and call.library.name == "torch":
+        from tilewise.engines.cuda.ready import Ready
+
+        remember(key, Ready(made, call, target))
     return made, Times(0.0, 0.0, 0.0)
 
 

@@ -11,7 +11,9 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from typing import Any
 
-from tilewise.errors import DeviceError, ShapeError, UsageError
+from tilewise.blocking import KERNELS as CPU_KERNELS
+from tilewise.blocking import Blocking, choose, has_kernel
+from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
@@ -43,6 +45,7 @@ class Plan:
     bound: str  # which limit sets the floor
     why: str
     notes: tuple[str, ...] = ()
+    blocking: Blocking | None = None  # how the cpu engine cuts it
 
     @property
     def phases(self) -> int:
@@ -86,17 +89,17 @@ class Plan:
     def rows(self) -> list[tuple[str, str]]:
         """The plan as people read it, one fact a row."""
         p, g = self.problem, self.geometry
-        byte, width = p.dtype.itemsize, "" if self.kernel == KERNEL else f"TILE_WIDTH {self.tile}; "
+        byte = p.dtype.itemsize
         rows = [
             ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
             ("device", f"{self.machine.name} ({self.machine.units} units, {self.machine.source})"),
             ("engine", self.engine),
             ("kernel", f"{self.kernel}: {kernel_idea(self.kernel)}"),
-            ("tile", f"{width}a block makes {g.rows}x{g.cols} of P"),
+            ("tile", self.tile_words()),
             ("grid", f"{self.grid[0]} x {self.grid[1]} blocks (y, x)" + (f" x {p.members}" if p.stack else "")),
             ("block", f"{g.block[1]} x {g.block[0]} threads (y, x)"),
             ("phases", f"{self.phases} of {g.depth}"),
-            ("shared memory", f"{g.shared_bytes:,} bytes a block"),
+            ("packed panels" if self.blocking else "shared memory", f"{g.shared_bytes:,} bytes a block"),
             (
                 "loads",
                 f"{self.loads_without_tiles:,} without tiles, {self.loads_with_tiles:,} with: ÷ {self.reuse:.4g}",
@@ -111,6 +114,15 @@ class Plan:
             ("why", self.why),
         ]
         return rows + [("note", note) for note in self.notes]
+
+    def tile_words(self) -> str:
+        """How P is cut, in the words of the kernel that cuts it."""
+        cut, g = self.blocking, self.geometry
+        if self.kernel == KERNEL:
+            return f"a block makes {g.rows}x{g.cols} of P"
+        if cut is None:
+            return f"TILE_WIDTH {self.tile}; a block makes {g.rows}x{g.cols} of P"
+        return f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
 
     def to_json(self) -> dict[str, Any]:
         g = self.geometry
@@ -139,6 +151,7 @@ class Plan:
             "packs": list(self.packs),
             "why": self.why,
             "notes": list(self.notes),
+            "blocking": self.blocking.to_json() if self.blocking else None,
         }
 
 
@@ -150,6 +163,8 @@ def packed_lead(cols: int) -> int:
 def kernel_idea(kernel: str) -> str:
     if kernel == KERNEL:
         return IDEA
+    if kernel in CPU_KERNELS:
+        return CPU_KERNELS[kernel]
     return LADDER[kernel].idea if kernel in LADDER else "the notes' algorithm in NumPy, phase by phase"
 
 
@@ -164,19 +179,44 @@ def make_plan(problem: Problem, machine: Machine, kernel: str | None = None, til
 @lru_cache(maxsize=4096)
 def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     problem.algebra  # noqa: B018  refuses a dtype the semiring does not take, before anything else is decided
-    return (
-        _on_cpu(problem, machine, kernel, tile) if machine.kind == "cpu" else _on_card(problem, machine, kernel, tile)
-    )
+    place = {"cpu": _on_cpu, "simt": _in_the_interpreter}.get(machine.kind, _on_card)
+    return place(problem, machine, kernel, tile)
 
 
 def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    if kernel not in (None, "reference"):
+    if kernel is not None and kernel not in ("reference", *CPU_KERNELS):
         find_rung(kernel)
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
-    geometry = LADDER["tiled_edges"].geometry(tile or DEFAULT_TILE, problem.algebra)
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-    plan = _assemble(problem, machine, "reference", "reference", tile or DEFAULT_TILE, geometry)
-    why = "the operands are in the host's memory, and the reference engine is what runs there"
+    compiled = machine.vector_bytes > 0 and has_kernel(problem) and (problem.k > 0 or problem.return_arg)
+    notes = _precision_notes(problem)
+    if kernel == "reference" or not compiled:
+        if problem.return_arg:
+            raise DtypeError(
+                f"return_arg=True needs a compiled kernel, and the cpu engine has none for {problem.dtype} here: "
+                "convert the operands to float64, and leave kernel='reference' out"
+            )
+        geometry = LADDER["tiled_edges"].geometry(tile or DEFAULT_TILE, problem.algebra)
+        plan = _assemble(problem, machine, "reference", "reference", tile or DEFAULT_TILE, geometry)
+        why = "it was asked for" if kernel else "the cpu engine has no kernel for this, and the reference engine has"
+        return replace(plan, floor=floor, bound=bound, predicted=floor, why=why, notes=notes)
+    cut = choose(problem, machine.vector_bytes, machine.registers, kernel)
+    packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
+    geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
+    plan = _assemble(problem, machine, "cpu", cut.kernel, cut.NR, geometry)
+    if tile is not None:
+        notes = (*notes, f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches")
+    return replace(plan, floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut)
+
+
+def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    rung = find_rung(kernel or "tiled_edges")
+    width = tile or DEFAULT_TILE
+    plan = _assemble(problem, machine, "simt", rung.name, width, rung.geometry(width, problem.algebra))
+    if rung.whole_tiles_only:
+        _check_whole_tiles(problem, rung.name, width)
+    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+    why = "device='simt' was asked for: the card's kernel text is interpreted, thread by thread, with no card"
     return replace(plan, floor=floor, bound=bound, predicted=floor, why=why, notes=_precision_notes(problem))
 
 

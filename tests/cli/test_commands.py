@@ -60,7 +60,12 @@ class TestMultiply:
             calls.append(1)
 
         monkeypatch.setattr(phases, "multiply", wrong_once)
-        assert "WRONG" in says(capsys, ["multiply", "--shape", "9x8x7", "--check", "--device", "cpu"], 1).out
+        assert (
+            "WRONG"
+            in says(
+                capsys, ["multiply", "--shape", "9x8x7", "--check", "--device", "cpu", "--kernel", "reference"], 1
+            ).out
+        )
 
 
 def bad_files(folder):
@@ -150,12 +155,12 @@ def test_a_folder_that_cannot_be_written(matrices, capsys):
 
 def test_interrupting_ends_with_130_and_no_file(matrices, monkeypatch, capsys):
     folder, *_ = matrices
-    import tilewise.engines.reference.phases as phases
+    import tilewise.api as api
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(phases, "multiply", interrupted)
+    monkeypatch.setattr(api.cpu, "run", interrupted)
     says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy"], 130)
     assert not (folder / "C.npy").exists()
 

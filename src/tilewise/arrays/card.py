@@ -13,7 +13,7 @@ def card_number(device: str) -> int:
     """0 for "cuda", 1 for "cuda:1"."""
     kind, colon, number = device.partition(":")
     if kind != "cuda" or (colon and not number.isdigit()):
-        raise UsageError(f"device={device!r} is not known; known are 'auto', 'cpu', 'cuda' and 'cuda:0', 'cuda:1', …")
+        raise UsageError(f"device={device!r} is not known; known are 'auto', 'cpu', 'simt', 'cuda', 'cuda:1', …")
     return int(number or 0)
 
 

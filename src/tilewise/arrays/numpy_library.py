@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import Any
 
 import numpy as np
@@ -15,7 +16,8 @@ class NumpyLibrary:
     name = "numpy"
 
     def operand(self, array: Any, role: str) -> Operand:
-        if isinstance(array, np.ma.MaskedArray):
+        masked = sys.modules.get("numpy.ma")  # whoever has such an array has imported it
+        if masked is not None and isinstance(array, masked.MaskedArray):
             raise UsageError(f"{role} is a masked array, and a product would lose its mask: pass {role}.filled(value)")
         try:
             host = np.asarray(array)

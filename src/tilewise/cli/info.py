@@ -89,7 +89,7 @@ def gather() -> dict[str, Any]:
         "tilewise": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(terse=True),
-        "engines": ["reference", *(["cuda"] if len(devices) > 1 else [])],
+        "engines": ["reference", "simt", *(["cuda"] if len(devices) > 1 else [])],
         "devices": devices,
         "why_no_card": why,
         "caches": {

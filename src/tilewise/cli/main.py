@@ -20,6 +20,9 @@ COMMANDS = {
     "demo": "A first run: multiply on the best device present, check, show the phases.",
     "multiply": "Multiply two matrices from files, or of a shape made up.",
     "plan": "What would run for a shape, what it moves, its floor, and why.",
+    "trace": "Run a CUDA C kernel with no GPU and see each thread, phase, tile and barrier.",
+    "check": "Every fault of a CUDA C kernel, by line and thread, with no GPU.",
+    "closure": "The best paths between every two nodes of a graph, from a file to a file.",
     "bench": "Measure the ladder of kernels and the tile widths against their peers.",
     "info": "Devices, engines, caches, versions and limits of this machine.",
 }

@@ -18,7 +18,7 @@ from tilewise.cli.output import json_option, print_json, print_rows, remark
 @click.option("--dtype", default="float32", show_default=True, help="Of the operands that --shape makes.")
 @click.option("--seed", default=0, show_default=True, help="Of the operands that --shape makes.")
 @click.option("--semiring", default="plus_times", show_default=True, help="plus_times, min_plus, max_min, …")
-@click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda, cuda:1.")
+@click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, simt, cuda, cuda:1.")
 @click.option("--kernel", help="A rung of the ladder: naive, tiled, tiled_edges, coarsened, register_tiled.")
 @click.option("--tile", type=int, help="TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True, help="float32 on a card: ieee, high, tf32.")

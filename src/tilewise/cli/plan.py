@@ -32,6 +32,7 @@ def command(
 ) -> None:
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
     from tilewise.arrays.card import card_count
+    from tilewise.engines.cpu.limits import host_machine
     from tilewise.engines.reference.limits import measured_machine
     from tilewise.errors import UsageError
     from tilewise.machine import KNOWN_CARDS
@@ -42,7 +43,7 @@ def command(
     if device.lower() in KNOWN_CARDS:
         machine = KNOWN_CARDS[device.lower()]
     elif device == "cpu" or (device == "auto" and not card_count() and not kernel and not source):
-        machine = measured_machine()
+        machine = host_machine(measured_machine())
     elif device == "auto" and not card_count():
         machine = KNOWN_CARDS["h200"]  # a rung was asked for, and a plan needs no card
     else:

@@ -1,0 +1,51 @@
+"""`tilewise check`: faults only, as text, as compute-sanitizer has them, as SARIF or as JSON; exit 1 if any."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings, text_width
+
+FORMATS = ("text", "sanitizer", "sarif", "json")
+
+
+@click.command("check")
+@kernel_options
+@click.option("--seed", default=0, show_default=True, help="Of the random operands.")
+@click.option("--costs", is_flag=True, help="Bank conflicts, uncoalesced access and divergence too.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(
+    file: Path | None, shapes: tuple[str, ...], kernel: str | None, seed: int, costs: bool, form: str, as_json: bool,
+    **rest: Any,
+) -> int:  # fmt: skip
+    """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when there are any.
+
+    Without --shape, several shapes that find bugs are run: rectangular, not multiples of the tile, and one smaller
+    than a tile. Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer has them.
+    """
+    from tilewise.cli.output import print_json
+    from tilewise.problem import parse_shape
+    from tilewise.tracing import check
+
+    chosen = chosen_kernel(file, kernel, None)
+    report = check(chosen, shape=[parse_shape(s) for s in shapes] or None, seed=seed, **settings(**rest))
+    form = "json" if as_json else form
+    if form == "json":
+        print_json(report.to_json())
+    elif form == "sarif":
+        from tilewise.tracing.sarif import report_sarif
+
+        print_json(report_sarif(report, costs))
+    elif form == "sanitizer":
+        from tilewise.tracing.sanitizer import report_sanitizer
+
+        click.echo(report_sanitizer(report))
+    else:
+        from tilewise.tracing.findings_text import report_text
+
+        click.echo(report_text(report, text_width(), costs))
+    return 0 if report.ok else 1

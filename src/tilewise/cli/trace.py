@@ -1,0 +1,66 @@
+"""`tilewise trace`: a kernel run with no GPU, drawn as the course draws it, threads down and phases across."""
+
+from __future__ import annotations
+
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings, text_width, whole_numbers
+
+
+@click.command("trace")
+@kernel_options
+@click.option("--block", "blocks", multiple=True, metavar="BY,BX", help="Show this block (0,0), or all; repeatable.")
+@click.option("--phase", "phases", multiple=True, type=click.IntRange(0), help="Show this phase only; repeatable.")
+@click.option("--seed", type=int, help="Random operands; without it they count 1, 2, 3, …")
+@click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+def command(
+    file: Path | None, shapes: tuple[str, ...], kernel: str | None, blocks: tuple[str, ...], phases: tuple[int, ...],
+    seed: int | None, form: str, as_json: bool, **rest: Any,
+) -> int:  # fmt: skip
+    """Run KERNEL.cu (or tiled_edges) with no GPU: what each thread loads, where it puts it, what it adds.
+
+    The sizes of a matmul-like kernel are bound by name and order, and the binding is printed. --block chooses what is
+    shown; how many threads are launched is --block-dim. Exit 1 when the run has faults.
+    """
+    from tilewise.problem import parse_shape
+    from tilewise.tracing import trace
+
+    if len(shapes) > 1:
+        raise click.UsageError("trace shows one --shape; check takes several")
+    made = trace(
+        chosen_kernel(file, kernel, "tiled_edges"),
+        shape=parse_shape(shapes[0]) if shapes else None,
+        blocks=_blocks(blocks),
+        seed=seed,
+        **settings(**(_own_default(rest) if file is None else rest)),
+    )
+    if as_json or form == "json":
+        import json
+
+        json.dump(made.to_json(), sys.stdout, ensure_ascii=False)
+        sys.stdout.write("\n")
+    else:
+        click.echo(made.text(text_width(), phases or None))
+    return 1 if made.run.faults else 0
+
+
+def _own_default(rest: dict[str, Any]) -> dict[str, Any]:
+    """The ladder's rung at the course's tile, where none is asked for."""
+    return {**rest, "tile": 2 if rest["tile"] is None else rest["tile"]}
+
+
+def _blocks(texts: tuple[str, ...]) -> Any:
+    if "all" in texts:
+        return "all"
+    chosen = []
+    for text in texts:
+        numbers = whole_numbers(text, "--block", 3) or ()
+        if len(numbers) < 2:
+            raise click.UsageError(f"--block {text!r} must be BY,BX, for example 0,0, or all")
+        chosen.append(numbers)
+    return tuple(chosen) or ((0, 0),)

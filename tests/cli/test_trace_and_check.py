@@ -1,0 +1,176 @@
+"""`tilewise trace` and `tilewise check` as a person types them."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+from tilewise.cli.main import run
+
+KERNELS = Path(__file__).parents[1] / "engines" / "simt" / "kernels"
+
+
+FOREVER = """__global__ void k(float* A, float* B, float* C, int n) {
+    while (true) C[threadIdx.y * n] = A[threadIdx.y * n] * B[0];
+}"""
+
+
+def says(capsys, arguments, code):
+    assert run([str(a) for a in arguments]) == code
+    return capsys.readouterr()
+
+
+class TestTrace:
+    def test_without_a_file_it_shows_the_course_s_example(self, capsys):
+        out = says(capsys, ["trace", "--shape", "4x4x4", "--tile", "2"], 0).out
+        assert "(0,1)    M[0][1] → Mds[0][1]" in out
+        assert "64 loads with this kernel, 128 without tiles" in out
+        assert "Block (0, 0): 16 loads, 32 without tiles" in out
+        assert max(map(len, out.splitlines())) <= 80
+
+    def test_a_block_and_a_phase_can_be_chosen(self, capsys):
+        out = says(capsys, ["trace", "--shape", "3x3x3", "--block", "1,1", "--phase", "0"], 0).out
+        assert "Block (1, 1)" in out
+        assert "Block (0, 0)" not in out
+        assert "(1,0)    0 → Mds[1][0]" in out
+        assert "N[1][2] → Nds[1][0]" in out
+        assert "phase 1" not in out
+
+    def test_every_rung_can_be_traced(self, capsys):
+        for rung in ("naive", "tiled", "tiled_edges", "coarsened", "register_tiled"):
+            says(capsys, ["trace", "--kernel", rung, "--shape", "4x4x4", "--tile", "2"], 0)
+
+    def test_another_algebra_is_held_against_its_own_product(self, capsys):
+        says(capsys, ["trace", "--shape", "5x4x3", "--semiring", "min_plus", "--dtype", "int32", "--seed", "1"], 0)
+        assert "DtypeError" not in says(capsys, ["trace", "--dtype", "complex64"], 2).err
+
+    def test_faults_end_with_1(self, capsys):
+        out = says(capsys, ["trace", KERNELS / "tiled_unchecked.cu", "--shape", "3x3x3"], 1).out
+        assert "M[0][3] ✗ [1][0]" in out
+        assert "silent-overrun: 4 loads" in out
+
+    def test_json(self, capsys):
+        document = json.loads(says(capsys, ["trace", "--shape", "4x4x4", "--json"], 0).out)
+        assert document["schema"] == 1
+        assert document["counters"]["loads"] == 64
+        assert len(document["events"]["kind"]) > 0
+
+
+class TestCheck:
+    def test_a_clean_file(self, capsys):
+        out = says(capsys, ["check", KERNELS / "tiled_edges.cu"], 0).out
+        assert "no faults in 3 launches" in out
+
+    @pytest.mark.parametrize(
+        ("form", "word"),
+        [("text", "change:"), ("sanitizer", "ERROR SUMMARY"), ("sarif", "2.1.0"), ("json", '"schema": 1')],
+    )
+    def test_faults_in_every_form_end_with_1(self, form, word, capsys):
+        out = says(capsys, ["check", KERNELS / "tiled_unchecked.cu", "--shape", "3x3x3", "--format", form], 1).out
+        assert word in out
+        assert "silent" in out.lower()
+        if form in ("sarif", "json"):
+            json.loads(out)
+
+    def test_several_shapes(self, capsys):
+        out = says(capsys, ["check", KERNELS / "tiled_edges.cu", "--shape", "3x3x3", "--shape", "5x5x5", "--json"], 0)
+        assert [r["shape"] for r in json.loads(out.out)["runs"]] == [[3, 3, 3], [5, 5, 5]]
+
+    def test_our_own_rungs_are_clean_but_for_the_one_without_checks(self, capsys):
+        for rung in ("naive", "tiled_edges", "coarsened", "register_tiled"):
+            says(capsys, ["check", "--kernel", rung, "--tile", "2"], 0)
+        assert "silent-overrun" in says(capsys, ["check", "--kernel", "tiled", "--tile", "4"], 1).out
+
+    def test_arguments_grid_and_macros(self, tmp_path, capsys):
+        text = "__global__ void scale(float* x, int n, float by) { int i = blockIdx.x * blockDim.x + threadIdx.x;"
+        (tmp_path / "scale.cu").write_text(text + " if (i < LIMIT) x[i] *= by; }")
+        words = ["check", tmp_path / "scale.cu", "--arg", "x=float32:10", "--arg", "n=10", "--arg", "by=0.5"]
+        words += ["--grid", "2", "--block-dim", "8"]
+        says(capsys, [*words, "-D", "LIMIT=n"], 0)
+        assert "6 stores outside x" in says(capsys, [*words, "-D", "LIMIT=100"], 1).out
+        np.save(tmp_path / "x.npy", np.ones(16, np.float32))
+        words[3] = f"x={tmp_path / 'x.npy'}"
+        says(capsys, [*words, "-D", "LIMIT=100"], 0)
+
+
+@pytest.mark.parametrize(
+    ("arguments", "code", "expected"),
+    [
+        (["check"], 2, "give KERNEL.cu, or --kernel NAME"),
+        (["check", "nothing.cu"], 2, "nothing.cu"),
+        (["check", "good.cu", "--kernel", "tiled"], 2, "not both"),
+        (["check", "--kernel", "tilde"], 2, "kernel='tilde' is not known"),
+        (["check", "slip.cu"], 2, "t is not declared"),
+        (["check", "good.cu", "--tile", "0"], 2, "tile must be from 1 to 32"),
+        (["check", "good.cu", "--tile", "64"], 2, "tile must be from 1 to 32"),
+        (["check", "good.cu", "--shape", "3x3"], 2, "must be MxKxN"),
+        (["check", "good.cu", "--shape", "0x3x3"], 2, "three positive numbers"),
+        (["check", "good.cu", "--shape", "3x4x5"], 2, "must be square"),
+        (["check", "good.cu", "--entry", "other"], 2, "has no kernel other"),
+        (["check", "good.cu", "--grid", "a"], 2, "--grid 'a' must be whole numbers"),
+        (["check", "good.cu", "--block-dim", "1,2,3,4"], 2, "--block-dim"),
+        (["check", "good.cu", "--arg", "n"], 2, "must be NAME=VALUE"),
+        (["check", "good.cu", "--arg", "Width=x"], 2, "give a number"),
+        (["check", "good.cu", "--arg", "other=3"], 2, "has no parameter other"),
+        (["check", "good.cu", "--limit", "time=3"], 2, "--limit time is not known"),
+        (["check", "good.cu", "--limit", "seconds=-3"], 2, "give a positive number"),
+        (["check", "good.cu", "--semiring", "sum"], 2, "semiring='sum' is not known"),
+        (["check", "good.cu", "--format", "xml"], 2, "'xml' is not one of"),
+        (["check", "forever.cu", "--limit", "steps=1000"], 4, "steps"),
+        (["check", "folder.cu"], 2, "folder.cu"),
+        (["check", "empty.cu"], 2, "no __global__ function"),
+        (["trace", "--shape", "3x3x3", "--shape", "4x4x4"], 2, "one --shape"),
+        (["trace", "--block", "7"], 2, "must be BY,BX"),
+        (["trace", "--block", "7,7"], 2, "there is no block (7, 7)"),
+        (["trace", "slip.cu"], 2, "t is not declared"),
+    ],
+)
+def test_bad_input_gets_one_sentence(arguments, code, expected, tmp_path, monkeypatch, capsys):
+    (tmp_path / "good.cu").write_text((KERNELS / "tiled_edges.cu").read_text(encoding="utf-8"))
+    (tmp_path / "slip.cu").write_text((KERNELS / "slip.cu").read_text(encoding="utf-8"))
+    (tmp_path / "forever.cu").write_text(FOREVER)
+    (tmp_path / "empty.cu").write_text("int main() { return 0; }")
+    (tmp_path / "folder.cu").mkdir()
+    monkeypatch.chdir(tmp_path)
+    err = says(capsys, arguments, code).err
+    assert expected in err
+    assert "Traceback" not in err
+    assert len([line for line in err.splitlines() if line.startswith(("error:", "Error:"))]) == 1
+
+
+def test_a_refused_text_is_quoted_with_a_caret(capsys):
+    err = says(capsys, ["check", KERNELS / "slip.cu"], 2).err
+    place, line, caret = err.splitlines()
+    assert place.endswith("slip.cu:12:28: t is not declared")
+    assert line[caret.index("^") :].startswith("t * TILE_WIDTH+tx < Width")
+
+
+def test_interrupting_ends_with_130(monkeypatch, capsys):
+    import tilewise.tracing as tracing
+
+    def interrupted(*_, **__):
+        raise KeyboardInterrupt
+
+    monkeypatch.setattr(tracing, "simulate", interrupted)
+    says(capsys, ["check", KERNELS / "tiled_edges.cu"], 130)
+
+
+def test_a_small_trace_is_quick_from_the_command_line():
+    """Start of Python included. CPU seconds, so that a busy machine does not count."""
+    spent = []
+    for _ in range(5):
+        before = os.times()
+        done = subprocess.run(
+            [sys.executable, "-m", "tilewise", "trace", "--shape", "4x4x4"], capture_output=True, check=True,
+            env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "OPENBLAS_NUM_THREADS": "1"},
+        )  # fmt: skip
+        after = os.times()
+        spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
+    assert b"64 loads" in done.stdout
+    assert min(spent) < 0.4
