@@ -162,5 +162,6 @@ def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | No
     if tracks_arg and part == 1:
         KC = 127  # a tile counts its k in integers as wide as a lane
     MC = {1: 1024, 2: 1024, 4: 1024, 8: 512, 16: 256}[partial.itemsize] // MR * MR
+    MC = 256 // MR * MR if name == "bits" else MC  # its packed M is four times as large as M
     NC = max(1, 16384 // partial.itemsize // NR) * NR
     return Blocking(name, swapped, MR, NR, KC, MC, NC, 8 * NR, why, 8 if name == "bits" else 1)

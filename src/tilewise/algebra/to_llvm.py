@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import struct
 from dataclasses import dataclass, field
+from functools import lru_cache
 from typing import Protocol
 
 import numpy as np
@@ -23,6 +24,8 @@ KINDS = {
     "int64": "i64", "uint64": "i64", "float16": "i16", "bfloat16": "i16", "float32": "float", "float64": "double",
     "complex64": "float", "complex128": "double",
 }  # fmt: skip
+
+PARTS = {"complex64": DTYPES["float32"], "complex128": DTYPES["float64"]}
 
 
 class Writer(Protocol):
@@ -42,7 +45,7 @@ def scalar_kind(dtype: DType) -> str:
 
 def part(dtype: DType) -> DType:
     """What a register holds: the real dtype under a complex one."""
-    return {"complex64": DTYPES["float32"], "complex128": DTYPES["float64"]}.get(dtype.name, dtype)
+    return PARTS.get(dtype.name, dtype)
 
 
 def vector(kind: str, lanes: int) -> str:
@@ -267,6 +270,7 @@ class Renderer:
         raise DtypeError(f"the cpu engine has no kernel for {name} of {self.dtype}: it runs in the reference engine")
 
 
+@lru_cache(maxsize=256)
 def _plain(tree: Expression, name: str) -> bool:
     """Whether a tree is just one operation of x and y."""
     return isinstance(tree, Apply) and tree.op == name and set(tree.args) == {Variable("x"), Variable("y")}

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
+from functools import cached_property
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import Apply, Expression, Number, Variable
@@ -28,62 +29,62 @@ class Arithmetic:
     tracks_arg: bool = False
     bits: bool = False  # a lane is a byte that holds eight columns of truth values
 
-    @property
+    @cached_property
     def columns(self) -> int:
         """Columns of P that a lane holds."""
         return 8 if self.bits else 1
 
-    @property
+    @cached_property
     def width(self) -> int:
         """Lanes of a panel of N."""
         return self.tile[1] * self.lanes
 
-    @property
+    @cached_property
     def lanes(self) -> int:
         return self.target.lanes(self.partial)
 
-    @property
+    @cached_property
     def parts(self) -> int:
         """Registers a value takes: two for complex numbers."""
         return 2 if self.partial.kind == "c" else 1
 
-    @property
+    @cached_property
     def kind(self) -> str:
         return scalar_kind(self.partial)
 
-    @property
+    @cached_property
     def vector(self) -> str:
         return vector(self.kind, self.lanes)
 
-    @property
+    @cached_property
     def bytes(self) -> int:
         """Bytes of one part in a packed panel."""
         return part(self.partial).itemsize
 
-    @property
+    @cached_property
     def heavy(self) -> bool:
         """Whether a step calls the C library."""
         return is_heavy(self.add, self.mul)
 
-    @property
+    @cached_property
     def tile(self) -> tuple[int, int]:
         """Rows and vectors of the register tile."""
         return register_tile(self.target.registers, self.partial, tracks_arg=self.tracks_arg, heavy=self.heavy)
 
-    @property
+    @cached_property
     def MR(self) -> int:
         return self.tile[0]
 
-    @property
+    @cached_property
     def NR(self) -> int:
         return self.width * self.columns
 
-    @property
+    @cached_property
     def spread(self) -> int:
         """How often a packed element of M is repeated: narrow integers fill 32 bits, which broadcast for free."""
         return 4 // self.bytes if self.bytes < 4 else 1
 
-    @property
+    @cached_property
     def same_storage(self) -> bool:
         """Whether M and N can be multiplied where they lie: no conversion, one register a value."""
         same = self.source_m == self.source_n == self.result == self.partial

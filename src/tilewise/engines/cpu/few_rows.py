@@ -24,7 +24,7 @@ def row_forms(a: Arithmetic) -> list[TileForm]:
 def few_rows_module(a: Arithmetic, data_field: int = 16) -> str:
     """`data_field`: bytes from an array object's start to the address of its elements."""
     forms = row_forms(a)
-    edges = [TileForm(form.rows, 1, True, True, masked=masked) for form in forms for masked in (False, True)]
+    edges = [TileForm(form.rows, 1, True, True, edge=True, masked=masked) for form in forms for masked in (False, True)]
     tiles = {form.name: tile_function(a, form) for form in [*forms, *edges]}
     return module([merge_function(a), *tiles.values(), _piece(a, forms), _run(a), _enter(data_field)])
 

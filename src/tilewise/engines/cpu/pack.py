@@ -123,16 +123,43 @@ class _Pack:
                     places = [f.at(self.size(), row, k.index) for row in rows]
                     for place in places:  # the next panel's rows: each is read for too short a way to be foreseen
                         self.prefetch(f.at(self.size(), place, ahead))
-                    loaded = [self.fetch(place, side) for place in places]
                     place = f.at(self.kind, to, f.mul(k.index, self.row), r.index)
-                    for number in range(self.a.parts):
-                        columns = self.turned([value[number] for value in loaded])
-                        for i, column in enumerate(columns):
-                            self.keep((column,), f.at(self.kind, place, i * self.row + number * self.width), side)
+                    if self.a.bits and self.source.itemsize == 1 and self.width == side == SQUARE:
+                        self.truths(places, place)
+                    else:
+                        self.squares(places, place)
                 with f.loop(bulk, "%kc") as k:
                     place = f.at(self.kind, to, f.mul(k.index, self.row), r.index)
                     for i, row in enumerate(rows):
                         self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.kind, place, i), 1)
+
+    def squares(self, places: list[str], to: str) -> None:
+        """A square of elements, loaded along k and stored along its lanes."""
+        loaded = [self.fetch(place, self.square) for place in places]
+        for number in range(self.a.parts):
+            columns = self.turned([value[number] for value in loaded])
+            for i, column in enumerate(columns):
+                place = self.f.at(self.kind, to, i * self.row + number * self.width)
+                self.keep((column,), place, self.square)
+
+    def truths(self, places: list[str], to: str) -> None:
+        """Eight rows of eight truth values, as one register of bytes: tested, transposed and spread at once."""
+        f = self.f
+        joined, width = [f.op(f"load <8 x i8>, ptr {place}, align 1") for place in places], 8
+        while len(joined) > 1:
+            kind, picks = f"<{width} x i8>", ", ".join(f"i32 {lane}" for lane in range(2 * width))
+            joined = [
+                f.op(f"shufflevector {kind} {low}, {kind} {high}, <{2 * width} x i32> <{picks}>")
+                for low, high in zip(joined[::2], joined[1::2], strict=True)
+            ]
+            width *= 2
+        mask = f.op(f"icmp ne <64 x i8> {joined[0]}, zeroinitializer")
+        ones = f.op(f"sext <64 x i1> {mask} to <64 x i8>")
+        for two in range(0, 8, 2):  # two k at a time: sixteen lanes of all ones or none
+            picks = ", ".join(f"i32 {8 * row + k}" for k in (two, two + 1) for row in range(8))
+            part = f.op(f"shufflevector <64 x i8> {ones}, <64 x i8> poison, <16 x i32> <{picks}>")
+            wide = f.op(f"sext <16 x i8> {part} to <16 x i32>")
+            f.do(f"store <16 x i32> {wide}, ptr {f.at('i32', to, 8 * two)}, align 4")
 
     def turned(self, rows: list[str]) -> list[str]:
         """A square of registers, transposed by halves: log₂ rounds of two-register shuffles."""

@@ -22,7 +22,7 @@ from tilewise.engines.cpu.tile import TileForm, tile_function
 
 def packed_module(a: Arithmetic) -> str:
     rows, vectors = a.tile
-    forms = [TileForm(rows, v, panel=a.width) for v in range(1, vectors + 1)]
+    forms = [TileForm(rows, v, panel=a.width, edge=v < vectors) for v in range(1, vectors + 1)]
     functions = [
         pack_function(a, "pack_m", a.MR, a.source_m, a.spread),
         pack_bits_function(a) if a.bits else pack_function(a, "pack_n", a.width, a.source_n),

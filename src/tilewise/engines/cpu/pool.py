@@ -24,6 +24,7 @@ from tilewise.errors import UsageError
 
 SPIN = 2000  # rounds of `pause` before a worker parks: about 0.1 ms
 OPEN = 1 << 31
+THREADED = sys.platform != "win32"  # the pool stands on POSIX threads; without them a product runs in one thread
 # words of the pool: generation, open bit and how many are inside share the first, so one exchange joins a job
 STATE, NEXT, TASK, JOB, COUNT, SLEEPERS, QUIT, IDENTITY, MUTEX, CONDITION, THREADS = (
     0,
@@ -42,6 +43,8 @@ WORDS = THREADS + 1024
 
 
 def pool_module() -> str:
+    if not THREADED:
+        return module([_serial()])
     return module([_pause(), _take(), _work(), _submit(), _serial(), _start(), _stop()])
 
 
@@ -218,8 +221,9 @@ def _native() -> dict[str, Any]:
         "start": (word, pointer, word),
         "stop": (void, pointer, word),
     }
-    found = compile.load(pool_module(), host_target(), tuple(signatures))
-    return {name: ctypes.CFUNCTYPE(*signatures[name])(found[name]) for name in signatures}
+    names = tuple(signatures) if THREADED else ("serial",)
+    found = compile.load(pool_module(), host_target(), names)
+    return {name: ctypes.CFUNCTYPE(*signatures[name])(found[name]) for name in names}
 
 
 class Pool:
@@ -245,7 +249,7 @@ _changing = threading.Lock()
 
 def run_tasks(task: int, job: int, count: int, threads: int) -> None:
     """Run `count` tasks with up to `threads` threads; `job` is the address of the job's words."""
-    if threads > 1 and count > 1 and sys.platform != "win32":
+    if threads > 1 and count > 1 and THREADED:
         pool = _ready(threads - 1)
         if pool is not None and pool.lock.acquire(blocking=False):
             try:

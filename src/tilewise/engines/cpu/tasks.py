@@ -110,6 +110,8 @@ def pieces(m: int, n: int, workers: int, cut: Blocking, own: bool) -> tuple[int,
     grids = ((rows, -(-workers // rows)) for rows in range(1, workers + 1))
     best = min(grids, key=lambda grid: (grid[0] * n + 2 * grid[1] * m, grid))
     task_m, task_n = -(-m // best[0]), -(-n // best[1])
-    if own:
-        task_m, task_n = min(task_m, OWN_BLOCK), min(task_n, OWN_BLOCK * max(1, cut.columns))
+    if own and cut.columns > 1:  # a block of bits is small, and packing N for each costs more than its cells
+        task_m, task_n = min(task_m, 1024), min(task_n, 8 * cut.NR)
+    elif own:
+        task_m, task_n = min(task_m, OWN_BLOCK), min(task_n, OWN_BLOCK)
     return -(-task_m // cut.MR) * cut.MR, -(-task_n // cut.NR) * cut.NR

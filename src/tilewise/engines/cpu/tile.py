@@ -29,6 +29,7 @@ class TileForm:
     direct_m: bool = False
     direct_n: bool = False
     panel: int = 0  # lanes of a packed panel of N
+    edge: bool = False  # used at P's edge only: shorter code matters more than a faster loop
     masked: bool = False  # N is read where it lies, and fewer columns are left than a vector has lanes
 
     @property
@@ -75,7 +76,8 @@ class _Tile:
         self.a, self.form = a, form
         self.f = Function(form.name, PARAMS)
         self.render = a.renderer(self.f, a.lanes)
-        self.unroll = 4 if a.partial.kind in "fc" and not a.heavy and not a.tracks_arg else 1
+        long_loop = a.partial.kind in "fc" and not (a.heavy or a.tracks_arg or form.edge)
+        self.unroll = 4 if long_loop else 1  # unrolled integer chains are reassociated, and spill
         self.width = form.vectors * a.lanes
         self.index_vector = vector(index_kind(a), a.lanes)
 
