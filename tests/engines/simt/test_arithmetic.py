@@ -74,3 +74,8 @@ def test_fmin_skips_nan():
 def test_a_type_function_and_a_macro():
     top = "#define SQUARE(x) ((x) * (x))\ntemplate <typename T> __device__ T twice(T x) { return x + x; }"
     assert evaluate("SQUARE(1 + 2) + twice(4)", top=top) == 17
+
+
+def test_the_card_puts_minus_zero_below_zero():
+    assert evaluate("__float_as_uint(fmaxf(-0.0f, 0.0f))", "unsigned", np.uint32) == 0
+    assert evaluate("__float_as_uint(fminf(0.0f, -0.0f))", "unsigned", np.uint32) == 0x80000000

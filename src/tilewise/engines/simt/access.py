@@ -175,7 +175,8 @@ def load(c: Context, site: Site, buffer: Buffer, flat: Value, ok: Any, dtype: An
     data = buffer.data
     if data.dtype != dtype:
         data, flat = reinterpret(buffer, flat, dtype)
-    value = data.take(flat) if isinstance(flat, np.ndarray) else data[int(flat)]
+    # a vector that starts at the one cell of a small array ends outside it: `ok` says so
+    value = data.take(flat, mode="clip") if isinstance(flat, np.ndarray) else data[min(int(flat), len(data) - 1)]
     if ok is not None:
         value = np.where(ok, value, np.asarray(buffer.poison).astype(dtype))
     return value

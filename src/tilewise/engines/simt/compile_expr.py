@@ -102,6 +102,8 @@ class ExprCompiler(OperatorCompiler):
         if variable is None:
             given = self.lookup_template(name)
             if given is not None and not isinstance(given, Type):
+                if not -(2**31) <= int(given) < 2**31:
+                    raise self.refuse(f"{name} = {given} does not fit an int", node)
                 return self.constant_value(np.int32(given), INT)
             if name in self.file.constants:
                 return self.expr(self.file.constants[name])

@@ -84,10 +84,9 @@ def product(bound: Bound) -> np.ndarray | None:
         return None
     if have.dtype.kind == "b":
         return np.asarray((one != 0) @ (two != 0))
-    if have.dtype.kind in "iu":
-        kind = np.int64 if one.dtype.kind in "iu" else np.float64
+    kind = np.int64 if have.dtype.kind in "iu" and one.dtype.kind in "iu" else np.float64
+    with np.errstate(all="ignore"):
         return np.asarray(one.astype(kind) @ two.astype(kind))
-    return np.asarray(one.astype(np.float64) @ two.astype(np.float64))
 
 
 def product_over(bound: Bound, semiring: Semiring) -> np.ndarray | None:

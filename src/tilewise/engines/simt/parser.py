@@ -339,6 +339,8 @@ class Parser(StructParser):
                 self.advance()
                 default = self.bracketed(self.assignment)
             self.declare_value(name)
+            if name and any(p.name == name for p in parameters):
+                raise self.refuse(f"the parameter {name} is declared twice", start)
             parameters.append(Parameter(name, type_, default, span=self.span(start)))
             if not self.is_punct(","):
                 break

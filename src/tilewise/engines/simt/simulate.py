@@ -394,10 +394,10 @@ def default_launch(
             raise UsageError(f"{function.name}: say how many blocks to run with --grid X,Y (grid=(x, y))")
         m, _, n = shape
         if flat and "blockIdx.y" not in used:
-            grid = (max(1, -(-m * n // block[0])), 1, 1)
+            grid = (max(1, -(-m * n // max(1, block[0]))), 1, 1)
         else:
             across, down = (width, width) if flat else (block[0], block[1])
-            grid = (max(1, -(-n // across)), max(1, -(-m // down)), 1)
+            grid = (max(1, -(-n // max(1, across))), max(1, -(-m // max(1, down))), 1)
     return grid, block
 
 
