@@ -6,7 +6,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.bench.report import label, shape_text
-from tilewise.errors import EngineError
+from tilewise.errors import EngineError, UsageError
 
 # colours that stay apart for colour-blind eyes, and a marker each, so that a black-and-white print is readable too
 STYLES = {
@@ -32,6 +32,8 @@ def draw(document: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
+    if document["suite"] == "semirings" or (document["device"]["kind"] == "cpu" and document["suite"] == "shapes"):
+        raise UsageError(f"bench {document['suite']} on a CPU has no picture yet: leave --plot out")
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
     elif document["suite"] == "shapes":

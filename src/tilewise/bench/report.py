@@ -66,7 +66,10 @@ def shape_text(shape: list[int]) -> str:
 
 
 def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
-    """Contestants down and shapes across, or the other way round when there are more shapes; TFLOP/s in the cells."""
+    """One line a measurement for `semirings`; else contestants down and shapes across, or the other way round when
+    there are more shapes, with TFLOP/s in the cells."""
+    if document["suite"] == "semirings":
+        return ["measured", "against", "size", "threads", "result"], [_semiring_line(row) for row in document["rows"]]
     shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
     cells = {(label(row), tuple(row["shape"])): row["tflops"] for row in document["rows"]}
     scale, unit = (1.0, "TFLOP/s") if max(cells.values(), default=1) >= 1 else (1e3, "GFLOP/s")
@@ -78,6 +81,13 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     if len(shapes) > len(lines) + 6:
         head, *lines = [list(column) for column in zip(head, *lines, strict=True)]
     return head, lines
+
+
+def _semiring_line(row: dict[str, Any]) -> list[str]:
+    if "share_of_limit" in row:
+        name, size = f"{row['semiring']} {row['dtype']}", row["shape"][0]
+        return [name, "port limit", str(size), str(row["threads"]), f"{100 * row['share_of_limit']:.1f} %"]
+    return [row["what"], row["peer"], str(row["size"]), str(row["threads"]), f"{row['times_faster']:.1f} times"]
 
 
 def markdown(document: dict[str, Any]) -> str:

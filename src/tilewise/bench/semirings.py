@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import importlib.util
-import sys
 from collections.abc import Callable, Sequence
 from functools import partial
 from typing import Any
@@ -127,9 +126,10 @@ def _numpy(M: Any, N: Any, threads: int) -> Callable[[], Any]:
 
 
 def _torch(M: Any, N: Any, threads: int) -> Callable[[], Any] | None:
-    torch = sys.modules.get("torch")
-    if torch is None:
+    if importlib.util.find_spec("torch") is None:
         return None
+    import torch
+
     torch.set_num_threads(threads)
     tM, turned = torch.from_numpy(M), torch.from_numpy(np.ascontiguousarray(N.T))
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.util
 import math
-import sys
 from collections.abc import Callable, Sequence
 from typing import Any
 
@@ -49,7 +50,7 @@ def contest(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
         "tilewise": lambda: matmul(M, N, out=P),
         "openblas": lambda: np.matmul(M, N, out=Q),
     }
-    torch = sys.modules.get("torch")
+    torch = importlib.import_module("torch") if importlib.util.find_spec("torch") else None
     if torch is not None:
         torch.set_num_threads(threads)
         tM, tN = torch.from_numpy(M), torch.from_numpy(N)
@@ -68,6 +69,28 @@ def contest(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
         "seconds": seconds,
     }
     return [row | {f"over_{peer}": seconds[peer] / seconds["tilewise"] for peer in seconds if peer != "tilewise"}]
+
+
+def contestants(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
+    """The same as one row a contestant, as the tables of `bench` want it."""
+    (row,) = contest(shape, dtype, threads, rounds)
+    m, k, n = shape
+    return [
+        {
+            "kernel": f"{name} {dtype}",
+            "tile": 0,
+            "shape": list(shape),
+            "dtype": dtype,
+            "threads": threads,
+            "seconds": seconds,
+            "tflops": 2 * m * k * n / seconds / 1e12,
+            "share_of_peak": None,
+            "relative_error": row["relative_error"] if name == "tilewise" else None,
+            "predicted_seconds": None,
+            "bytes_with_tiles": None,
+        }
+        for name, seconds in row["seconds"].items()
+    ]
 
 
 def geometric_mean(rows: Sequence[Row], key: str) -> float:

@@ -1,5 +1,6 @@
 """What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
-`shapes` takes half precision over aligned, ragged and skinny shapes."""
+`shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
+`semirings` holds every algebra on the CPU against the machine's own limit and against those who also can."""
 
 from __future__ import annotations
 
@@ -22,17 +23,21 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes")
+SUITES = ("ladder", "tiles", "shapes", "semirings")
 
 
-def pieces(suite: str, device: str, sizes: tuple[int, ...], quick: bool) -> list[Callable[[], list[Row]]]:
+def pieces(
+    suite: str, device: str, sizes: tuple[int, ...], quick: bool, threads: int = 1
+) -> list[Callable[[], list[Row]]]:
     """The suite as a list of measurements to run one by one, so that a caller can show how far it is."""
     if suite not in SUITES:
         raise UsageError(f"suite {suite!r} is not known; known are {', '.join(SUITES)}")
     if device == "cpu":
-        if suite == "shapes":
-            raise UsageError("bench shapes measures half precision on a card: pass --device cuda")
+        if suite in ("shapes", "semirings"):
+            return list(_cpu_engine(suite, sizes, quick, threads))
         return list(_on_cpu(suite, sizes or CPU_SIZES, quick))
+    if suite == "semirings":
+        raise UsageError("bench semirings measures the cpu engine: pass --device cpu")
     if not card_count():
         from tilewise.arrays.card import open_card
 
@@ -67,6 +72,22 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
             entries = [Entry(kernel, tile) for kernel in ("naive", "tiled_edges", "coarsened") for tile in TILES]
             entries += [Entry("register_tiled", tile) for tile in TILES if tile <= LADDER["register_tiled"].max_tile]
             yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds)  # type: ignore[misc]
+
+
+def _cpu_engine(suite: str, sizes: tuple[int, ...], quick: bool, threads: int) -> Iterator[Callable[[], list[Row]]]:
+    from tilewise.bench import semirings, shapes
+
+    rounds = 2 if quick else 5
+    if suite == "shapes":
+        for dtype in shapes.DTYPES:
+            for shape in tuple((s, s, s) for s in sizes) or shapes.SHAPES:
+                yield lambda shape=shape, dtype=dtype: shapes.contestants(shape, dtype, threads, rounds)  # type: ignore[misc]
+        return
+    for case in semirings.CASES:
+        yield lambda case=case: semirings.limits([case], threads=threads, rounds=rounds)  # type: ignore[misc]
+    yield lambda: semirings.rivals(threads=threads, rounds=rounds)
+    yield lambda: semirings.closures(sizes or (1024,), threads, rounds)
+    yield lambda: semirings.reachability(threads=threads, rounds=rounds)
 
 
 def _on_cpu(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:

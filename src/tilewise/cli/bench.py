@@ -16,6 +16,7 @@ from tilewise.cli.output import json_option, print_json, print_table, progress, 
 @click.argument("suite", default="ladder")
 @click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda.")
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
+@click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
 @click.option("--quick", is_flag=True, help="Fewer rounds: a first impression.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG or SVG.")
 @click.option("--save", type=click.Path(path_type=Path), help="Keep the JSON document in this file as well.")
@@ -26,6 +27,7 @@ def command(
     suite: str,
     device: str,
     sizes: str | None,
+    threads: int,
     quick: bool,
     plot: Path | None,
     save: Path | None,
@@ -33,7 +35,8 @@ def command(
     as_markdown: bool,
     as_json: bool,
 ) -> None:
-    """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep) or `shapes` (half precision on a card).
+    """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep), `shapes` (half precision on a card,
+    float32 and float64 on a CPU) or `semirings` (every algebra on a CPU). Peers that are installed take part.
 
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
@@ -52,7 +55,7 @@ def command(
         chosen = best_device(device)
         if device == "auto":
             remark(f"device: {chosen}")
-        work = pieces(suite, chosen, _sizes(sizes), quick)
+        work = pieces(suite, chosen, _sizes(sizes), quick, threads)
         rows = []
         bar, task = progress(len(work), f"bench {suite}")
         with bar:
@@ -74,8 +77,8 @@ def command(
         sys.stdout.write(markdown(document))
     else:
         head, lines = table(document)
-        dtype = document["rows"][0]["dtype"] if document["rows"] else ""
-        print_table(f"{document['suite']} on {document['device']['name']}, {dtype}", head, lines)
+        dtypes = ", ".join(dict.fromkeys(row["dtype"] for row in document["rows"] if "dtype" in row))
+        print_table(f"{document['suite']} on {document['device']['name']}: {dtypes}", head, lines)
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
