@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all test-cuda sanitize lint format lock clean
+.PHONY: demo test test-all test-browser test-cuda sanitize lint format lock clean
 
 demo: $(READY)
 	$(BIN)/tilewise demo
@@ -13,7 +13,12 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -n auto
 
 test-all: $(READY) lint
-	$(BIN)/python -m pytest -n auto -m 'not cuda'
+	$(BIN)/python -m pytest -n auto -m 'not cuda and not browser'
+
+# The page in a real Chromium (Debian: apt-get install chromium chromium-driver); axe-core comes through npm.
+test-browser: $(READY)
+	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'selenium>=4.20'
+	$(BIN)/python -m pytest -m browser tests/browser
 
 # On a machine with a card; uses the Python at hand, which may already hold torch or CuPy.
 test-cuda:

@@ -55,6 +55,7 @@ if TYPE_CHECKING:
     )
     from tilewise.graph.closure import closure
     from tilewise.graph.paths import path
+    from tilewise.page import explore
     from tilewise.planning import Plan
     from tilewise.problem import Problem
     from tilewise.tracing import Trace, check, trace
@@ -81,6 +82,7 @@ __all__ = [
     "check",
     "closure",
     "exp",
+    "explore",
     "largest",
     "log",
     "log1p",
@@ -113,6 +115,7 @@ _HOME = {
     "Semiring": "algebra.semiring",
     "semirings": "algebra.builtin",
     "Plan": "planning",
+    "explore": "page",
     "Problem": "problem",
     "Trace": "tracing",
     "check": "tracing",

@@ -23,6 +23,7 @@ COMMANDS = {
     "trace": "Run a CUDA C kernel with no GPU and see each thread, phase, tile and barrier.",
     "check": "Every fault of a CUDA C kernel, by line and thread, with no GPU.",
     "closure": "The best paths between every two nodes of a graph, from a file to a file.",
+    "explore": "Write the page that steps through a kernel, and open it.",
     "bench": "Measure the ladder of kernels and the tile widths against their peers.",
     "info": "Devices, engines, caches, versions and limits of this machine.",
 }

@@ -18,9 +18,16 @@ from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings,
 @click.option("--seed", type=int, help="Random operands; without it they count 1, 2, 3, …")
 @click.option("--format", "form", type=click.Choice(["text", "json"]), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--html", "html_file", type=click.Path(path_type=Path), help="Write the page to step through it.")
+@click.option(
+    "--svg", "svg_file", type=click.Path(path_type=Path), help="Write a picture of one phase (--phase, else 0)."
+)
+@click.option("--svg-dir", type=click.Path(path_type=Path), help="Write a picture of every phase and block shown.")
+@click.option("--lang", default="en", show_default=True, help="Of the page and the pictures: en, vi, pt.")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, blocks: tuple[str, ...], phases: tuple[int, ...],
-    seed: int | None, form: str, as_json: bool, **rest: Any,
+    seed: int | None, form: str, as_json: bool, html_file: Path | None, svg_file: Path | None, svg_dir: Path | None,
+    lang: str, **rest: Any,
 ) -> int:  # fmt: skip
     """Run KERNEL.cu (or tiled_edges) with no GPU: what each thread loads, where it puts it, what it adds.
 
@@ -35,10 +42,12 @@ def command(
     made = trace(
         chosen_kernel(file, kernel, "tiled_edges"),
         shape=parse_shape(shapes[0]) if shapes else None,
-        blocks=_blocks(blocks),
+        blocks=block_choice(blocks),
         seed=seed,
         **settings(**(_own_default(rest) if file is None else rest)),
     )
+    if html_file or svg_file or svg_dir:
+        _write_views(made, html_file, svg_file, svg_dir, lang, phases)
     if as_json or form == "json":
         import json
 
@@ -49,12 +58,30 @@ def command(
     return 1 if made.run.faults else 0
 
 
+def _write_views(
+    made: Any, html_file: Path | None, svg_file: Path | None, svg_dir: Path | None, lang: str, phases: tuple[int, ...]
+) -> None:
+    from tilewise.cli.output import remark
+    from tilewise.page import explore
+    from tilewise.page.export import write
+
+    page = explore(made, lang=lang)
+    if svg_file:
+        write(svg_file, page.svg(phases[0] if phases else 0))
+        remark(f"written: {svg_file}")
+    if svg_dir:
+        remark(f"written: {len(page.save_svgs(svg_dir))} pictures in {svg_dir}")
+    if html_file:
+        remark(f"written: {page.save(html_file)}")
+
+
 def _own_default(rest: dict[str, Any]) -> dict[str, Any]:
     """The ladder's rung at the course's tile, where none is asked for."""
     return {**rest, "tile": 2 if rest["tile"] is None else rest["tile"]}
 
 
-def _blocks(texts: tuple[str, ...]) -> Any:
+def block_choice(texts: tuple[str, ...]) -> Any:
+    """The blocks of --block: "all", or (by, bx) pairs."""
     if "all" in texts:
         return "all"
     chosen = []

@@ -84,6 +84,19 @@ class Report:
         return {"schema": SCHEMA, "file": self.file, "ok": self.ok, "runs": [r.to_json() for r in self.runs]}
 
 
+@dataclass(frozen=True)
+class Matrix:
+    """M, N or P of a launch: its name in `Trace.names`, and what it held afterwards (the launch changes only P)."""
+
+    name: str
+    values: np.ndarray = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        rows, cols = self.values.shape
+        values = [None if v != v else v for v in self.values.astype(np.float64).ravel().tolist()]
+        return {"name": self.name, "rows": rows, "cols": cols, "values": values}
+
+
 @dataclass(frozen=True, repr=False)
 class Trace:
     """A launch with its events. `names` are the arrays and registers that the event columns number."""
@@ -92,6 +105,8 @@ class Trace:
     events: Events
     names: tuple[str, ...]
     blocks: tuple[int, ...]  # linear numbers of the blocks recorded
+    source: str = ""  # the text that ran; events name its lines
+    matrices: Mapping[str, Matrix] = field(default_factory=dict)  # M, N and P of a matmul-like binding
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -115,6 +130,22 @@ class Trace:
     def __repr__(self) -> str:
         return self.text()
 
+    def to_html(self, lang: str = "en") -> str:
+        """The page to step through, as the text of one self-contained HTML file."""
+        return str(self._page(lang).html)
+
+    def to_svg(self, phase: int = 0, block: int | None = None, lang: str = "en") -> str:
+        """One phase of a recorded block as a picture."""
+        return str(self._page(lang).svg(phase, block))
+
+    def _repr_html_(self) -> str:
+        return str(self._page("en")._repr_html_())
+
+    def _page(self, lang: str) -> Any:
+        import tilewise  # the page stands above this room and is reached by its public name
+
+        return tilewise.explore(self, lang=lang)
+
     def to_json(self) -> dict[str, Any]:
         """Everything, versioned; what views are drawn from."""
         return {
@@ -122,6 +153,8 @@ class Trace:
             **self.run.to_json(),
             "blocks": list(self.blocks),
             "names": list(self.names),
+            "source": self.source,
+            "matrices": {role: matrix.to_json() for role, matrix in self.matrices.items()},
             "events": self.events.to_json(),
         }
 
@@ -140,6 +173,7 @@ def trace(
     dtype: str = "float32",
     blocks: Sequence[tuple[int, int]] | str = ((0, 0),),
     seed: int | None = None,
+    adversarial: bool = False,
     limits: Limits = DEFAULT,
 ) -> Trace:
     """Run the kernel in a file (or in a text that contains `__global__`, or a rung of the ladder by its name) and
@@ -150,6 +184,7 @@ def trace(
     are not bound by themselves: numbers, or NumPy arrays (copied; the copies afterwards are in `.run.arrays`).
     `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones.
     P is held against the product over `semiring`; `dtype` is for rungs, whose text is written for it.
+    `adversarial` runs the threads one at a time as well, and notes on a race what P holds then.
     """
     ring = find_semiring(semiring)
     rung, kernel = _rung(kernel, tile, ring, dtype)
@@ -163,11 +198,27 @@ def trace(
         chosen, shape=size, grid=grid, block=block, args=_copied(args), seed=seed, limits=limits,
         record=blocks if isinstance(blocks, str) else tuple(blocks), semiring=ring,
     )  # fmt: skip
+    if adversarial and done.recorder is not None:
+        demonstrate(done)
     run = _run(chosen, done)
     if done.recorder is None:  # the launch itself fails
         return Trace(run, empty_events(), (), ())
     numbers = tuple(range(done.geometry.blocks)) if done.launch.watch is None else tuple(done.launch.watch)
-    return Trace(run, done.recorder.events(), tuple(done.recorder.names), numbers)
+    return Trace(
+        run, done.recorder.events(), tuple(done.recorder.names), numbers, chosen.loaded.source.text, _matrices(done)
+    )
+
+
+def _matrices(done: Simulation) -> dict[str, Matrix]:
+    bound = done.bound
+    if bound.matrices is None:
+        return {}
+    made = {}
+    for role in ("M", "N", "P"):
+        buffer, values = bound.of(role), bound.arrays.get(role)
+        if buffer is not None and values is not None and values.ndim == 2 and values.dtype.kind != "V":
+            made[role] = Matrix(buffer.name, values)
+    return made
 
 
 def check(

@@ -8,7 +8,7 @@ import pytest
 from simt_support import KERNELS, course
 
 from tilewise.engines.simt.findings import Kind
-from tilewise.tracing import check
+from tilewise.tracing import check, trace
 
 EDGES = course("tiled_edges")
 
@@ -227,3 +227,13 @@ def test_costs_are_no_faults():
     kinds = {f.kind for f in report.findings}
     assert Kind.BANK_CONFLICT in kinds
     assert Kind.UNCOALESCED in kinds
+
+
+def test_a_kernel_that_writes_nothing_but_zeros_is_no_difference_of_equal_operands():
+    text = (
+        "__global__ void zero(float* A, float* B, float* C, int n) {\n"
+        "    int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;\n"
+        "    if (i < n && j < n) C[i * n + j] = 0 * A[i * n] * B[j];\n}\n"
+    )
+    made = trace(text, shape=(3, 3, 3), block=(2, 2))
+    assert [f.kind for f in made.run.faults] == ["wrong-product"]

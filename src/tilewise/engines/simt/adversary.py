@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.engines.simt.collector import Collector
 from tilewise.engines.simt.context import Context
-from tilewise.engines.simt.findings import Kind
+from tilewise.engines.simt.findings import Kind, Wrong
 from tilewise.engines.simt.machine import Launch, make_context
 from tilewise.engines.simt.memory import Buffer
 from tilewise.engines.simt.simulate import Simulation
@@ -61,24 +61,31 @@ def demonstrate(done: Simulation) -> None:
     output = done.bound.of("P")
     if not races or output is None or done.bound.shape is None:
         return
-    text = ""
+    text, wrong = "", None
     for backwards in (False, True):
         held = run_adversarially(done, output, backwards)
         if held is None:
             continue
-        text = _difference(done, output, held)
-        if text:
-            way = "last to first" if backwards else "first to last"
-            text = f"with threads run one at a time, {way}, {text}"
+        wrong = _difference(done, output, held, "last to first" if backwards else "first to last")
+        if wrong is not None:
+            text = _sentence(wrong, output.name)
             break
     for race in races:
-        race.evidence = text
+        race.evidence, race.wrong = text, wrong
 
 
-def _difference(done: Simulation, output: Buffer, held: np.ndarray) -> str:
+def _sentence(wrong: Wrong, name: str) -> str:
+    r, c = wrong.cell
+    return (
+        f"with threads run one at a time, {wrong.order}, {wrong.cells} cells of {name} come out wrong: "
+        f"{name}[{r}][{c}] is {wrong.held:g}, the product is {wrong.expected:g}"
+    )
+
+
+def _difference(done: Simulation, output: Buffer, held: np.ndarray, order: str) -> Wrong | None:
     expected = done.bound.expected
     if expected is None or output.matrix is None or output.matrix.cells != 1:
-        return ""
+        return None
     m, n = expected.shape
     have = held[: m * n].reshape(m, n).astype(np.float64)
     with np.errstate(all="ignore"):
@@ -86,13 +93,9 @@ def _difference(done: Simulation, output: Buffer, held: np.ndarray) -> str:
         lockstep = output.data[: m * n].reshape(m, n).astype(np.float64)
         wrong &= np.abs(lockstep - expected) <= 1e-4 * (np.abs(expected) + 1)  # what only this schedule shows
     if not wrong.any():
-        return ""
+        return None
     r, c = (int(x[0]) for x in np.nonzero(wrong))
-    count = int(np.count_nonzero(wrong))
-    return (
-        f"{count} cells of {output.name} come out wrong: {output.name}[{r}][{c}] is {have[r, c]:g}, "
-        f"the product is {float(expected[r, c]):g}"
-    )
+    return Wrong(int(np.count_nonzero(wrong)), (r, c), float(have[r, c]), float(expected[r, c]), order)
 
 
 def run_adversarially(done: Simulation, output: Buffer, backwards: bool) -> np.ndarray | None:

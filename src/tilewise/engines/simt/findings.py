@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from dataclasses import dataclass, field
+from dataclasses import asdict, dataclass, field
 from enum import StrEnum
 from typing import Any
 
@@ -78,6 +78,17 @@ class Touch:
     value: float | None = None
 
 
+@dataclass(frozen=True)
+class Wrong:
+    """What P holds where it is wrong: how many cells, and one of them. `order` is how the threads ran."""
+
+    cells: int
+    cell: Cell
+    held: float
+    expected: float
+    order: str = "together"  # or "first to last", "last to first": one thread at a time
+
+
 @dataclass
 class Finding:
     """One fault or cost. `count` is exact over the whole grid; `touches` keeps the first ones (see `Limits`)."""
@@ -94,6 +105,7 @@ class Finding:
     hint: str = ""
     other_place: Place | None = None
     evidence: str = ""
+    wrong: Wrong | None = None
 
     @property
     def severity(self) -> Severity:
@@ -127,6 +139,7 @@ class Finding:
             "count": self.count,
             "hint": self.hint,
             "evidence": self.evidence,
+            "wrong": asdict(self.wrong) if self.wrong else None,
             "other_line": other.line if other else None,
             "other_text": other.text if other else None,
             "touches": [

@@ -13,7 +13,7 @@ from tilewise.engines.simt.binding import Bound
 from tilewise.engines.simt.compiler import Program
 from tilewise.engines.simt.context import Geometry
 from tilewise.engines.simt.costs import Costs
-from tilewise.engines.simt.findings import Finding, Kind, Place, Touch
+from tilewise.engines.simt.findings import Finding, Kind, Place, Touch, Wrong
 from tilewise.engines.simt.machine import Outcome
 from tilewise.engines.simt.source import Source
 
@@ -58,6 +58,7 @@ def judge(
         for r, c in zip(rows[:KEPT].tolist(), cols[:KEPT].tolist(), strict=True):
             finding.touches.append(Touch((), (), 0, asked=(r, c), value=float(have[r, c])))
         r, c = int(rows[0]), int(cols[0])
+        finding.wrong = Wrong(len(rows), (r, c), float(have[r, c]), float(expected[r, c]))
         finding.evidence = f"{name}[{r}][{c}] is {float(have[r, c]):g}, the product is {float(expected[r, c]):g}"
         if have.dtype.kind == "f" and _whole(have[written]) and not _whole(expected):
             finding.hint = f"{name} holds whole numbers only: is the sum kept in an integer?"
@@ -68,6 +69,8 @@ def judge(
 def elementwise(one: np.ndarray, two: np.ndarray, have: np.ndarray, written: np.ndarray) -> bool:
     """Whether the kernel is no product at all: a sum, difference or product element by element has its signature."""
     if not (one.shape == two.shape == have.shape == written.shape) or have.dtype.kind == "b" or have.size < 2:
+        return False
+    if len(np.unique(have[written])) < 2:  # all zeros is M - N where M equals N, and says nothing
         return False
     with np.errstate(all="ignore"):
         return any(np.array_equal(op(one, two)[written], have[written]) for op in (np.add, np.subtract, np.multiply))

@@ -1,0 +1,116 @@
+"""The learners' page: a traced run as one HTML file to step through, as pictures, as a notebook's output."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass, field
+from functools import cached_property
+from html import escape
+from pathlib import Path
+from typing import Any
+
+from tilewise.page.export import html, write
+from tilewise.page.payload import SCHEMA, Scene
+from tilewise.page.recording import record, record_variants
+from tilewise.page.variants import drops_of
+from tilewise.page.words import check_language
+from tilewise.tracing import Trace
+
+
+@dataclass(frozen=True, repr=False)
+class Page:
+    """Scenes, ready to be written: the kernel as it is first, then its variants, or the kernels compared."""
+
+    scenes: tuple[Scene, ...]
+    language: str = "en"
+    compare: bool = False
+    left_out: int = 0  # variants that would have made the file too large
+    drops: tuple[str, ...] = field(default=())
+
+    @property
+    def trace(self) -> Trace:
+        return self.scenes[0].trace
+
+    @cached_property
+    def html(self) -> str:
+        """The whole file as text."""
+        settings: dict[str, Any] = {
+            "schema": SCHEMA,
+            "lang": self.language,
+            "compare": self.compare,
+            "drops": list(self.drops),
+            "leftOut": self.left_out,
+            "scenes": [list(s.drops) for s in self.scenes],
+        }
+        title = " / ".join(dict.fromkeys(s.title for s in self.scenes if not s.drops))
+        return html(settings, [s.packed for s in self.scenes], f"{title} – tilewise", self.language)
+
+    def save(self, path: str | Path) -> Path:
+        write(Path(path), self.html)
+        return Path(path)
+
+    def svg(self, phase: int = 0, block: int | None = None) -> str:
+        """One phase of one block as a picture for slides; the first recorded block where none is named."""
+        from tilewise.page.picture import draw_phase
+
+        return draw_phase(self.trace, phase, self.trace.blocks[0] if block is None else block, self.language)
+
+    def save_svgs(self, folder: str | Path) -> list[Path]:
+        """Every phase of every recorded block: block-0-0-phase-1.svg and so on."""
+        from tilewise.page.picture import save_phases
+
+        return save_phases(self.trace, Path(folder), self.language)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the page in a frame of its own."""
+        return (
+            f'<iframe title="tilewise" srcdoc="{escape(self.html)}" loading="lazy" '
+            'style="width:100%;height:860px;border:1px solid #8888;border-radius:8px"></iframe>'
+        )
+
+    def __repr__(self) -> str:
+        return f"Page({', '.join(s.title for s in self.scenes if not s.drops)}; {len(self.scenes)} scenes)"
+
+
+def explore(
+    kernel: str | Path | Trace = "tiled_edges",
+    *,
+    compare: str | Path | None = None,
+    lang: str = "en",
+    what_if: bool = True,
+    blocks: Sequence[tuple[int, int]] | str | None = None,
+    **settings: Any,
+) -> Page:
+    """The page of a kernel (a file, a text, a rung's name) or of a `Trace` already made.
+
+    `settings` are those of `tw.trace`. A rung of the ladder brings its variants (`what_if`): each boundary check and
+    each barrier left out. `compare` puts a second kernel beside the first. `blocks` None records every block where
+    that stays small, else the corners and the middle, and the page says so.
+    """
+    check_language(lang)
+    if isinstance(kernel, Trace):
+        return Page((Scene(kernel, title_of(kernel)),), lang)
+    first = record(kernel, blocks, settings)
+    if compare is not None:
+        second = record(compare, blocks, settings)
+        return Page((Scene(first, title_of(first)), Scene(second, title_of(second))), lang, compare=True)
+    scene = Scene(first, title_of(first))
+    drops = drops_of(kernel) if what_if and isinstance(kernel, str) else ()
+    if not drops:
+        return Page((scene,), lang)
+    variants, left_out = record_variants(str(kernel), drops, scene, settings)
+    alone = tuple(s.drops[0] for s in variants if len(s.drops) == 1)
+    return Page((scene, *variants), lang, drops=alone, left_out=left_out)
+
+
+def title_of(trace: Trace) -> str:
+    run = trace.run
+    parts = [run.entry if run.file == "<text>" else Path(run.file).name]
+    if run.shape:
+        parts.append("×".join(map(str, run.shape)))
+    if run.tile:
+        parts.append(f"TILE_WIDTH {run.tile}")
+    return " · ".join(parts)
+
+
+__all__ = ["Page", "explore", "title_of"]

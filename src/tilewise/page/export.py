@@ -1,0 +1,79 @@
+"""One self-contained HTML file: template, style, scripts, languages and packed scenes put together."""
+
+from __future__ import annotations
+
+import json
+import os
+import tempfile
+from html import escape
+from importlib.resources import files
+from pathlib import Path
+from typing import Any
+
+from tilewise.errors import FileError
+from tilewise.page.words import LANGUAGES, words
+
+STYLES = ("style.css", "panes.css")
+SCRIPTS = (
+    "words.js",
+    "trace.js",
+    "replay.js",
+    "svg.js",
+    "matrices.js",
+    "shared.js",
+    "threads.js",
+    "listing.js",
+    "counters.js",
+    "caption.js",
+    "findings.js",
+    "pane.js",
+    "align.js",
+    "controls.js",
+    "main.js",
+)
+
+
+def resource(name: str) -> str:
+    return files("tilewise.page").joinpath(name).read_text(encoding="utf-8")
+
+
+def html(settings: dict[str, Any], packed: list[str], title: str, language: str) -> str:
+    """The file's text. `settings` is what the page is told beside the scenes."""
+    script = "\n".join(f"// {name}\n{resource('script/' + name)}" for name in SCRIPTS)
+    parts = {
+        "LANGUAGE": language,
+        "TITLE": escape(title),
+        "STYLE": "\n".join(resource(name) for name in STYLES),
+        "SETTINGS": _embedded({**settings, "languages": LANGUAGES, "words": {k: words(k) for k in LANGUAGES}}),
+        "SCENES": _embedded(packed),
+        "SCRIPT": f"(() => {{\n'use strict';\n{script}\n}})();",
+    }
+    page = resource("template.html")
+    for name, text in parts.items():
+        before, mark, after = page.partition(f"@@{name}@@")
+        while mark:
+            page = before + text + after
+            before, mark, after = page.partition(f"@@{name}@@")
+    return page
+
+
+def _embedded(value: Any) -> str:
+    """JSON that may stand in a script element."""
+    text = json.dumps(value, ensure_ascii=False, separators=(",", ":"))
+    return text.replace("<", "\\u003c")
+
+
+def write(path: Path, text: str) -> None:
+    """Whole or not at all: a temporary name, then a rename."""
+    try:
+        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
+        try:
+            with os.fdopen(handle, "w", encoding="utf-8") as stream:
+                stream.write(text)
+            os.chmod(name, 0o644)
+            os.replace(name, path)
+        except BaseException:
+            os.unlink(name)
+            raise
+    except OSError as error:
+        raise FileError(f"{path} cannot be written: {error.strerror or error}") from error

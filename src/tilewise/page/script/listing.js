@@ -1,0 +1,37 @@
+// The kernel's source with the lines of this frame marked; what stands before the kernel is folded away.
+
+function buildListing(host, run) {
+  const lines = run.trace.source.split('\n');
+  while (lines.length && !lines[lines.length - 1].trim()) lines.pop();
+  let start = Math.max(0, lines.findIndex((line) => line.includes('__global__') && !line.trim().startsWith('//')));
+  while (start > 0 && (lines[start - 1].trim().startsWith('//') || !lines[start - 1].trim())) start -= 1;
+  const faults = new Set(run.trace.findings.filter((f) => f.severity === 'fault').map((f) => f.line));
+  const row = (text, i) => html('li', {
+    value: i + 1, 'data-line': i + 1,
+    class: [run.changed.has(i + 1) && 'changed', faults.has(i + 1) && 'faulty'].filter(Boolean).join(' ') || null,
+  }, html('code', {}, text || ' '));
+  const all = lines.map(row);
+  const parts = [];
+  if (start > 3) {
+    parts.push(html('details', {}, html('summary', {}, say('listing.prelude', { count: start })),
+      html('ol', { class: 'lines' }, all.slice(0, start))));
+  } else start = 0;
+  parts.push(html('ol', { class: 'lines' }, all.slice(start)));
+  host.style.setProperty('--digits', String(lines.length).length);
+  clear(host, parts);
+  return all;
+}
+
+function markLines(host, rows, run, state) {
+  const now = new Set(state.frame ? state.frame.rows.map((i) => run.columns.line[i]) : []);
+  for (const row of rows) {
+    const here = now.has(row.value);
+    row.classList.toggle('here', here);
+    if (here) row.setAttribute('aria-current', 'step'); else row.removeAttribute('aria-current');
+  }
+  const first = rows.find((row) => now.has(row.value));
+  if (first && first.offsetParent) {
+    const top = first.offsetTop - host.offsetTop;
+    if (top < host.scrollTop || top > host.scrollTop + host.clientHeight - 40) host.scrollTop = Math.max(0, top - host.clientHeight / 3);
+  }
+}

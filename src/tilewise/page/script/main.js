@@ -1,0 +1,178 @@
+// The page itself: which scene, which state, and the link that leads back to it.
+
+const packed = JSON.parse(document.getElementById('scenes').textContent);
+
+const app = {
+  panes: [], timeline: [[-1]], position: 0, phases: 1, playing: null, drops: new Set(), beside: settings.compare,
+  view: { block: 0, thread: 0, zoom: 1 }, runs: new Map(),
+
+  async run(index) {
+    if (!this.runs.has(index)) this.runs.set(index, new Run(await unpack(packed[index])));
+    return this.runs.get(index);
+  },
+
+  sceneOf(drops) {
+    const wanted = [...drops].sort().join();
+    return settings.scenes.findIndex((some) => [...some].sort().join() === wanted);
+  },
+
+  // Panes for the chosen scene; the state stays the same as far as the new run has it.
+  async open() {
+    const indexes = settings.compare ? [0, 1] : this.beside && this.drops.size ? [0, this.sceneOf(this.drops)] : [this.sceneOf(this.drops)];
+    const place = this.link();
+    const runs = await Promise.all(indexes.map((i) => this.run(i)));
+    const choose = (thread) => this.choose({ thread });
+    this.panes = runs.map((run) => new Pane(run, this.view, choose));
+    const main = document.getElementById('panes');
+    main.classList.toggle('two', runs.length > 1);
+    clear(main, this.panes.map((pane) => pane.element));
+    this.retime();
+    buildControls(this);
+    buildTimeline(this);
+    this.read(place);
+  },
+
+  retime() {
+    this.timeline = timelineOf(this.panes);
+    this.phases = Math.max(...this.panes.map((pane) => pane.run.block(pane.block).frames.at(-1)?.phase ?? 0)) + 1;
+  },
+
+  frameAt(position) {
+    const indexes = this.timeline[position];
+    const before = this.timeline[position - 1] ?? [];
+    const moved = indexes.findIndex((index, i) => index !== before[i]);
+    const i = moved < 0 ? 0 : moved;
+    return this.panes[i].run.block(this.panes[i].block).frames[indexes[i]] ?? null;
+  },
+  phaseAt(position) { return this.frameAt(position)?.phase ?? null; },
+  stageAt(position) { return this.frameAt(position)?.stage ?? 'start'; },
+
+  go(position) {
+    this.position = Math.max(0, Math.min(this.timeline.length - 1, position));
+    if (this.playing && this.position === this.timeline.length - 1) this.play(false);
+    this.show();
+  },
+  goPhase(phase, step = 0) {
+    const first = this.timeline.findIndex((_, position) => this.phaseAt(position) === phase);
+    if (first < 0) return;
+    const last = this.timeline.findLastIndex((_, position) => this.phaseAt(position) === phase);
+    this.go(Math.min(first + step, last));
+  },
+  choose(change) {
+    const moved = 'block' in change && change.block !== this.view.block;
+    const place = this.link();
+    Object.assign(this.view, change);
+    if (moved) { this.retime(); buildTimeline(this); this.read({ ...place, block: null }); } else this.show();
+  },
+  play(on) {
+    clearInterval(this.playing);
+    this.playing = on ? setInterval(() => this.go(this.position + 1), 1500) : null;
+    if (on && this.position === this.timeline.length - 1) this.go(0); else this.show();
+  },
+  async drop(name) {
+    const wished = new Set(this.drops);
+    if (!wished.delete(name)) wished.add(name);
+    this.drops = this.sceneOf(wished) >= 0 ? wished : new Set([name]);
+    await this.open();
+    document.getElementById(`drop-${name}`).focus();
+  },
+  async putBeside(on) { this.beside = on; await this.open(); document.getElementById('beside').focus(); },
+  async speak(code) {
+    language = code;
+    document.documentElement.lang = code;
+    await this.open();
+    document.getElementById('language').focus();
+  },
+
+  show() {
+    this.panes.forEach((pane, i) => pane.show(this.timeline[this.position][i]));
+    showControls(this);
+    document.getElementById('live').textContent = this.panes.map((pane) => pane.spoken).join(' ');
+    try { history.replaceState(null, '', this.hash()); } catch { /* a frame without an address */ }
+  },
+
+  // Links to a state: #block=0,0&phase=1&step=2&thread=0,1
+  link() {
+    if (!this.panes.length) return this.parse(location.hash);
+    const phase = this.phaseAt(this.position);
+    const first = this.timeline.findIndex((_, position) => this.phaseAt(position) === phase);
+    return { phase, step: phase === null ? 0 : this.position - first };
+  },
+  hash() {
+    const { phase, step } = this.link();
+    const pane = this.panes[0];
+    const plain = (name) => name.slice(1, -1);
+    const parts = [`block=${plain(pane.run.blockName(pane.block))}`];
+    if (phase !== null) parts.push(`phase=${phase}`, `step=${step}`);
+    if (this.view.thread) parts.push(`thread=${plain(pane.run.threadName(this.view.thread))}`);
+    if (this.drops.size) parts.push(`drop=${[...this.drops].join(',')}`);
+    if (this.beside && this.drops.size) parts.push('beside=1');
+    if (language !== settings.lang) parts.push(`lang=${language}`);
+    return `#${parts.join('&')}`;
+  },
+  parse(hash) {
+    const given = new URLSearchParams(hash.replace(/^#/, ''));
+    const numbers = (key) => (given.get(key) ?? '').split(',').filter(Boolean).map(Number);
+    return {
+      block: numbers('block'), thread: numbers('thread'), phase: given.has('phase') ? Number(given.get('phase')) : null,
+      step: Number(given.get('step') ?? 0), lang: given.get('lang'), beside: given.get('beside') === '1',
+      drops: (given.get('drop') ?? '').split(',').filter((name) => settings.drops.includes(name)),
+    };
+  },
+  // Go where a link says; what it says wrongly is left as it is.
+  read(place) {
+    const { run } = this.panes[0];
+    const block = place.block?.length === 2 ? place.block[0] * run.across + place.block[1] : this.panes[0].block;
+    if (run.trace.blocks.includes(block) && block !== this.view.block) {
+      this.view.block = block;
+      this.retime(); buildTimeline(this);
+    }
+    const thread = place.thread?.length === 2 ? place.thread[0] * run.wide + place.thread[1] : this.view.thread;
+    if (thread >= 0 && thread < run.threads) this.view.thread = thread;
+    if (place.phase === null || place.phase === undefined) this.go(0);
+    else { this.position = 0; this.goPhase(Math.max(0, Math.min(this.phases - 1, place.phase || 0)), place.step || 0); }
+  },
+  async follow() {
+    const place = this.parse(location.hash);
+    if (place.lang && place.lang in settings.languages) language = place.lang;
+    document.documentElement.lang = language;
+    const drops = new Set(place.drops);
+    this.drops = this.sceneOf(drops) >= 0 ? drops : new Set(place.drops.slice(0, 1));
+    this.beside = settings.compare || place.beside;
+    this.panes = [];
+    await this.open();
+    document.body.dataset.ready = 'yes';
+  },
+
+  key(event) {
+    const tag = event.target.tagName;
+    const typed = tag === 'SELECT' || (tag === 'INPUT' && event.target.type !== 'checkbox');
+    if (event.ctrlKey || event.metaKey || event.altKey || typed) return;
+    if (event.key === ' ' && ['BUTTON', 'SUMMARY', 'INPUT'].includes(tag)) return;
+    const { blocks } = this.panes[0].run.trace;
+    const turn = (by) => this.choose({ block: blocks[(blocks.indexOf(this.panes[0].block) + by + blocks.length) % blocks.length] });
+    const phase = this.phaseAt(this.position) ?? 0;
+    const keys = {
+      ArrowRight: () => (event.shiftKey ? this.goPhase(phase + 1) : this.go(this.position + 1)),
+      ArrowLeft: () => (event.shiftKey ? this.goPhase(phase - 1) : this.go(this.position - 1)),
+      Home: () => this.go(0), End: () => this.go(this.timeline.length - 1),
+      ' ': () => this.play(!this.playing), '[': () => turn(-1), ']': () => turn(1),
+    };
+    if (!keys[event.key]) return;
+    event.preventDefault();
+    keys[event.key]();
+  },
+};
+
+async function begin() {
+  if (typeof DecompressionStream === 'undefined') {
+    document.getElementById('panes').textContent = say('error.browser');
+    return;
+  }
+  await app.follow();
+  document.addEventListener('keydown', (event) => app.key(event));
+  window.addEventListener('hashchange', () => app.follow());
+  let width = window.innerWidth;
+  window.addEventListener('resize', () => { if (window.innerWidth !== width) { width = window.innerWidth; app.show(); } });
+}
+begin();

@@ -1,0 +1,196 @@
+// Global memory: N above, M to the left, P where a row of M meets a column of N, as on the board.
+
+// How far each matrix is drawn: to its own end, and to what any thread of the run asked for beyond it.
+function extents(run) {
+  run.extents ??= (() => {
+    const size = {};
+    for (const [role, m] of Object.entries(run.matrices)) size[role] = { rows: m.rows, cols: m.cols };
+    for (const number of run.trace.blocks) {
+      const { extent, tiles, feeds, sizes } = run.block(number).geometry;
+      for (const [array, e] of Object.entries(extent)) grow(size[run.roles[array]], e.rows, e.cols);
+      for (const [shared, array] of Object.entries(feeds)) {
+        for (const origin of Object.values(tiles[array])) {
+          grow(size[run.roles[array]], origin[0] + sizes[shared][0], origin[1] + sizes[shared][1]);
+        }
+      }
+    }
+    const rows = Math.max(size.M.rows, size.P.rows);
+    const cols = Math.max(size.N.cols, size.P.cols);
+    return { rows, cols, left: size.M.cols, above: size.N.rows };
+  })();
+  return run.extents;
+}
+
+function grow(size, rows, cols) {
+  if (!size) return;
+  const most = 2 * Math.max(size.rows, size.cols) + 8; // a wild index does not blow up the picture
+  size.rows = Math.max(size.rows, Math.min(rows, most));
+  size.cols = Math.max(size.cols, Math.min(cols, most));
+}
+
+function drawMatrices(host, run, blockNumber, state, view) {
+  if (!['M', 'N', 'P'].every((role) => run.matrices[role])) {
+    clear(host, html('p', { class: 'note' }, say('matrices.none')));
+    return;
+  }
+  const { rows, cols, left, above } = extents(run);
+  const label = 22; const gap = 30;
+  const room = Math.max(240, host.clientWidth - label - gap - 6);
+  const cell = Math.min(60, room / (left + cols)) * view.zoom;
+  const at = {
+    M: [label, label + above * cell + gap], N: [label + left * cell + gap, label],
+    P: [label + left * cell + gap, label + above * cell + gap],
+  };
+  const width = label + (left + cols) * cell + gap + 4;
+  const height = label + (above + rows) * cell + gap + 4;
+  const geometry = run.block(blockNumber).geometry;
+  const scene = { run, state, geometry, cell, thread: view.thread };
+  const parts = ['N', 'M', 'P'].map((role) => drawMatrix(role, at[role], scene));
+  clear(host, picture(Math.ceil(width), Math.ceil(height), describeMatrices(run, state, geometry), ...parts));
+}
+
+function drawMatrix(role, [x, y], scene) {
+  const { run, state, cell, geometry, thread } = scene;
+  const matrix = run.matrices[role];
+  const put = ([row, col]) => [x + col * cell, y + row * cell];
+  const group = shape('g', { class: `matrix ${role}` });
+  group.append(
+    box(x, y, matrix.cols * cell, matrix.rows * cell, 'ground'),
+    ...strips(role, matrix, put, scene),
+    gridLines(x, y, matrix, cell),
+  );
+  const touched = state.inPhase.map((a) => inMatrix(run, geometry, state, a)).filter((t) => t.array === matrix.name);
+  const now = new Set(state.touched);
+  for (const t of touched) {
+    const outside = !inside(matrix, t.asked);
+    const [cx, cy] = put(t.asked);
+    const mark = marked(cx, cy, cell, t.access.how, now.has(t.access) ? 'now' : 'before');
+    if (outside) mark.append(box(cx + 1.5, cy + 1.5, cell - 3, cell - 3, 'ghost'));
+    mark.dataset.asked = cellName(matrix.name, t.asked);
+    mark.append(shape('title', {}, describeAccess(run, t.access)));
+    group.append(mark);
+  }
+  if (cell >= 13) group.append(...values(role, matrix, put, scene));
+  group.append(...rings(matrix, put, scene));
+  group.append(...outlines(role, matrix, put, scene));
+  for (const t of touched) {
+    if (t.access.how === 'silent' && now.has(t.access)) {
+      const middle = ([a, b]) => [a + cell / 2, b + cell / 2];
+      const [ex, ey] = put(t.access.reached);
+      group.append(arrow(middle(put(t.asked)), [ex + 0.8 * cell, ey + 0.2 * cell]));
+    }
+  }
+  group.append(shape('text', { x, y: y - 8, class: 'name' }, `${matrix.name}  ${matrix.rows}×${matrix.cols}`));
+  if (thread !== null) group.append(...threadLine(role, matrix, put, scene));
+  return group;
+}
+
+const inside = (matrix, [row, col]) => row >= 0 && col >= 0 && row < matrix.rows && col < matrix.cols;
+
+// A fill has no cell of its own: it stands where the tile sticks out of the matrix.
+function inMatrix(run, geometry, state, access) {
+  if (access.how !== 'filled') return { access, array: access.array, asked: access.asked };
+  const array = geometry.feeds[access.target];
+  const origin = geometry.tiles[array]?.[state.frame.phase];
+  if (!origin) return { access, array: '', asked: access.asked };
+  return { access, array, asked: [origin[0] + access.put[0], origin[1] + access.put[1]] };
+}
+
+function gridLines(x, y, matrix, cell) {
+  let d = '';
+  if (cell < 7) return shape('path', { d: `M${x} ${y}h${matrix.cols * cell}v${matrix.rows * cell}h${-matrix.cols * cell}z`, class: 'grid' });
+  for (let r = 0; r <= matrix.rows; r++) d += `M${x} ${y + r * cell}h${matrix.cols * cell}`;
+  for (let c = 0; c <= matrix.cols; c++) d += `M${x + c * cell} ${y}v${matrix.rows * cell}`;
+  return shape('path', { d, class: 'grid' });
+}
+
+function strips(role, matrix, put, { geometry, cell }) {
+  const { rows, cols } = geometry.strips;
+  const clip = ([first, count], most) => [first, Math.max(0, Math.min(first + count, most) - first)];
+  const across = rows && clip(rows, matrix.rows);
+  const down = cols && clip(cols, matrix.cols);
+  if (role === 'M' && across) return [box(...put([across[0], 0]), matrix.cols * cell, across[1] * cell, 'strip')];
+  if (role === 'N' && down) return [box(...put([0, down[0]]), down[1] * cell, matrix.rows * cell, 'strip')];
+  if (role === 'P' && across && down) return [box(...put([across[0], down[0]]), down[1] * cell, across[1] * cell, 'strip')];
+  return [];
+}
+
+function values(role, matrix, put, { run, state, cell }) {
+  const out = [];
+  const wrong = wrongCells(run);
+  for (let row = 0; row < matrix.rows; row++) {
+    for (let col = 0; col < matrix.cols; col++) {
+      const [x, y] = put([row, col]);
+      const middle = [x + cell / 2, y + cell / 2];
+      if (role !== 'P') {
+        out.push(fitted(number(matrix.values[row * matrix.cols + col]), ...middle, cell, 'value'));
+        continue;
+      }
+      const store = state.stored.get(`${row},${col}`);
+      if (!store) continue;
+      const bad = wrong.has(`${row},${col}`);
+      const text = fitted(number(store.value), ...middle, cell, bad ? 'value bad' : 'value');
+      text.dataset.cell = `${matrix.name}[${row}][${col}]`;
+      out.push(text);
+      if (bad) out.push(shape('text', { x: x + cell - 3, y: y + cell * 0.26, class: 'badmark', 'font-size': cell * 0.26 }, '≠'));
+    }
+  }
+  return out;
+}
+
+function wrongCells(run) {
+  run.wrong ??= new Set(run.trace.findings.filter((f) => f.kind === 'wrong-product')
+    .flatMap((f) => f.touches.map((t) => String(t.asked))));
+  return run.wrong;
+}
+
+// The tile of this phase, whole: also the part that sticks out.
+function outlines(role, matrix, put, { geometry, state, cell }) {
+  const out = [];
+  if (role === 'P') {
+    const { rows, cols } = geometry.strips;
+    if (rows && cols) out.push(box(...put([rows[0], cols[0]]), cols[1] * cell, rows[1] * cell, 'tile', { rx: 5 }));
+    return out;
+  }
+  if (!state.frame) return out;
+  for (const [shared, array] of Object.entries(geometry.feeds)) {
+    const origin = geometry.tiles[array]?.[state.frame.phase];
+    if (array !== matrix.name || !origin) continue;
+    const [height, width] = geometry.sizes[shared];
+    out.push(box(...put(origin), width * cell, height * cell, 'tile', { rx: 5 }));
+  }
+  return out;
+}
+
+// Where the chosen thread's operands of this frame came from.
+function rings(matrix, put, { state, thread, cell }) {
+  return state.used.filter((u) => u.thread === thread).flatMap((u) => {
+    const held = state.shared[u.name]?.get(String(u.cell));
+    if (!held?.origin || held.origin.array !== matrix.name || !held.origin.reached) return [];
+    const [x, y] = put(held.origin.reached);
+    const inset = Math.min(3, cell / 6);
+    return [box(x + inset, y + inset, cell - 2 * inset, cell - 2 * inset, 'ring', { rx: cell / 3 })];
+  });
+}
+
+// The row of M, the column of N and the cell of P that belong to the chosen thread.
+function lineOf(run, geometry, thread) {
+  const line = { row: null, col: null };
+  for (const [shared, array] of Object.entries(geometry.feeds)) {
+    const used = geometry.uses.get(`${thread}|${shared}`);
+    const origin = geometry.tiles[array] && Object.values(geometry.tiles[array])[0];
+    if (!used || !origin) continue;
+    if (run.roles[array] === 'M' && used.rows.size === 1) line.row = origin[0] + [...used.rows][0];
+    if (run.roles[array] === 'N' && used.cols.size === 1) line.col = origin[1] + [...used.cols][0];
+  }
+  return line;
+}
+
+function threadLine(role, matrix, put, { run, geometry, thread, cell }) {
+  const { row, col } = lineOf(run, geometry, thread);
+  const holds = { row: row !== null && row < matrix.rows, col: col !== null && col < matrix.cols };
+  if (role === 'M' && holds.row) return [box(...put([row, 0]), matrix.cols * cell, cell, 'line')];
+  if (role === 'N' && holds.col) return [box(...put([0, col]), cell, matrix.rows * cell, 'line')];
+  if (role === 'P' && row !== null && col !== null) return [box(...put([row, col]), cell, cell, 'line')];
+  return [];
+}

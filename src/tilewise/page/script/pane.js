@@ -1,0 +1,69 @@
+// A pane: one run, drawn whole. The page has one, or two beside each other.
+
+class Pane {
+  constructor(run, view, choose) {
+    this.run = run;
+    this.view = view;
+    this.choose = choose;
+    this.parts = {};
+    const card = (key, name, more = {}) => {
+      const body = (this.parts[key] = html('div', { class: `body ${key}`, ...more }));
+      return html('section', { class: `card card-${key}` }, html('h3', {}, say(name)), body);
+    };
+    const scroll = { tabindex: 0, role: 'group' };
+    this.caption = html('div', { class: 'caption' });
+    this.element = html('div', { class: 'pane' },
+      html('h2', { class: 'pane-title' }, run.title, run.drops.map((drop) => html('span', { class: 'dropped' }, say(`drop.${drop}`)))),
+      this.caption,
+      html('div', { class: 'cards' },
+        html('div', { class: 'column' },
+          card('matrices', 'card.matrices', { ...scroll, 'aria-label': say('card.matrices') }), legend(),
+          card('findings', 'card.findings')),
+        html('div', { class: 'column' },
+          card('shared', 'card.shared', { ...scroll, 'aria-label': say('card.shared') }),
+          card('threads', 'card.threads', { role: 'group', 'aria-label': say('card.threads') }),
+          card('gate', 'card.gate'), card('counters', 'card.counters')),
+        html('div', { class: 'column wide' },
+          card('listing', 'card.listing', { ...scroll, 'aria-label': say('card.listing') }))));
+    this.parts.threads.addEventListener('keydown', (event) => threadKey(event, run, view, choose));
+    if (run.matrices.M && run.matrices.N && run.matrices.M.cols + run.matrices.N.cols > 10) this.element.classList.add('large');
+    this.lines = buildListing(this.parts.listing, run);
+    drawFindings(this.parts.findings, run);
+  }
+
+  // The block shown here; a run that did not record the wished one shows its first.
+  get block() {
+    return this.run.trace.blocks.includes(this.view.block) ? this.view.block : this.run.trace.blocks[0];
+  }
+
+  show(index) {
+    const { run, view, parts } = this;
+    const state = stateAt(run, this.block, Math.min(index, run.block(this.block).frames.length - 1));
+    const caption = captionOf(run, this.block, state, Math.min(view.thread, run.threads - 1));
+    this.state = state;
+    this.spoken = [caption.title, ...caption.text, ...caption.kinds.map((k) => k.text), caption.mine].filter(Boolean).join(' ');
+    clear(this.caption,
+      html('h3', { class: 'state' }, caption.title),
+      caption.text.map((sentence) => html('p', {}, sentence)),
+      caption.kinds.length ? html('ul', { class: 'kinds' }, caption.kinds.map((k) => html('li', { class: k.how }, swatch(k.how), html('span', {}, k.text)))) : null,
+      caption.mine ? html('p', { class: 'mine' }, caption.mine) : null);
+    drawMatrices(parts.matrices, run, this.block, state, view);
+    drawShared(parts.shared, run, this.block, state, view);
+    drawThreads(parts.threads, run, state, view, this.choose);
+    drawGate(parts.gate, run, this.block, state);
+    drawCounters(parts.counters, run, this.block, state);
+    markLines(parts.listing, this.lines, run, state);
+  }
+}
+
+function swatch(how) {
+  return shape('svg', { width: 18, height: 18, viewBox: '0 0 18 18', 'aria-hidden': 'true', class: 'swatch' }, marked(0, 0, 18, how, 'now'));
+}
+
+function legend() {
+  const entry = (how) => html('li', {}, swatch(how), html('span', {}, say(`legend.${how}`)));
+  const line = (name) => html('li', {}, shape('svg', { width: 18, height: 18, viewBox: '0 0 18 18', 'aria-hidden': 'true', class: 'swatch' },
+    shape('g', { class: 'matrix' }, box(2, 2, 14, 14, name, { rx: name === 'ring' ? 6 : 2 }))), html('span', {}, say(`legend.${name}`)));
+  return html('ul', { class: 'legend', 'aria-label': say('legend') },
+    ['loaded', 'filled', 'silent', 'outside'].map(entry), ['tile', 'strip', 'line', 'ring'].map(line));
+}

@@ -1,0 +1,83 @@
+// Shared memory: the block's tiles, cell by cell, with who put the value there and what it held before.
+
+function drawShared(host, run, blockNumber, state, view) {
+  const { sizes } = run.block(blockNumber).geometry;
+  const names = Object.keys(sizes);
+  if (!names.length) {
+    clear(host, html('p', { class: 'note' }, say('shared.none')));
+    return;
+  }
+  const total = names.reduce((sum, name) => sum + sizes[name][1], 0);
+  const gap = 26;
+  const beside = (host.clientWidth - gap * (names.length - 1) - 8) / total;
+  const widest = Math.max(...names.map((name) => sizes[name][1]));
+  const stacked = beside < 30 && names.length > 1;
+  const cell = Math.max(10, Math.min(74, stacked ? (host.clientWidth - 8) / widest : beside)) * (view.zoom > 1 ? Math.sqrt(view.zoom) : 1);
+  let x = 2; let y = 24; let right = 0; let bottom = 0;
+  const parts = [];
+  for (const name of names) {
+    const [rows, cols] = sizes[name];
+    parts.push(drawTile(name, rows, cols, x, y, cell, run, state, view.thread));
+    right = Math.max(right, x + cols * cell); bottom = Math.max(bottom, y + rows * cell);
+    if (stacked) y += rows * cell + 34; else x += cols * cell + gap;
+  }
+  clear(host, picture(Math.ceil(right + 3), Math.ceil(bottom + 3), describeShared(run, state, names), ...parts));
+}
+
+function drawTile(name, rows, cols, x, y, cell, run, state, thread) {
+  const group = shape('g', { class: 'matrix' },
+    shape('text', { x, y: y - 8, class: 'name' }, `${name}  ${rows}×${cols}`),
+    box(x, y, cols * cell, rows * cell, 'ground'));
+  const readers = new Map();
+  for (const use of state.used) {
+    if (use.name === name) readers.set(String(use.cell), [...(readers.get(String(use.cell)) ?? []), use.thread]);
+  }
+  const now = new Set(state.touched.filter((a) => a.target === name).map((a) => String(a.put)));
+  for (let row = 0; row < rows; row++) {
+    for (let col = 0; col < cols; col++) {
+      const key = `${row},${col}`;
+      const held = state.shared[name]?.get(key);
+      const at = [x + col * cell, y + row * cell];
+      if (held) group.append(drawHeld(held, `${name}[${row}][${col}]`, ...at, cell, run, now.has(key)));
+      const who = readers.get(key);
+      if (who) group.append(...drawReaders(who, ...at, cell, thread));
+    }
+  }
+  group.append(gridLines(x, y, { rows, cols }, cell));
+  group.append(box(x, y, cols * cell, rows * cell, 'tile', { rx: 5 }));
+  return group;
+}
+
+function drawHeld(held, name, x, y, cell, run, now) {
+  const wide = cell >= 46;
+  const middle = x + cell / 2;
+  const group = marked(x, y, cell, held.how, now ? 'now' : 'before');
+  group.dataset.cell = name;
+  group.dataset.how = held.how;
+  group.append(fitted(number(held.value), middle, y + cell * 0.5, cell, 'value', wide ? 0.34 : 0.5));
+  if (wide) {
+    const small = Math.min(11, cell * 0.19);
+    const origin = held.origin ? `${held.origin.array}${held.origin.asked.join(',')}` : say('short.fill');
+    group.append(
+      shape('text', { x: middle, y: y + small + 3, class: 'origin', 'font-size': small }, origin),
+      shape('text', { x: middle, y: y + cell - 6, class: 'writer', 'font-size': small }, `← ${run.threadName(held.thread)}`));
+    if (now && held.former !== undefined) {
+      group.append(shape('text', { x: x + 5, y: y + cell * 0.5, class: 'former', 'font-size': small, dy: '0.35em' }, `${number(held.former)}→`));
+    }
+  }
+  group.append(shape('title', {}, held.origin ? describeAccess(run, held.origin) : say('access.filled', {
+    thread: run.threadName(held.thread), value: number(held.value),
+  })));
+  return group;
+}
+
+// How many threads read the cell in this frame; the chosen one's are ringed.
+function drawReaders(who, x, y, cell, thread) {
+  const out = [];
+  const mine = who.includes(thread);
+  out.push(box(x + 2.5, y + 2.5, cell - 5, cell - 5, mine ? 'ring' : 'read', { rx: Math.min(8, cell / 4) }));
+  if (cell >= 58) {
+    out.push(shape('text', { x: x + cell - 5, y: y + cell * 0.5, class: 'readers', 'font-size': Math.min(12, cell * 0.2), dy: '0.35em' }, `×${who.length}`));
+  }
+  return out;
+}

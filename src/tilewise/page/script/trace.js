@@ -1,0 +1,131 @@
+// A trace as the file carries it: unpacked when it is needed, and looked at by block.
+
+const KIND = { LOAD: 0, FILL: 1, STORE: 2, USE: 3, SUM: 4, BARRIER: 5 };
+
+async function unpack(packed) {
+  const bytes = Uint8Array.from(atob(packed), (letter) => letter.charCodeAt(0));
+  const stream = new Blob([bytes]).stream().pipeThrough(new DecompressionStream('deflate'));
+  return JSON.parse(await new Response(stream).text());
+}
+
+class Run {
+  constructor(scene) {
+    this.title = scene.title;
+    this.drops = scene.drops;
+    this.changed = new Set(scene.changed);
+    this.trace = scene.trace;
+    this.columns = scene.trace.events;
+    this.names = scene.trace.names;
+    this.across = scene.trace.grid[0];
+    this.wide = scene.trace.block[0];
+    this.threads = scene.trace.block[0] * scene.trace.block[1] * scene.trace.block[2];
+    this.matrices = scene.trace.matrices;
+    this.roles = Object.fromEntries(Object.entries(this.matrices).map(([role, m]) => [m.name, role]));
+    this.known = new Map();
+  }
+
+  blockName(block) {
+    return pair(Math.floor(block / this.across), block % this.across);
+  }
+
+  threadName(thread) {
+    const plane = this.wide * this.trace.block[1];
+    const inside = thread % plane;
+    const name = `${Math.floor(inside / this.wide)},${inside % this.wide}`;
+    return this.trace.block[2] > 1 ? `(${Math.floor(thread / plane)},${name})` : `(${name})`;
+  }
+
+  // The rows of one block, its frames, and where its tiles lie.
+  block(number) {
+    if (!this.known.has(number)) {
+      const rows = [];
+      this.columns.block.forEach((block, i) => { if (block === number) rows.push(i); });
+      const cuts = this.trace.frames[number];
+      const frames = cuts.first.map((first, i) => ({
+        stage: cuts.stage[i],
+        phase: cuts.phase[i],
+        rows: rows.slice(first, cuts.first[i + 1] ?? rows.length),
+      }));
+      const made = { number, rows, frames };
+      made.geometry = geometryOf(this, made);
+      this.known.set(number, made);
+    }
+    return this.known.get(number);
+  }
+
+  // A load, fill or store, with how it ended; null for the other events.
+  access(i) {
+    const c = this.columns;
+    const kind = c.kind[i];
+    if (kind > KIND.STORE) return null;
+    const asked = [c.row[i], c.col[i]];
+    const base = { thread: c.thread[i], value: c.value[i], line: c.line[i], store: kind === KIND.STORE };
+    if (kind === KIND.FILL) {
+      return { ...base, how: 'filled', array: '', asked, reached: asked, target: this.names[c.array[i]], put: asked };
+    }
+    const reached = c.got_row[i] === null ? null : [c.got_row[i], c.got_col[i]];
+    const how = !reached ? 'outside' : same(reached, asked) ? 'loaded' : 'silent';
+    const goes = c.to_array[i] >= 0 && c.to_row[i] !== null;
+    return {
+      ...base, how, asked, reached,
+      array: this.names[c.array[i]],
+      target: goes ? this.names[c.to_array[i]] : '',
+      put: goes ? [c.to_row[i], c.to_col[i]] : null,
+    };
+  }
+}
+
+const same = (one, two) => one[0] === two[0] && one[1] === two[1];
+
+// Where tiles and strips lie: from where loaded cells came and went.
+function geometryOf(run, block) {
+  const feeds = {}; const sizes = {}; const tiles = {}; const extent = {};
+  const uses = new Map();
+  for (const frame of block.frames) {
+    for (const i of frame.rows) {
+      if (run.columns.kind[i] === KIND.USE) noteUse(run, uses, sizes, i);
+      const a = run.access(i);
+      if (!a) continue;
+      if (a.array) {
+        const e = (extent[a.array] ??= { rows: 0, cols: 0, top: Infinity, left: Infinity });
+        e.rows = Math.max(e.rows, a.asked[0] + 1); e.cols = Math.max(e.cols, a.asked[1] + 1);
+        e.top = Math.min(e.top, a.asked[0]); e.left = Math.min(e.left, a.asked[1]);
+      }
+      if (!a.put) continue;
+      const size = (sizes[a.target] ??= [0, 0]);
+      size[0] = Math.max(size[0], a.put[0] + 1); size[1] = Math.max(size[1], a.put[1] + 1);
+      if (a.array) {
+        feeds[a.target] ??= a.array;
+        (tiles[a.array] ??= {})[frame.phase] ??= [a.asked[0] - a.put[0], a.asked[1] - a.put[1]];
+      }
+    }
+  }
+  return { feeds, sizes, tiles, extent, uses, ...stripsOf(run, feeds, sizes, tiles, extent) };
+}
+
+function noteUse(run, uses, sizes, i) {
+  const c = run.columns;
+  const size = (sizes[run.names[c.array[i]]] ??= [0, 0]);
+  size[0] = Math.max(size[0], c.row[i] + 1); size[1] = Math.max(size[1], c.col[i] + 1);
+  const key = `${c.thread[i]}|${run.names[c.array[i]]}`;
+  if (!uses.has(key)) uses.set(key, { rows: new Set(), cols: new Set() });
+  uses.get(key).rows.add(c.row[i]);
+  uses.get(key).cols.add(c.col[i]);
+}
+
+// Rows of M and columns of N that the block works on, as [first, count].
+function stripsOf(run, feeds, sizes, tiles, extent) {
+  const strips = { rows: null, cols: null };
+  const axis = { M: ['rows', 0], N: ['cols', 1] };
+  for (const [shared, array] of Object.entries(feeds)) {
+    const role = axis[run.roles[array]];
+    if (role) strips[role[0]] = [Object.values(tiles[array])[0][role[1]], sizes[shared][role[1]]];
+  }
+  for (const [array, e] of Object.entries(extent)) {
+    const role = axis[run.roles[array]];
+    if (role && !strips[role[0]]) {
+      strips[role[0]] = role[1] === 0 ? [e.top, e.rows - e.top] : [e.left, e.cols - e.left];
+    }
+  }
+  return { strips };
+}

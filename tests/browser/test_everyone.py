@@ -1,0 +1,131 @@
+"""For everyone: three languages, small and large screens, light and dark, print, reduced motion, and axe-core."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tilewise.page.words import LANGUAGES, words
+
+STATES = {
+    "start": "",
+    "fill": "#block=0,0&phase=1&step=0&thread=0,1",
+    "silent": "#block=0,0&phase=1&step=0&thread=0,1&drop=check-M",
+    "outside": "#block=1,1&phase=1&step=3&thread=1,1&drop=check-M,check-N,check-P",
+    "race": "#block=0,0&phase=1&step=2&drop=barrier-1&beside=1",
+    "store": "#block=1,1&phase=1&step=6",
+}
+
+# Text that its box does not hold: wider than the screen, than its own box, or out of its picture.
+CUT = """
+const bad = [];
+if (document.documentElement.scrollWidth > innerWidth) bad.push(`page ${document.documentElement.scrollWidth}`);
+const scrolls = (e) => { for (; e; e = e.parentElement) { const o = getComputedStyle(e).overflowX; if (o === 'auto' || o === 'scroll') return true; } return false; };
+for (const e of document.querySelectorAll('body *')) {
+  if (e.closest('.spoken, .skip, script, style, .defs') || e.closest('details:not([open]) > :not(summary)')) continue;
+  const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
+  if (!own || e.tagName === 'OPTION' || e.tagName === 'title') continue;
+  const r = e.getBoundingClientRect();
+  if (!r.width) continue;
+  if (e instanceof SVGElement) {
+    const s = e.ownerSVGElement.getBoundingClientRect();
+    if (r.left < s.left - 1.5 || r.right > s.right + 1.5 || r.top < s.top - 1.5 || r.bottom > s.bottom + 1.5) bad.push(`svg ${e.textContent}`);
+    continue;
+  }
+  if (!scrolls(e) && (r.right > innerWidth + 1 || r.left < -1)) bad.push(`screen ${e.textContent.slice(0, 40)}`);
+  if (e.clientWidth && e.scrollWidth > e.clientWidth + 1) bad.push(`box ${e.textContent.slice(0, 40)}`);
+  if (e.clientHeight && e.scrollHeight > e.clientHeight + 2 && getComputedStyle(e).overflowY !== 'visible') bad.push(`height ${e.textContent.slice(0, 40)}`);
+}
+return [...new Set(bad)];
+"""  # noqa: E501
+
+
+@pytest.mark.parametrize("width", [360, 768, 1440])
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_no_text_is_cut_off(browser, pages, width, language):
+    _, address = pages("3x3")
+    for name, state in STATES.items():
+        browser.open(f"{address}{state or '#'}&lang={language}", width=width)
+        assert browser.js(CUT) == [], f"{name} at {width}"
+    for name in ("64x64", "16x16", "compare"):
+        _, other = pages(name)
+        browser.open(f"{other}#phase=1&step=2&lang={language}", width=width)
+        assert browser.js(CUT) == [], f"{name} at {width}"
+
+
+@pytest.mark.parametrize("language", LANGUAGES)
+def test_every_word_on_the_page_is_in_its_language(browser, pages, language):
+    """What is shown comes from the language's file: no sentence of another language is left over."""
+    _, address = pages("3x3")
+    browser.open(address)
+    browser.choose("language", language)
+    browser.wait(f"document.documentElement.lang === '{language}'")
+    mine = words(language)
+    assert browser.text(".card-matrices h3") == mine["card.matrices"]
+    assert browser.text("label[for=block]") == mine["control.block"]
+    others = {
+        text
+        for code in LANGUAGES
+        if code != language
+        for key, text in words(code).items()
+        if "{" not in text and len(text) > 12 and text not in mine.values()
+    }
+    for _ in range(14):
+        shown = browser.js("return document.body.innerText")
+        left = [text for text in others if text in shown]
+        assert left == []
+        assert "{" not in browser.text(".caption")
+        browser.press("right") if browser.js("return document.activeElement.tagName") != "SELECT" else browser.js(
+            "document.activeElement.blur()"
+        )
+
+
+@pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
+def test_axe_finds_no_violation(browser, pages, axe, dark):
+    _, address = pages("3x3")
+    looked = [(f"{address}{state}", name) for name, state in STATES.items()]
+    looked += [(f"{address}#phase=1&lang={language}", language) for language in LANGUAGES]
+    looked += [(pages(name)[1] + "#phase=0&step=1", name) for name in ("16x16", "compare", "wrong", "vector", "naive")]
+    for target, name in looked:
+        browser.open(target, dark=dark)
+        browser.js("document.querySelectorAll('details').forEach((d) => { d.open = true; })")
+        browser.js(axe)
+        found = browser.driver.execute_async_script(
+            "const done = arguments[arguments.length - 1];"
+            "axe.run(document).then((r) => done(r.violations.map((v) => "
+            "[v.id, v.nodes.slice(0, 3).map((n) => n.html.slice(0, 160) + ' ' + n.failureSummary)])))"
+        )
+        assert found == [], f"{name}: {json.dumps(found, indent=1)}"
+
+
+def test_nothing_moves_where_motion_is_reduced(browser, pages):
+    _, address = pages("3x3")
+    browser.open(f"{address}{STATES['silent']}")
+    moving = browser.js("return document.getAnimations().length")
+    assert moving == 0
+
+
+def test_it_prints_without_controls_and_in_full(browser, pages):
+    _, address = pages("3x3")
+    browser.open(f"{address}{STATES['silent']}", width=768, media="print", dark=True)
+    assert browser.js("return getComputedStyle(document.body).backgroundColor") == "rgb(251, 250, 247)", (
+        "on white paper"
+    )
+    shown = "return getComputedStyle(document.querySelector(arguments[0])).display"
+    assert browser.js(shown, ".toolbar") == "none"
+    assert browser.js("const l = document.querySelector('.listing'); return l.scrollHeight <= l.clientHeight + 1")
+    assert browser.js(CUT) == []
+
+
+def test_the_notebook_s_frame_shows_the_page(browser, pages, tmp_path):
+    page, _ = pages("3x3")
+    file = tmp_path / "notebook.html"
+    file.write_text(f"<!doctype html><title>notebook</title><body>{page.trace._repr_html_()}", encoding="utf-8")
+    browser.driver.get(file.as_uri())
+    browser.driver.switch_to.frame(0)
+    browser.wait("document.body.dataset.ready === 'yes'")
+    browser.press("right")
+    browser.click("#next")
+    assert browser.title()
+    browser.driver.switch_to.default_content()

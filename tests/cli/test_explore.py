@@ -1,0 +1,54 @@
+"""`tilewise explore`: writes one file, says where, and refuses in one sentence."""
+
+from __future__ import annotations
+
+import json
+
+import pytest
+
+from tilewise.cli.main import run
+
+RIGHT = """
+__global__ void mul(float* A, float* B, float* C, int n) {
+    int i = blockIdx.y * blockDim.y + threadIdx.y, j = blockIdx.x * blockDim.x + threadIdx.x;
+    if (i < n && j < n) { float s = 0; for (int k = 0; k < n; ++k) s += A[i * n + k] * B[k * n + j]; C[i * n + j] = s; }
+}
+"""
+
+
+def test_the_page_is_written_and_its_path_printed(tmp_path, capsys):
+    assert run(["explore", "-o", str(tmp_path / "page.html"), "--no-open", "--lang", "pt"]) == 0
+    assert capsys.readouterr().out.strip() == str(tmp_path / "page.html")
+    assert '<html lang="pt"' in (tmp_path / "page.html").read_text()
+
+
+def test_json_says_size_and_scenes(tmp_path, capsys):
+    assert run(["explore", "--shape", "4x4x4", "-o", str(tmp_path / "p.html"), "--json", "--no-what-if"]) == 0
+    said = json.loads(capsys.readouterr().out)
+    assert said["bytes"] == (tmp_path / "p.html").stat().st_size
+    assert (said["scenes"], said["faults"]) == (1, [0])
+
+
+def test_two_files_are_compared(tmp_path, capsys):
+    (tmp_path / "a.cu").write_text(RIGHT.replace("i < n && j < n", "true"))
+    (tmp_path / "b.cu").write_text(RIGHT)
+    words = ["explore", "--compare", str(tmp_path / "a.cu"), str(tmp_path / "b.cu"), "--shape", "3x3x3", "--tile", "2"]
+    assert run([*words, "--block-dim", "2,2", "-o", str(tmp_path / "p.html"), "--json"]) == 0
+    faults = json.loads(capsys.readouterr().out)["faults"]
+    assert faults[0] > 0
+    assert faults[1] == 0
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["--lang", "xx"], "language 'xx' is not known"),
+        (["--compare", "a.cu", "b.cu", "--kernel", "tiled"], "not both"),
+        (["nowhere.cu"], "nowhere.cu"),
+        (["--shape", "3x3x3", "--shape", "4x4x4"], "one --shape"),
+    ],
+)
+def test_bad_input_gets_one_sentence_and_no_file(tmp_path, capsys, words, sentence):
+    assert run(["explore", *words, "-o", str(tmp_path / "p.html"), "--no-open"]) in (2, 4)
+    assert sentence in capsys.readouterr().err
+    assert list(tmp_path.iterdir()) == []
