@@ -17,7 +17,6 @@ test-all: $(READY) lint
 
 # The page in a real Chromium (Debian: apt-get install chromium chromium-driver); axe-core comes through npm.
 test-browser: $(READY)
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check 'selenium>=4.20'
 	$(BIN)/python -m pytest -m browser tests/browser
 
 # On a machine with a card; uses the Python at hand, which may already hold torch or CuPy.
