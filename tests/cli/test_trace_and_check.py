@@ -186,3 +186,23 @@ def test_trace_writes_the_page_and_pictures(tmp_path, capsys):
     assert "pha 1" in picture.read_text()
     assert len(list(folder.glob("*.svg"))) == 8
     assert "36 loads" in capsys.readouterr().out, "the table is still printed"
+
+
+def test_json_is_strict_where_a_fill_is_infinite(capsys):
+    def refuse(constant):
+        raise AssertionError(f"{constant} is not JSON")
+
+    arguments = [
+        "trace",
+        "--kernel",
+        "tiled_edges",
+        "--shape",
+        "3x3x3",
+        "--tile",
+        "2",
+        "--semiring",
+        "min_plus",
+        "--json",
+    ]
+    document = json.loads(says(capsys, arguments, 0).out, parse_constant=refuse)
+    assert "inf" in document["events"]["value"]

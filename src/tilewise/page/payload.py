@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import base64
 import json
-import math
 import zlib
 from dataclasses import dataclass
 from functools import cached_property
@@ -28,7 +27,7 @@ class Scene:
     @cached_property
     def packed(self) -> str:
         """Deflated JSON in base64; the page unpacks it with the browser's own DecompressionStream."""
-        text = json.dumps(_strict(scene_json(self)), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
+        text = json.dumps(scene_json(self), ensure_ascii=False, separators=(",", ":"), allow_nan=False)
         return base64.b64encode(zlib.compress(text.encode(), 9)).decode("ascii")
 
 
@@ -45,19 +44,3 @@ def scene_json(scene: Scene) -> dict[str, Any]:
     for finding in document["findings"]:
         finding["touches"] = finding["touches"][:8]  # the events have them all
     return {"title": scene.title, "drops": list(scene.drops), "changed": list(scene.changed), "trace": document}
-
-
-def _strict(value: Any) -> Any:
-    """JSON has no NaN and no infinity: null, "inf" and "-inf" stand for them."""
-    if isinstance(value, dict):
-        return {k: _strict(v) for k, v in value.items()}
-    if isinstance(value, list):
-        return [_strict(v) for v in value]
-    if isinstance(value, float):
-        if math.isnan(value):
-            return None
-        if math.isinf(value):
-            return "inf" if value > 0 else "-inf"
-        if value.is_integer() and abs(value) < 2**53:
-            return int(value)
-    return value

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from pathlib import Path
-from typing import Any
+from typing import Any, cast
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tilewise.engines.simt.loading import choose, load, uses_shared
 from tilewise.engines.simt.simulate import Prepared, Simulation, simulate
 from tilewise.errors import UsageError
 from tilewise.tracing.rungs import RungText, is_rung, rung_text
+from tilewise.tracing.strict_json import strict
 
 Shape = tuple[int, int, int]
 SCHEMA = 1
@@ -81,7 +82,8 @@ class Report:
         return not self.faults
 
     def to_json(self) -> dict[str, Any]:
-        return {"schema": SCHEMA, "file": self.file, "ok": self.ok, "runs": [r.to_json() for r in self.runs]}
+        made = {"schema": SCHEMA, "file": self.file, "ok": self.ok, "runs": [r.to_json() for r in self.runs]}
+        return cast(dict[str, Any], strict(made))
 
 
 @dataclass(frozen=True)
@@ -147,8 +149,8 @@ class Trace:
         return tilewise.explore(self, lang=lang)
 
     def to_json(self) -> dict[str, Any]:
-        """Everything, versioned; what views are drawn from."""
-        return {
+        """Everything, versioned; what views are drawn from. Every reader of JSON takes it: see `strict_json`."""
+        made = {
             "schema": SCHEMA,
             **self.run.to_json(),
             "blocks": list(self.blocks),
@@ -157,6 +159,7 @@ class Trace:
             "matrices": {role: matrix.to_json() for role, matrix in self.matrices.items()},
             "events": self.events.to_json(),
         }
+        return cast(dict[str, Any], strict(made))
 
 
 def trace(
