@@ -189,7 +189,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     compiled = machine.vector_bytes > 0 and has_kernel(problem) and (problem.k > 0 or problem.return_arg)
-    notes = _precision_notes(problem)
+    notes: tuple[str, ...] = ()
     if kernel == "reference" or not compiled:
         if problem.return_arg:
             raise DtypeError(
@@ -217,7 +217,7 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
         _check_whole_tiles(problem, rung.name, width)
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     why = "device='simt' was asked for: the card's kernel text is interpreted, thread by thread, with no card"
-    return replace(plan, floor=floor, bound=bound, predicted=floor, why=why, notes=_precision_notes(problem))
+    return replace(plan, floor=floor, bound=bound, predicted=floor, why=why)
 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:

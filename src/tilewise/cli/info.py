@@ -13,6 +13,7 @@ from tilewise.cli.output import json_option, print_json, print_rows, print_table
 PACKAGES = (
     "numpy",
     "ml_dtypes",
+    "llvmlite",
     "cuda-core",
     "cuda-bindings",
     "nvidia-cuda-nvrtc",
@@ -84,21 +85,17 @@ def gather() -> dict[str, Any]:
             open_card("cuda:0")
         except DeviceError as error:
             why = str(error)
-    cubins = DiskCache("cubin")
+    caches = {kind: DiskCache(kind) for kind in ("cubin", "llvm")}
     return {
         "tilewise": __version__,
         "python": platform.python_version(),
         "platform": platform.platform(terse=True),
-        "engines": ["reference", "simt", *(["cuda"] if len(devices) > 1 else [])],
+        "engines": ["cpu", "reference", "simt", *(["cuda"] if len(devices) > 1 else [])],
         "devices": devices,
         "why_no_card": why,
         "caches": {
-            "cubin": {
-                "folder": str(cubins.folder),
-                "entries": len(cubins.entries()),
-                "bytes": cubins.size(),
-                "limit": cubins.limit,
-            }
+            kind: {"folder": str(c.folder), "entries": len(c.entries()), "bytes": c.size(), "limit": c.limit}
+            for kind, c in caches.items()
         },
         "packages": installed(PACKAGES),
     }

@@ -97,7 +97,7 @@ def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str
     p = plan.problem
     rows = [
         ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
-        ("ran", f"{plan.engine}:{plan.kernel} on {plan.machine.name}, TILE_WIDTH {plan.tile}, {plan.phases} phases"),
+        ("ran", f"{plan.engine}:{plan.kernel} on {plan.machine.name}; {plan.tile_words()}; {plan.phases} phases"),
     ]
     if plan.engine == "cuda":
         rows.append(("copy in", seconds(times.copy_in)))
