@@ -179,6 +179,14 @@ def test_plan_prints_the_very_source(capsys):
     assert 'extern "C" __global__ void tiled_edges' in out
 
 
+def test_plan_prints_the_tensor_cores_source_too(capsys):
+    out = says(
+        capsys, ["plan", "--shape", "4097x4097x4097", "--dtype", "bfloat16", "--device", "h200", "--source"], 0
+    ).out
+    assert "wgmma.mma_async" in out
+    assert "tensor_cores(" in out
+
+
 @pytest.mark.parametrize("arguments", [["plan", "--shape", "9x9x9"], ["info"], ["info", "--dtypes"], ["demo"]])
 def test_json_is_all_that_stdout_holds(arguments, capsys):
     json.loads(says(capsys, [*arguments, "--json"], 0).out)

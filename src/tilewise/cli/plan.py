@@ -54,9 +54,9 @@ def command(
     if source:
         if plan.engine != "cuda":
             raise UsageError("--source shows a kernel's text: name a card, for example --device h200")
-        from tilewise.kernels.render import render
+        from tilewise.kernels.source import source_of
 
-        sys.stdout.write(render(plan))
+        sys.stdout.write(source_of(plan))
     elif as_json:
         print_json(plan.to_json())
     else:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -18,11 +19,13 @@ from tilewise.engines.simt.syntax import Assign, Braces, Expr, Node, Number, Ste
 class AssignCompiler(PlaceCompiler):
     const_pointers: bool = True
 
+    @abstractmethod
     def operate(self, op: str, left: E, right: E, node: Node, ln: Node, rn: Node) -> E:
-        raise NotImplementedError
+        """Filled in further up the chain of compilers."""
 
+    @abstractmethod
     def construct(self, type_: Type, arguments: list[Expr], node: Node) -> E:
-        raise NotImplementedError
+        """Filled in further up the chain of compilers."""
 
     def value_for(self, node: Expr, type_: Type) -> E:
         """The value of an initialiser or right-hand side, converted."""

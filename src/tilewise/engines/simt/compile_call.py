@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -379,11 +380,13 @@ class CallCompiler(ExprCompiler):
     returned_members: list[dict[int, int] | None]  # what all returns so far agree on
     limits: Limits
 
+    @abstractmethod
     def parameter_variable(self, name: str, type_: Type, identity: int) -> Variable:
-        raise NotImplementedError
+        """Filled in further up the chain of compilers."""
 
+    @abstractmethod
     def function_body(self, node: Any) -> Any:
-        raise NotImplementedError
+        """Filled in further up the chain of compilers."""
 
 
 def _is_auto(node: TypeNode) -> bool:

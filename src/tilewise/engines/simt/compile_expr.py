@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -83,11 +84,13 @@ class ExprCompiler(OperatorCompiler):
             raise self.refuse("braces are not expected here", node)
         raise self.refuse("this is not supported in device code", node)
 
+    @abstractmethod
     def call(self, node: Call) -> E:
-        raise NotImplementedError
+        """Filled in further up the chain of compilers."""
 
+    @abstractmethod
     def construct(self, type_: Type, arguments: list[Expr], node: Node) -> E:
-        raise NotImplementedError
+        """Filled in further up the chain of compilers."""
 
     def type_of(self, node: Expr | None) -> Type:
         assert node is not None
@@ -215,8 +218,9 @@ class ExprCompiler(OperatorCompiler):
             raise self.refuse("a pointer cannot be seen as a number here", node)
         return self.converted(e, type_, node)
 
+    @abstractmethod
     def global_variable(self, name: str, node: Node) -> Variable | None:
-        raise NotImplementedError
+        """Filled in further up the chain of compilers."""
 
     depth: int
     dimension_names: frozenset[str]

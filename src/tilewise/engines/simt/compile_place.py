@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import abstractmethod
 from typing import Any
 
 import numpy as np
@@ -63,14 +64,17 @@ class PlaceCompiler(TypeResolver):
                 return scope[name]
         return None
 
+    @abstractmethod
     def expr(self, node: Expr) -> E:
-        raise NotImplementedError
+        """Filled in further up the chain."""
 
+    @abstractmethod
     def converted(self, e: E, type_: Type, node: Node) -> E:
-        raise NotImplementedError
+        """Filled in further up the chain."""
 
+    @abstractmethod
     def global_variable(self, name: str, node: Node) -> Variable | None:
-        raise NotImplementedError
+        """Filled in further up the chain."""
 
     # -- places
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
 from itertools import pairwise
@@ -40,7 +41,7 @@ ELABORATED = {"struct", "class", "union", "enum"}
 SUPPLIED_TYPES = {"Matrix", "DATA_TYPE", "DTYPE"}
 
 
-class TypeParser:
+class TypeParser(ABC):
     def __init__(self, source: Source, tokens: list[Token], limits: Limits = DEFAULT) -> None:
         self.source = source
         self.tokens = tokens
@@ -210,11 +211,13 @@ class TypeParser:
         self.close_angle()
         return arguments
 
+    @abstractmethod
     def template_value(self) -> Expr:
-        raise NotImplementedError
+        """Filled in further up the chain."""
 
+    @abstractmethod
     def array_length(self) -> Expr | None:
-        raise NotImplementedError
+        """Filled in further up the chain."""
 
     def specifiers(self, words: set[str] | None = None) -> tuple[TypeNode, bool]:
         """The type before any * or name, and whether it is const. `words` collects storage words."""

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from typing import Any
 
 from tilewise.engines.simt import ctype
@@ -35,7 +36,7 @@ SUPPLIED_NUMBERS = ("DATA_TYPE", "DTYPE", "DataType", "real", "REAL", "scalar_t"
 MAX_LENGTH = 1 << 28
 
 
-class TypeResolver:
+class TypeResolver(ABC):
     """Shared by the compiler and the reader of launches; `constant` evaluates an expression to an integer."""
 
     def __init__(self, source: Source, file: File) -> None:
@@ -50,8 +51,9 @@ class TypeResolver:
         span = node.span
         return self.source.error(message, span.line, span.column, span.length)
 
+    @abstractmethod
     def constant(self, node: Expr) -> int:
-        raise NotImplementedError
+        """Filled in further up the chain."""
 
     def lookup_template(self, name: str) -> Any:
         for level in reversed(self.template):
