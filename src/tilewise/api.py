@@ -37,6 +37,7 @@ def matmul(
     precision: str = "high",
     accumulate: bool = False,
     return_arg: bool = False,
+    nonnegative: bool = False,
 ) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
@@ -49,24 +50,26 @@ def matmul(
     precision: float32 on a card: "ieee", "high" or "tf32".
     accumulate: add the product onto `out` with the semiring's add, instead of overwriting it.
     return_arg: for min and max: also the k that won each cell (the lowest on a tie), or −1 where nothing beat zero.
+    nonnegative: your promise that no element of M or N is below 0 or NaN. float32 under min or max is then compared as
+        integers on a card, three at a time, which is faster; a broken promise gives wrong products.
     """
     key: tuple[Any, ...] | None = None
     if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg:
         ring = semiring if semiring.__class__ is str else id(semiring)
-        key = (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, ring, device, precision)
+        key = (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, ring, device, precision, nonnegative)
         if out is not None:
             key = (*key, getattr(out, "strides", None), accumulate)
         known = KNOWN.get(key)
         if known is not None and (out is None or known.takes(out, M, N)):
             return known.multiply(M, N, out)
     elif "torch" in sys.modules and kernel is None and tile is None and not return_arg:
-        key = _tensor_key(M, N, out, semiring, device, precision, accumulate)
+        key = _tensor_key(M, N, out, semiring, device, precision, accumulate, nonnegative)
         known = KNOWN.get(key) if key else None
         if known is not None and (out is None or known.takes(out, M, N)):
             return known.multiply(M, N, out)
-    call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg)
+    call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative)
     product = call.out or call.library.empty(call.shape.product, call.problem.result, call.M.device)
-    arg = call.library.empty(call.shape.product, DTYPES["int64"], "cpu") if return_arg else None
+    arg = call.library.empty(call.shape.product, DTYPES["int64"], call.M.device) if return_arg else None
     if call.out is not None and _needs_detour(call):
         work = call.library.empty(call.shape.product, call.problem.result, call.M.device)
         if accumulate:
@@ -129,9 +132,10 @@ def plan(
     tile: int | None = None,
     precision: str = "high",
     return_arg: bool = False,
+    nonnegative: bool = False,
 ) -> Plan:
     """What `matmul` would run for these operands, and why. Nothing is multiplied."""
-    call = _understand(M, N, semiring, None, device, precision, False, return_arg)
+    call = _understand(M, N, semiring, None, device, precision, False, return_arg, nonnegative)
     return make_plan(call.problem, _machine(call.device, measured=True), kernel, tile)
 
 
@@ -166,6 +170,7 @@ def _understand(
     precision: str,
     accumulate: bool,
     return_arg: bool,
+    nonnegative: bool = False,
 ) -> _Call:
     ring = find_semiring(semiring)
     check_precision(precision)
@@ -194,6 +199,7 @@ def _understand(
         accumulate,
         precision,
         return_arg,
+        nonnegative,
     )
     if given is not None:
         _check_out_dtype(given, problem.result)
@@ -206,8 +212,8 @@ def _understand(
 def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
     if not ring.selective:
         raise UsageError(f"return_arg=True asks which k won, and {ring} picks none: use a min or max semiring")
-    if device != "cpu":
-        raise DeviceError("return_arg=True works on host arrays only: pass device='cpu'")
+    if device == "simt":
+        raise DeviceError("return_arg=True has no kernel in the interpreter: pass device='cpu' or 'cuda'")
     if accumulate:
         raise UsageError("return_arg=True and accumulate=True exclude each other: what was in out has no k")
 
@@ -299,8 +305,8 @@ def _execute(
     if call.device == "simt":
         return _in_the_interpreter(call, target, kernel, tile)
     if call.M.device == "cpu":
-        return _on_the_card_and_back(call, target, kernel, tile)
-    return _on_the_card(call, target, kernel, tile, key)
+        return _on_the_card_and_back(call, target, kernel, tile, arg)
+    return _on_the_card(call, target, kernel, tile, arg, key)
 
 
 def _on_the_host(
@@ -334,7 +340,7 @@ def _in_the_interpreter(call: _Call, target: Operand, kernel: str | None, tile: 
 
 
 def _on_the_card(
-    call: _Call, target: Operand, kernel: str | None, tile: int | None, key: tuple[Any, ...] | None
+    call: _Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None, key: tuple[Any, ...] | None
 ) -> tuple[Plan, Times]:
     from cuda.core import Stream
 
@@ -345,7 +351,8 @@ def _on_the_card(
     problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
     made = make_plan(problem, _machine(call.device), kernel, tile)
     stream = Stream.from_handle(call.library.stream(call.device))
-    launch.run(made, call.M.pointer, call.N.pointer, target.pointer, call.device, stream)
+    where = 0 if arg is None else arg.pointer
+    launch.run(made, call.M.pointer, call.N.pointer, target.pointer, call.device, stream, where)
     if key is not None and call.library.name == "torch":
         from tilewise.engines.cuda.ready import Ready
 
@@ -353,7 +360,9 @@ def _on_the_card(
     return made, Times(0.0, 0.0, 0.0)
 
 
-def _on_the_card_and_back(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+def _on_the_card_and_back(
+    call: _Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None
+) -> tuple[Plan, Times]:
     """Host arrays travel as contiguous copies, so the plan is made for those."""
     from tilewise.engines.cuda.host import multiply_on_device
 
@@ -361,7 +370,7 @@ def _on_the_card_and_back(call: _Call, target: Operand, kernel: str | None, tile
     problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
     made = make_plan(problem, _machine(call.device), kernel, tile)
     M, N, P = _hosts(call.M, call.N, target)
-    return made, multiply_on_device(made, M, N, P, call.device)
+    return made, multiply_on_device(made, M, N, P, call.device, None if arg is None else _hosts(arg)[0])
 
 
 def _hosts(*operands: Operand) -> list[HostArray]:

@@ -15,6 +15,9 @@ from tilewise.blocking import KERNELS as CPU_KERNELS
 from tilewise.blocking import Blocking, choose, has_kernel
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.machine import Machine
+from tilewise.plain_tiles import IDEAS as PLAIN_KERNELS
+from tilewise.plain_tiles import Choice, step_slots
+from tilewise.plain_tiles import choose as choose_plain
 from tilewise.problem import Problem
 from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
 from tilewise.tensor_tiles import IDEA, KERNEL, best_tile, refusal, route
@@ -118,7 +121,7 @@ class Plan:
     def tile_words(self) -> str:
         """How P is cut, in the words of the kernel that cuts it."""
         cut, g = self.blocking, self.geometry
-        if self.kernel == KERNEL:
+        if self.kernel == KERNEL or self.kernel in PLAIN_KERNELS:
             return f"a block makes {g.rows}x{g.cols} of P"
         if cut is None:
             return f"TILE_WIDTH {self.tile}; a block makes {g.rows}x{g.cols} of P"
@@ -163,6 +166,8 @@ def packed_lead(cols: int) -> int:
 def kernel_idea(kernel: str) -> str:
     if kernel == KERNEL:
         return IDEA
+    if kernel in PLAIN_KERNELS:
+        return PLAIN_KERNELS[kernel]
     if kernel in CPU_KERNELS:
         return CPU_KERNELS[kernel]
     return LADDER[kernel].idea if kernel in LADDER else "the notes' algorithm in NumPy, phase by phase"
@@ -221,16 +226,47 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    """The tensor cores where they take the problem and are expected to be faster, else the best rung."""
+    """The tensor cores, the plain kernels and the ladder: whichever takes the problem in the least expected time."""
     if kernel == KERNEL and (why_not := refusal(problem, machine)):
         raise UsageError(why_not)
+    if kernel in PLAIN_KERNELS or problem.return_arg:
+        return _on_plain_cores(problem, machine, kernel, tile)
+    plans = []
     if kernel in (None, KERNEL) and refusal(problem, machine) is None:
-        tensor = _on_tensor_cores(problem, machine, kernel, tile)
-        if kernel == KERNEL:
-            return tensor
-        rung = _on_the_ladder(problem, machine, kernel, tile)
-        return min(tensor, rung, key=lambda plan: plan.predicted)
-    return _on_the_ladder(problem, machine, kernel, tile)
+        plans.append(_on_tensor_cores(problem, machine, kernel, tile))
+    if kernel is None and tile is None:
+        plans.append(_on_plain_cores(problem, machine, kernel, tile))
+    if kernel != KERNEL:
+        plans.append(_on_the_ladder(problem, machine, kernel, tile))
+    return min(plans, key=lambda plan: plan.predicted)
+
+
+def _on_plain_cores(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    if kernel not in (None, *PLAIN_KERNELS):
+        raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
+    chosen = choose_plain(problem, machine, kernel)
+    geometry = chosen.tile.geometry(chosen.way)
+    plan = _assemble(problem, machine, "cuda", chosen.kernel, DEFAULT_TILE if tile is None else tile, geometry)
+    converted = tuple(x for x, d in (("M", problem.dtype_m), ("N", problem.dtype_n)) if d != problem.dtype)
+    notes = [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []
+    if tile is not None:
+        notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
+    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+    return replace(
+        plan,
+        packs=converted,
+        predicted=max(chosen.predicted, floor),
+        floor=floor,
+        bound=bound,
+        why=_plain_reason(chosen, plan, kernel),
+        notes=(*notes, *_precision_notes(problem)),
+    )
+
+
+def _plain_reason(chosen: Choice, plan: Plan, kernel: str | None) -> str:
+    asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
+    pieces = f", k in {chosen.pieces} pieces" if chosen.pieces > 1 else ""
+    return f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
 
 
 def _on_tensor_cores(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
@@ -292,7 +328,8 @@ def _candidate(problem: Problem, machine: Machine, kernel: str, tile: int) -> Pl
     threads = min(blocks * geometry.block[0] * geometry.block[1], machine.resident_threads)
     share = rung.share * (tile / rung.max_tile) ** 0.25 * min(1.0, threads / rung.saturation)
     steps = blocks * geometry.rows * geometry.cols * max(1, plan.phases) * geometry.depth
-    compute = steps / (machine.step_rate(problem.dtype.name) / machine.units * share) if share else 0.0
+    rate = machine.step_rate("float32") / machine.units / step_slots(problem.algebra, machine)
+    compute = steps / (rate * share) if share else 0.0
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     return replace(plan, predicted=max(compute, floor) + LAUNCH_SECONDS, floor=floor, bound=bound)
 

@@ -59,6 +59,7 @@ class Problem:
     accumulate: bool = False
     precision: str = "high"
     return_arg: bool = False  # the k that won is wanted too
+    nonnegative: bool = False  # promised: no element is below 0 or NaN
 
     @cached_property
     def dtype(self) -> DType:
@@ -112,6 +113,7 @@ class Problem:
             "accumulate": self.accumulate,
             "precision": self.precision,
             "return_arg": self.return_arg,
+            "nonnegative": self.nonnegative,
             "layouts": {
                 name: {"row": lay.row, "col": lay.col, "stack": list(lay.stack), "alignment": lay.alignment}
                 for name, lay in (("M", self.layout_m), ("N", self.layout_n), ("P", self.layout_p))
@@ -128,6 +130,7 @@ def problem_of_shape(
     *,
     accumulate: bool = False,
     precision: str = "high",
+    nonnegative: bool = False,
 ) -> Problem:
     """A Problem without arrays: fresh row-major operands of this shape."""
     for name, extent in (("m", m), ("k", k), ("n", n)):
@@ -147,6 +150,7 @@ def problem_of_shape(
         row_major(m, n),
         accumulate,
         check_precision(precision),
+        nonnegative=nonnegative,
     )
 
 

@@ -10,9 +10,11 @@ from tilewise.tensor_tiles import KERNEL, along_columns, tile_of
 
 def source_of(plan: Plan) -> str:
     """One self-contained source: for the tensor cores, the form for operands that lie as the problem says."""
+    p = plan.problem
+    if plan.kernel in PLAIN_KERNELS:
+        return render_plain_plan(plan)
     if plan.kernel != KERNEL:
         return render(plan)
-    p = plan.problem
     lead = p.layout_p.leading_dimension(p.m, p.n)
     return render_tensor_cores(
         p.dtype.name,

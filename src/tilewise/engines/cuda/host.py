@@ -22,12 +22,15 @@ from tilewise.planning import Plan
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def multiply_on_device(plan: Plan, M: Array, N: Array, P: Array, device: str) -> Times:
-    """MatrixMulOnDevice: from arrays on the host to their product on the host. `plan` is for contiguous copies."""
+def multiply_on_device(plan: Plan, M: Array, N: Array, P: Array, device: str, where: Array | None = None) -> Times:
+    """MatrixMulOnDevice: from arrays on the host to their product (and the k that won, in `where`) on the host. `plan`
+    is for contiguous copies."""
     stream = default_stream(device)
     with ExitStack() as memory:
         Md, Nd, Pd = (memory.enter_context(DeviceArray(a.shape, dtype_of(a.dtype), device)) for a in (M, N, P))
-        compute = prepare(plan, Md.pointer, Nd.pointer, Pd.pointer, device, stream)  # compiles before the clock starts
+        Wd = None if where is None else memory.enter_context(DeviceArray(where.shape, dtype_of(where.dtype), device))
+        pointers = (Md.pointer, Nd.pointer, Pd.pointer)
+        compute = prepare(plan, *pointers, device, stream, Wd.pointer if Wd else 0)  # compiles before the clock starts
         watch = Stopwatch(stream)
         Md.copy_from(M)
         Nd.copy_from(N)
@@ -37,5 +40,7 @@ def multiply_on_device(plan: Plan, M: Array, N: Array, P: Array, device: str) ->
         compute()
         watch.mark()
         P[...] = Pd.numpy()
+        if where is not None and Wd is not None:
+            where[...] = Wd.numpy()
         watch.mark()
         return Times(*watch.laps())

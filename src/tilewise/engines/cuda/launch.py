@@ -13,22 +13,23 @@ from contextlib import ExitStack
 from itertools import product
 from typing import Any
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.arrays.card import open_card
-from tilewise.engines.cuda import tensor_cores
+from tilewise.engines.cuda import plain, tensor_cores
 from tilewise.engines.cuda.placed import Placed, workspace
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.kernels.render import render, render_pack
 from tilewise.planning import GRID_Y_LIMIT, Plan, packed_lead
-from tilewise.problem import Layout
+from tilewise.problem import Layout, row_major
 
 
-def run(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> None:
-    """Queue the plan's work: M, N and P are addresses on `device`, laid out as the plan's problem says."""
-    prepare(plan, M, N, P, device, stream)()
+def run(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where: int = 0) -> None:
+    """Queue the plan's work: M, N and P are addresses on `device`, laid out as the plan's problem says; `where` is that
+    of the k that won, row by row, if it is asked for."""
+    prepare(plan, M, N, P, device, stream, where)()
 
 
-def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> Callable[[], None]:
+def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where: int = 0) -> Callable[[], None]:
     """Compile, load and lay out the arguments now; what is returned only launches, as often as one likes."""
     open_card(device)
     p = plan.problem
@@ -37,10 +38,13 @@ def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> Cal
     placed_m = Placed(M, p.dtype_m, p.m, p.k, p.layout_m)
     placed_n = Placed(N, p.dtype_n, p.k, p.n, p.layout_n)
     target = Placed(P, p.result, p.m, p.n, p.layout_p)
+    winners = Placed(where, DTYPES["int64"], p.m, p.n, row_major(p.m, p.n, p.stack)) if where else None
     if plan.packs or p.layout_p.leading_dimension(p.m, p.n) is None:
-        return lambda: _by_way_of_workspaces(plan, placed_m, placed_n, target, device, stream)
+        return lambda: _by_way_of_workspaces(plan, placed_m, placed_n, target, winners, device, stream)
     if plan.kernel == tensor_cores.KERNEL:
         return tensor_cores.prepare(plan, placed_m, placed_n, target, device, stream)
+    if plan.kernel in plain.KERNELS:
+        return plain.prepare(plan, placed_m, placed_n, target, device, stream, winners)
     launches = _launches(plan, placed_m, placed_n, target, device, stream)
     if len(launches) == 1:
         return launches[0]
@@ -52,7 +56,9 @@ def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any) -> Cal
     return queue
 
 
-def _by_way_of_workspaces(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> None:
+def _by_way_of_workspaces(
+    plan: Plan, M: Placed, N: Placed, P: Placed, winners: Placed | None, device: str, stream: Any
+) -> None:
     """Pack M or N first, or make P in rows side by side and scatter it afterwards."""
     p = plan.problem
     with ExitStack() as workspaces:
@@ -67,6 +73,8 @@ def _by_way_of_workspaces(plan: Plan, M: Placed, N: Placed, P: Placed, device: s
                 copy(P, made, p.stack, device, stream)
         if plan.kernel == tensor_cores.KERNEL:
             tensor_cores.prepare(plan, M, N, made, device, stream)()
+        elif plan.kernel in plain.KERNELS:
+            plain.prepare(plan, M, N, made, device, stream, winners)()
         else:
             for launch in _launches(plan, M, N, made, device, stream):
                 launch()

@@ -1,0 +1,40 @@
+// pack_words: an operand of any strides into words, k by k: the word at kw * lead + line holds PER_WORD elements of its
+// line, from k = kw * PER_WORD on; past the end of k it is filled with PAD.
+//
+// Layout: a block of 32 x 8 threads makes 32 x 32 words and turns them in shared memory, so that reading follows the
+//   operand (ALONG_K or along its lines) and writing follows the words. One column more keeps the banks apart.
+// Barrier: the square is whole before anyone writes of it.
+
+extern "C" __global__ void __launch_bounds__(256) pack_words(
+    const Element* __restrict__ operand, Word* __restrict__ words, int lines, int k, long long line_stride,
+    long long k_stride, long long lead)
+{
+    __shared__ Word square[32][33];
+    int many = (k + PER_WORD - 1) / PER_WORD;
+    int first_word = blockIdx.x * 32, first_line = blockIdx.y * 32;
+    #pragma unroll
+    for (int i = 0; i < 32; i += 8) {
+        int kw = first_word + (ALONG_K ? (int)threadIdx.x : i + (int)threadIdx.y);
+        int line = first_line + (ALONG_K ? i + (int)threadIdx.y : (int)threadIdx.x);
+        if (kw < many && line < lines) {
+            const Element* from = operand + line * line_stride;
+#if PER_WORD == 1
+            Word word = ONE(from[kw * k_stride]);
+#else
+            Word word = 0;
+            #pragma unroll
+            for (int e = 0; e < PER_WORD; ++e) {
+                long long at = (long long)kw * PER_WORD + e;
+                word |= AS_BITS(at < k ? widen(from[at * k_stride]) : PAD) << (SHIFT * e);
+            }
+#endif
+            square[kw - first_word][line - first_line] = word;
+        }
+    }
+    __syncthreads();
+    #pragma unroll
+    for (int i = 0; i < 32; i += 8) {
+        int kw = first_word + i + threadIdx.y, line = first_line + threadIdx.x;
+        if (kw < many && line < lines) words[kw * lead + line] = square[i + threadIdx.y][threadIdx.x];
+    }
+}

@@ -1,0 +1,102 @@
+// More of CUDA C behind a C++ compiler, for kernels of one block shape and a grid of blocks: threads are fibers.
+#include <ucontext.h>
+#include <cmath>
+#include <cstdint>
+#include <cstdio>
+#include <cstring>
+#include <functional>
+#include <vector>
+
+struct dim3 { unsigned x, y, z; };
+static dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+#define __global__ static
+#define __device__
+#define __shared__ static
+#define __align__(n) alignas(n)
+#define __forceinline__ inline
+#define __launch_bounds__(...)
+#define __restrict__
+
+struct float2 { float x, y; };
+struct double2 { double x, y; };
+static float2 make_float2(float x, float y) { return {x, y}; }
+static double2 make_double2(double x, double y) { return {x, y}; }
+
+template <typename To, typename From> static To same_bits(From x) { To y; memcpy(&y, &x, sizeof y); return y; }
+static float __uint_as_float(unsigned x) { return same_bits<float>(x); }
+static unsigned __float_as_uint(float x) { return same_bits<unsigned>(x); }
+static float __int_as_float(int x) { return same_bits<float>(x); }
+static int __float_as_int(float x) { return same_bits<int>(x); }
+static double __longlong_as_double(long long x) { return same_bits<double>(x); }
+static float half_bits_to_float(unsigned short x) { return (float)same_bits<_Float16>(x); }
+static unsigned short float_to_half_bits(float x) { return same_bits<unsigned short>((_Float16)x); }
+
+template <typename T> static T min(T a, T b) { return b < a ? b : a; }
+template <typename T> static T max(T a, T b) { return a < b ? b : a; }
+static int __viaddmin_s32(int a, int b, int c) { return min((int)((unsigned)a + b), c); }
+static int __viaddmax_s32(int a, int b, int c) { return max((int)((unsigned)a + b), c); }
+static unsigned __viaddmin_u32(unsigned a, unsigned b, unsigned c) { return min(a + b, c); }
+static unsigned __viaddmax_u32(unsigned a, unsigned b, unsigned c) { return max(a + b, c); }
+static int __vimin3_s32(int a, int b, int c) { return min(min(a, b), c); }
+static int __vimax3_s32(int a, int b, int c) { return max(max(a, b), c); }
+template <typename T, bool LEAST> static unsigned two_shorts(unsigned a, unsigned b, unsigned c) {
+    unsigned made = 0;
+    for (int s = 0; s < 32; s += 16) {
+        T sum = (T)((a >> s) + (b >> s)), old = (T)(c >> s);
+        made |= (unsigned)(unsigned short)(LEAST ? min(sum, old) : max(sum, old)) << s;
+    }
+    return made;
+}
+static unsigned __viaddmin_s16x2(unsigned a, unsigned b, unsigned c) { return two_shorts<short, true>(a, b, c); }
+static unsigned __viaddmax_s16x2(unsigned a, unsigned b, unsigned c) { return two_shorts<short, false>(a, b, c); }
+static unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c) { return two_shorts<unsigned short, true>(a, b, c); }
+static unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) { return two_shorts<unsigned short, false>(a, b, c); }
+
+static unsigned char memory[256 << 10] __attribute__((aligned(128)));
+static ucontext_t scheduler, *running;
+static bool ended;
+static std::function<void()>* body;
+
+static void __syncthreads() { swapcontext(running, &scheduler); }
+static float exchange[1024 * 4];
+
+static void fiber() {
+    (*body)();
+    ended = true;
+    swapcontext(running, &scheduler);
+}
+
+static void launch(dim3 grid, dim3 block, std::function<void()> kernel) {
+    const size_t stack = 64 << 10;
+    unsigned threads = block.x * block.y;
+    static std::vector<char> stacks;
+    if (stacks.size() < stack * threads) stacks.resize(stack * threads);
+    gridDim = grid;
+    blockDim = block;
+    body = &kernel;
+    for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+    for (unsigned x = 0; x < grid.x; ++x) {
+        memset(memory, 0xff, sizeof memory);
+        std::vector<ucontext_t> contexts(threads);
+        std::vector<bool> done(threads, false);
+        for (unsigned t = 0; t < threads; ++t) {
+            getcontext(&contexts[t]);
+            contexts[t].uc_stack.ss_sp = stacks.data() + t * stack;
+            contexts[t].uc_stack.ss_size = stack;
+            contexts[t].uc_link = nullptr;
+            makecontext(&contexts[t], fiber, 0);
+        }
+        for (unsigned left = threads; left > 0;)
+            for (unsigned t = 0; t < threads; ++t) {
+                if (done[t]) continue;
+                threadIdx = {t % block.x, t / block.x, 0};
+                blockIdx = {x, y, z};
+                running = &contexts[t];
+                ended = false;
+                swapcontext(&scheduler, running);
+                if (ended) done[t] = true, --left;
+            }
+    }
+}
