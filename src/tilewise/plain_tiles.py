@@ -1,139 +1,33 @@
-"""The plain kernels as the planner sees them: how a semiring is stepped, which tiles there are, and their model.
+"""The plain kernels as the planner sees them: their tiles, how operands reach them, and the model that chooses.
 
-A `Way` says how the cells of M and N become words and what a step costs: one element a word, two halves or shorts
-stepped as a pair, 32 truths as bits. A `Choice` is what `engines/cuda/plain.py` launches.
+A `Choice` is what `engines/cuda/plain.py` launches.
 """
 
 from __future__ import annotations
 
 import math
-import re
 from dataclasses import dataclass
 from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.expression import Apply, Expression, Variable
-from tilewise.algebra.semiring import Algebra
-from tilewise.errors import DtypeError
+from tilewise.errors import DtypeError, UsageError
+from tilewise.few_tiles import FEW, FEW_DOTS, FEW_ROWS, FewTile, few_seconds, few_tile, long_lines
 from tilewise.machine import Machine
+from tilewise.plain_ways import Way, way_of
 from tilewise.problem import Layout, Problem
 from tilewise.rungs import Geometry
 
 KERNEL = "plain"
-FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
 IDEAS = {
     KERNEL: "warps of register tiles over any semiring, fed by asynchronous copies",
     FEW_ROWS: "few rows (or columns): the long operand is read once, lanes along its lines",
     FEW_DOTS: "few rows (or columns): the long operand is read once, lanes along k",
 }
-FEW = 16  # rows or columns that count as few
 START_SECONDS = 4e-6
 COMBINE_SECONDS = 3e-6  # a second launch
 MAX_PIECES = 64  # of k
-THIN = 16  # rows or columns left over by whole tiles that are made by a kernel for few
-
-
-@dataclass(frozen=True)
-class Way:
-    """How sums are stepped. `slots` are issue slots of a step, in float32 multiply-adds."""
-
-    name: str  # each, fused, three, pairs, bits, online or where
-    word_bytes: int
-    per_word: int  # elements along k that a word holds
-    sum_words: int  # 4-byte registers of one sum
-    slots: float
-    converts: bool = False  # words are not the elements as they lie: operands are packed first
-
-    @property
-    def idea(self) -> str:
-        return WAYS[self.name]
-
-
-WAYS = {
-    "each": "one element of k",
-    "fused": "one element of k, add and min in one instruction",
-    "three": "two elements of k, compared as integers, three at a time",
-    "pairs": "two elements of k in one word",
-    "bits": "32 truths of k in one word",
-    "online": "one element of k, onto the largest so far and a sum beside it",
-    "where": "one element of k, and which k it was",
-}
-
-
-def binary(tree: Expression) -> str | None:
-    """The operation of a tree that is nothing but one operation on x and y, else None."""
-    if isinstance(tree, Apply) and len(tree.args) == 2 and all(isinstance(a, Variable) for a in tree.args):
-        names = {a.name for a in tree.args if isinstance(a, Variable)}
-        return tree.op if len(names) == 2 else None
-    return None
-
-
-def arch_number(arch: str) -> int:
-    digits = re.match(r"sm_(\d+)", arch)
-    return int(digits.group(1)) if digits else 0
-
-
-@lru_cache(maxsize=1024)
-def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return_arg: bool = False) -> Way:
-    """The fastest way that gives the specified bits on this card."""
-    add, mul = binary(algebra.semiring.add), binary(algebra.semiring.mul)
-    element, partial, number = algebra.element, algebra.partial, arch_number(machine.arch)
-    size = max(4, element.itemsize)
-    small = element.itemsize < 4
-    slots = step_slots(algebra, machine)
-    if return_arg:
-        return Way("where", size, 1, partial.itemsize // 4 + 1 if partial.itemsize >= 4 else 2, slots + 3, small)
-    if partial.kind == "b" and (add, mul) in BIT_OPERATIONS:
-        return Way("bits", 4, 32, 1, 2 / 32, True)
-    if add in ("min", "max") and element.itemsize == 2 and element.kind == "f":
-        # min and max of rounded values are the rounded min and max, and float32 rounds no half's sum or product twice
-        exact = ("add", "min", "max", "mul") if element.name == "float16" else ("add", "min", "max")
-        if mul in exact and number >= (80 if element.name == "float16" else 90):
-            return Way("pairs", 4, 2, 1, slots / 2, True)
-    if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 2 and number >= 90:
-        return Way("pairs", 4, 2, 1, 1.0, True)
-    if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 4 and number >= 90:
-        return Way("fused", 4, 1, 1, 2.0)
-    if nonnegative and element.name == "float32" and number >= 90 and (
-        (add == "min" and mul in ("add", "mul", "min", "max")) or (add == "max" and mul in ("add", "min", "max"))
-    ):
-        return Way("three", 4, 1, 1, 0.75 * slots)
-    if add == "logaddexp" and partial.kind == "f":
-        return Way("online", size, 1, partial.itemsize // 2, slots, small)
-    return Way("each", size, 1, max(1, partial.itemsize // 4), slots, small)
-
-
-# over truths: what a word of 32 does for add and mul, and what its sum starts from and must be to hold
-BIT_OPERATIONS = {
-    **{(a, m): ("|", "&", "0u") for a in ("or", "add", "max") for m in ("and", "mul", "min")},
-    **{(a, m): ("&", "|", "0xffffffffu") for a in ("and", "mul", "min") for m in ("or", "add", "max")},
-}
-
-
-def step_slots(algebra: Algebra, machine: Machine | None = None) -> float:
-    """Issue slots of a step: multiply-adds count 1; min, max, compares and integers go at half rate, beside them."""
-    add, mul, partial = algebra.semiring.add, algebra.semiring.mul, algebra.partial
-    double = 2.0 if machine is None else machine.step_rate("float32") / machine.step_rate("float64")
-    if (binary(add), binary(mul)) == ("add", "mul"):
-        if partial.kind in "fc":
-            return (4.0 if partial.kind == "c" else 1.0) * (double if partial.name in ("float64", "complex128") else 1.0)
-        return 10.0 if partial.itemsize == 8 else 2.0
-    total, slow = 0.0, 0.0
-    for op in _operations(add) + _operations(mul):
-        if partial.kind == "f" and op in ("add", "sub", "mul", "neg"):
-            total += 1
-        elif op in ("div", "exp", "log", "log1p", "sqrt", "logaddexp"):
-            total, slow = total + 10, slow + 10
-        else:
-            total, slow = total + 1, slow + 2
-    wide = 1.0 if partial.itemsize <= 4 else 2.25 * double if partial.kind == "f" else 3.0
-    return max(total, slow) * wide
-
-
-def _operations(tree: Expression) -> list[str]:
-    if not isinstance(tree, Apply):
-        return []
-    return [tree.op, *(op for arg in tree.args for op in _operations(arg))]
+ALONE = 0.45  # of a full multiprocessor's time for all its blocks, that one of them alone takes at least
+THIN_FROM = 1024  # rows or columns of P; below that one launch with emptier tiles is sooner done than two
 
 
 @dataclass(frozen=True)
@@ -205,11 +99,15 @@ class Choice:
 
     kernel: str
     way: Way
-    tile: PlainTile
+    tile: PlainTile | FewTile
     pieces: int
     rows: int  # of P that the tiles make; what is left is thin and made by a kernel for few
     cols: int
     predicted: float
+
+    @property
+    def geometry(self) -> Geometry:
+        return self.tile.geometry(self.way) if isinstance(self.tile, PlainTile) else self.tile.geometry
 
 
 def k_each(k_words: int, tile: PlainTile, pieces: int) -> int:
@@ -220,45 +118,87 @@ def k_each(k_words: int, tile: PlainTile, pieces: int) -> int:
 
 @lru_cache(maxsize=4096)
 def choose(problem: Problem, machine: Machine, kernel: str | None = None) -> Choice:
-    """The tile and the pieces of k with the least expected time; `kernel` pins which of the plain kernels."""
-    p = problem
-    way = way_of(p.algebra, machine, p.nonnegative, p.return_arg)
+    """The kernel, tile and pieces of k with the least expected time; `kernel` pins which of the plain kernels."""
+    if problem.return_arg and problem.k >= 2**31:
+        raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
+    few = _few_choices(problem, machine)
+    if kernel in (FEW_ROWS, FEW_DOTS):
+        few = [choice for choice in few if choice.kernel == kernel]
+        if not few:
+            raise UsageError(
+                f"kernel={kernel!r} makes up to {FEW} rows or columns of P from operands that lie as it reads them, "
+                f"and this is {problem.shape}: leave kernel= out"
+            )
+        return min(few, key=lambda choice: choice.predicted)
+    tiled = [_tiled_choice(problem, machine, tile) for tile in tiles_of(_way(problem, machine))]
+    return min(tiled if kernel == KERNEL else [*few, *tiled], key=lambda choice: choice.predicted)
+
+
+def _way(problem: Problem, machine: Machine) -> Way:
+    return way_of(problem.algebra, machine, problem.nonnegative, problem.return_arg)
+
+
+def _few_choices(problem: Problem, machine: Machine) -> list[Choice]:
+    p, found = problem, []
+    for swapped, few, layout, rows, cols in ((False, p.m, p.layout_n, p.k, p.n), (True, p.n, p.layout_m, p.m, p.k)):
+        tile = few_tile(p, machine, swapped, few, line_alignment(layout, rows, cols, p.dtype.itemsize))
+        if tile is not None:
+            found.append(Choice(tile.kernel, tile.way, tile, 1, p.m, p.n, few_seconds(p, machine, tile)))
+    return found
+
+
+def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
+    """What the first bytes of an operand's lines are all multiples of, up to 16."""
+    lines = long_lines(layout, rows, cols)
+    return math.gcd(layout.alignment, *(s * itemsize for s in (lines[1] if lines else 1, *layout.stack)), 16)
+
+
+def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
+    """A tile with its best pieces of k: the multiprocessors' blocks one after the other, the packing before, the
+    planes and the thin edges after."""
+    way = _way(p, machine)
     words = math.ceil(p.k / way.per_word)
     rate = machine.step_rate("float32") / machine.units / way.slots  # steps a second of one multiprocessor
-    if p.return_arg and p.k >= 2**31:
-        raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {p.k}")
-    packing = _packing_bytes(p, way) / (0.6 * machine.bandwidth)
     memory = p.least_bytes / machine.bandwidth
+    rows, cols = tiled_part(p, machine, tile)
+    before = _packing_bytes(p, way) / (0.6 * machine.bandwidth) + START_SECONDS
+    if rows < p.m:
+        before += START_SECONDS + p.k * p.n * p.dtype.itemsize / (0.8 * machine.bandwidth)
+    if cols < p.n:
+        before += START_SECONDS + p.m * p.k * p.dtype.itemsize / (0.8 * machine.bandwidth)
     best: Choice | None = None
-    for tile in tiles_of(way):
-        rows, cols = _without_thin(p.m, tile.rows), _without_thin(p.n, tile.cols)
-        tiles = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members
-        thin = (p.m - rows) * p.n + rows * (p.n - cols)
-        edges = START_SECONDS * ((rows < p.m) + (cols < p.n)) + 2 * p.members * thin * p.k / (machine.units * rate)
-        edges += ((rows < p.m) * p.k * p.n + (cols < p.n) * p.m * p.k) * p.dtype.itemsize / machine.bandwidth
-        for pieces in _pieces(words, tile):
-            blocks = tiles * pieces
-            steps = tile.rows * tile.cols * min(words, k_each(words, tile, pieces)) * way.per_word
-            full, rest = divmod(blocks, machine.units * tile.resident)
-            # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
-            alone = math.ceil(rest / machine.units)
-            seconds = steps / (rate * tile.share)
-            work = (full * tile.resident + max(alone, 0.45 * tile.resident * (alone > 0))) * seconds
-            combine = 0.0
-            if pieces > 1:
-                planes = 2 * pieces * p.m * p.n * p.algebra.partial.itemsize * p.members
-                combine = COMBINE_SECONDS + planes / machine.bandwidth
-            expected = max(work, memory) + combine + packing + edges + START_SECONDS
-            if best is None or expected < best.predicted:
-                best = Choice(KERNEL, way, tile, pieces, rows, cols, expected)
+    for pieces in _pieces(words, tile):
+        blocks = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members * pieces
+        steps = tile.rows * tile.cols * min(words, k_each(words, tile, pieces)) * way.per_word
+        full, rest = divmod(blocks, machine.units * tile.resident)
+        # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
+        alone = math.ceil(rest / machine.units)
+        work = (full * tile.resident + max(alone, ALONE * tile.resident * (alone > 0))) * steps / (rate * tile.share)
+        after = 0.0
+        if pieces > 1:
+            planes = 2 * pieces * p.m * p.n * p.algebra.partial.itemsize * p.members
+            after = COMBINE_SECONDS + planes / machine.bandwidth
+        expected = max(work, memory) + before + after
+        if best is None or expected < best.predicted:
+            best = Choice(KERNEL, way, tile, pieces, rows, cols, expected)
     assert best is not None
     return best
 
 
+def tiled_part(p: Problem, machine: Machine, tile: PlainTile) -> tuple[int, int]:
+    """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty, where
+    a kernel for few can make it."""
+    rows, cols = (_without_thin(extent, side) for extent, side in ((p.m, tile.rows), (p.n, tile.cols)))
+    if rows < p.m and few_tile(p, machine, False, p.m - rows, p.dtype.itemsize) is None:
+        rows = p.m
+    if cols < p.n and few_tile(p, machine, True, p.n - cols, p.dtype.itemsize) is None:
+        cols = p.n
+    return rows, cols
+
+
 def _without_thin(extent: int, side: int) -> int:
-    """The extent that tiles make: without a rest so thin that a row of tiles for it would be nearly empty."""
     rest = extent % side
-    return extent - rest if extent > side and 0 < rest <= THIN else extent
+    return extent - rest if extent >= THIN_FROM and 0 < rest <= FEW else extent
 
 
 def _pieces(words: int, tile: PlainTile) -> list[int]:
@@ -284,10 +224,6 @@ def source_of_words(
     layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType, way: Way
 ) -> tuple[bool, int] | None:
     """(lines run along columns of the matrix, lead) where the operand can be copied as it lies, else None."""
-    if way.converts or dtype != wanted or layout.alignment < way.word_bytes:
+    if way.converts or dtype != wanted or layout.alignment < min(way.word_bytes, 16):
         return None
-    if (layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1):
-        return False, layout.row if rows > 1 else cols
-    if (layout.row == 1 or rows <= 1) and (layout.col >= rows or cols <= 1):
-        return True, layout.col if cols > 1 else rows
-    return None
+    return long_lines(layout, rows, cols)

@@ -16,8 +16,9 @@ from tilewise.blocking import Blocking, choose, has_kernel
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.machine import Machine
 from tilewise.plain_tiles import IDEAS as PLAIN_KERNELS
-from tilewise.plain_tiles import Choice, step_slots
+from tilewise.plain_tiles import Choice
 from tilewise.plain_tiles import choose as choose_plain
+from tilewise.plain_ways import step_slots
 from tilewise.problem import Problem
 from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
 from tilewise.tensor_tiles import IDEA, KERNEL, best_tile, refusal, route
@@ -245,8 +246,9 @@ def _on_plain_cores(problem: Problem, machine: Machine, kernel: str | None, tile
     if kernel not in (None, *PLAIN_KERNELS):
         raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
     chosen = choose_plain(problem, machine, kernel)
-    geometry = chosen.tile.geometry(chosen.way)
-    plan = _assemble(problem, machine, "cuda", chosen.kernel, DEFAULT_TILE if tile is None else tile, geometry)
+    plan = _assemble(
+        problem, machine, "cuda", chosen.kernel, DEFAULT_TILE if tile is None else tile, chosen.geometry
+    )
     converted = tuple(x for x, d in (("M", problem.dtype_m), ("N", problem.dtype_n)) if d != problem.dtype)
     notes = [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []
     if tile is not None:

@@ -15,7 +15,8 @@ from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
 from tilewise.kernels.render import kernel_text
-from tilewise.plain_tiles import BIT_OPERATIONS, PlainTile, Way, binary
+from tilewise.plain_tiles import PlainTile
+from tilewise.plain_ways import BIT_OPERATIONS, Way, binary
 
 GROUP = 8  # rows of tiles that are walked together
 
@@ -46,14 +47,14 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         "ACCUMULATE": int(form.accumulate), "PAIRS": int(way.name == "three"), "ARG": int(way.name == "where"),
         "AHEAD": int(tile.ahead), "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
-    return "\n".join((step_text(algebra, way, form.accumulate, form.split), *_defined(defines), "", kernel_text("plain/plain.cu")))
+    return "\n".join((step_text(algebra, way, form.accumulate, form.split), *defined(defines), "", kernel_text("plain/plain.cu")))
 
 
 @lru_cache(maxsize=256)
 def render_combine(algebra: Algebra, way: Way, accumulate: bool) -> str:
     """Planes of sums into P."""
     return "\n".join(
-        (step_text(algebra, way, accumulate, False), *_defined({"ARG": int(way.name == "where")}), "", kernel_text("plain/combine.cu"))
+        (step_text(algebra, way, accumulate, False), *defined({"ARG": int(way.name == "where")}), "", kernel_text("plain/combine.cu"))
     )
 
 
@@ -66,7 +67,7 @@ def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool) -> s
             prelude(algebra),
             f"typedef {word_type(algebra, way)} Word;",
             _as_words(algebra, way),
-            *_defined({"PER_WORD": way.per_word, "ALONG_K": int(along_k), "PAD": pad}),
+            *defined({"PER_WORD": way.per_word, "ALONG_K": int(along_k), "PAD": pad}),
             "",
             kernel_text("plain/pack_words.cu"),
         )
@@ -77,10 +78,10 @@ def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool) -> s
 def render_limit(algebra: Algebra, way: Way, rows: int = 8, cols: int = 8) -> str:
     """The step alone, on registers: what no kernel with these instructions can beat."""
     defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": int(way.name == "three")}
-    return "\n".join((step_text(algebra, way, False, False), *_defined(defines), "", kernel_text("plain/limit.cu")))
+    return "\n".join((step_text(algebra, way, False, False), *defined(defines), "", kernel_text("plain/limit.cu")))
 
 
-def _defined(values: dict[str, object]) -> list[str]:
+def defined(values: dict[str, object]) -> list[str]:
     return [f"#define {name} {value}" for name, value in values.items()]
 
 
@@ -192,9 +193,17 @@ def _pairs(algebra: Algebra, way: Way) -> str:
 
 
 def _packed_function(op: str | None, kind: str) -> str:
+    """Both halves of a word in one instruction; where there is none, one after the other."""
+    opened, closed = ("half_to_float", "float_to_half") if kind == "f16x2" else ("bfloat_to_float", "float_to_bfloat")
+    x, y = (f"{opened}((unsigned short)({v} >> shift))" for v in "xy")
+    plain = {"add": f"{x} + {y}", "mul": f"{x} * {y}", "min": f"fminf({x}, {y})", "max": f"fmaxf({x}, {y})"}[op or ""]
     return f"""{FUNCTION} unsigned pair_{op}(unsigned x, unsigned y) {{
-    unsigned z;
-    asm("{op}{'.rn' if op in ('add', 'mul') else ''}.{kind} %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
+    unsigned z = 0;
+#ifdef __CUDACC_RTC__
+    asm("{op}{".rn" if op in ("add", "mul") else ""}.{kind} %0, %1, %2;" : "=r"(z) : "r"(x), "r"(y));
+#else
+    for (int shift = 0; shift < 32; shift += 16) z |= (unsigned){closed}({plain}) << shift;
+#endif
     return z;
 }}
 """
@@ -254,6 +263,7 @@ def _where(algebra: Algebra, way: Way) -> str:
     return _values(way) + f"""typedef long long Where;
 struct Sum {{ Partial value; int where; }};  // the best product so far and its k: the lowest on a tie, -1 where none beat ZERO
 #define BETTER(x, y) ((x) {sign} (y))
+#define AHEAD_OF(x, at_x, y, at_y) (BETTER(x, y) || ((x) == (y) && (at_x) >= 0 && (at_x) < (at_y)))
 {FUNCTION} Sum start() {{ return Sum{{ZERO, -1}}; }}
 {FUNCTION} void step(Sum& s, Word x, Word y, int at) {{
     Partial product = mul(value_of(x), value_of(y));

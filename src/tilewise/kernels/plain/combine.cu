@@ -3,9 +3,9 @@
 extern "C" __global__ void __launch_bounds__(256) combine(
     const Partial* __restrict__ planes, Result* P,
 #if ARG
-    const Where* __restrict__ planes_where, Where* Pwhere, long long ldw,
+    const Where* __restrict__ planes_where, Where* Pwhere, long long w_row, long long w_col,
 #endif
-    int m, int n, long long plane_lead, long long ldp, int pieces)
+    int m, int n, long long plane_lead, long long p_row, long long p_col, int pieces)
 {
     long long cell = blockIdx.x * 256ll + threadIdx.x;
     if (cell >= (long long)m * n) return;
@@ -18,10 +18,10 @@ extern "C" __global__ void __launch_bounds__(256) combine(
         Partial other = planes[piece * plane + at];
         if (BETTER(other, value)) { value = other; where = planes_where[piece * plane + at]; }
     }
-    Pwhere[row * ldw + col] = where;
+    Pwhere[row * w_row + col * w_col] = where;
 #else
     for (int piece = 1; piece < pieces; ++piece)
         value = add(value, planes[piece * plane + at]);
 #endif
-    STORE(P[row * ldp + col], value);
+    STORE(P[row * p_row + col * p_col], value);
 }

@@ -145,7 +145,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
 #if ARG
     Where* Pwhere, long long ldw,
 #endif
-    int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each, int k_first)
+    int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each)
 {
     // blocks walk GROUP rows of tiles column by column, so that what they read together stays in L2
     int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
@@ -206,7 +206,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
         from_n.next_phase();
         const Word* Mds = reinterpret_cast<const Word*>(memory + using_stage) + row;
         const Word* Nds = reinterpret_cast<const Word*>(memory + using_stage + TILE_M) + col;
-        int at = k_first + begin + phase * DEPTH, steps = stop - begin - phase * DEPTH;
+        int at = begin + phase * DEPTH, steps = stop - begin - phase * DEPTH;
         if (busy) {
             if (steps >= DEPTH) {
                 Fragment f[2];

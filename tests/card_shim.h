@@ -13,7 +13,7 @@ static dim3 threadIdx, blockIdx, blockDim, gridDim;
 #define __global__ static
 #define __device__
 #define __shared__ static
-#define __align__(n) alignas(n)
+#define __align__(n) __attribute__((aligned(n)))
 #define __forceinline__ inline
 #define __launch_bounds__(...)
 #define __restrict__
@@ -59,7 +59,17 @@ static bool ended;
 static std::function<void()>* body;
 
 static void __syncthreads() { swapcontext(running, &scheduler); }
-static float exchange[1024 * 4];
+
+// every thread of the block comes here, so a barrier on each side makes an exchange of it
+static unsigned exchanged[1024];
+static unsigned __shfl_xor_sync(unsigned, unsigned x, int apart) {
+    unsigned me = threadIdx.x;
+    exchanged[me] = x;
+    __syncthreads();
+    unsigned made = exchanged[me ^ apart];
+    __syncthreads();
+    return made;
+}
 
 static void fiber() {
     (*body)();

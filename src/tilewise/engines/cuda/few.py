@@ -1,0 +1,143 @@
+"""Launching the kernels for few rows or columns of P: the long operand as it lies, k in pieces, then `combine`."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from contextlib import ExitStack
+from dataclasses import dataclass
+from itertools import product
+from typing import Any
+
+from tilewise.arrays.card import allocate
+from tilewise.engines.cuda.placed import Placed
+from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.few_tiles import FewTile, few_pieces, few_tile, long_lines
+from tilewise.kernels.render_few import render_few
+from tilewise.kernels.render_plain import render_combine
+from tilewise.machine import Machine
+from tilewise.problem import Problem
+
+
+@dataclass(frozen=True)
+class FewJob:
+    """Some rows (columns, when swapped) of P: the operands that make them, and where they go."""
+
+    problem: Problem
+    machine: Machine
+    M: Placed
+    N: Placed
+    P: Placed
+    where: Placed | None
+    swapped: bool
+    device: str
+    stream: Any
+
+    @property
+    def few(self) -> int:
+        return self.P.cols if self.swapped else self.P.rows
+
+    @property
+    def length(self) -> int:
+        return self.P.rows if self.swapped else self.P.cols
+
+    @property
+    def k(self) -> int:
+        return self.problem.k
+
+    @property
+    def long(self) -> Placed:
+        return self.M if self.swapped else self.N
+
+    @property
+    def tile(self) -> FewTile:
+        x = self.long
+        lines = long_lines(x.layout, x.rows, x.cols)
+        assert lines is not None
+        aligned = math.gcd(x.pointer, *(s * x.dtype.itemsize for s in (lines[1], *x.layout.stack)), 16)
+        tile = few_tile(self.problem, self.machine, self.swapped, self.few, aligned)
+        assert tile is not None
+        return tile
+
+    @property
+    def pieces(self) -> int:
+        return few_pieces(self.tile, self.length, self.k, self.machine)
+
+    @property
+    def plane_bytes(self) -> int:
+        """Of the sums of all pieces, and of the k that won beside them; 0 where k stays whole."""
+        each = self.problem.algebra.partial.itemsize + (8 if self.where is not None else 0)
+        return 0 if self.pieces == 1 else self.pieces * self.few * self.length * each
+
+
+def few_launches(job: FewJob, workspaces: ExitStack | None) -> list[Launch]:
+    """One launch a member of the stack, two where k comes in pieces."""
+    p, tile, pieces = job.problem, job.tile, job.pieces
+    short, long = (job.N, job.M) if job.swapped else (job.M, job.N)
+    a_row, a_k = (short.layout.col, short.layout.row) if job.swapped else (short.layout.row, short.layout.col)
+    lines = long_lines(long.layout, long.rows, long.cols)
+    assert lines is not None
+    each = math.ceil(math.ceil(job.k / tile.chunk) / pieces) * tile.chunk
+    pieces = max(1, math.ceil(job.k / max(each, 1)))
+    split = pieces > 1
+    planes = 0
+    if split:
+        assert workspaces is not None
+        buffer = allocate(job.plane_bytes, job.device, job.stream)
+        workspaces.callback(buffer.close, job.stream)
+        planes = int(buffer.handle)
+    plane = job.few * job.length
+    source = render_few(p.algebra, tile, along_k=abs(a_k) <= abs(a_row), accumulate=p.accumulate, split=split)
+    function = kernel_function(source, tile.kernel, job.device)
+    grid = (math.ceil(job.length / tile.across), 1, pieces)
+    launches = []
+    for member in product(*(range(extent) for extent in p.stack)):
+        targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
+        made = targets
+        if split:  # planes of the k that won first, planes of sums behind them
+            starts = (planes + pieces * plane * 8, planes) if job.where is not None else (planes,)
+            made = [(start, job.length, 1) for start in starts]
+        arguments = (
+            ctypes.c_void_p(short.member(member)),
+            ctypes.c_void_p(long.member(member)),
+            *_pointers(made),
+            *(ctypes.c_int(extent) for extent in (job.few, job.k, job.length)),
+            *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
+            ctypes.c_int(max(each, 1)),
+            ctypes.c_longlong(plane),
+        )
+        launches.append(Launch(function, grid, (32 * 8,), arguments, job.stream))
+        if split:
+            launches.append(_combine(job, tile, made, targets, pieces))
+    return launches
+
+
+Target = tuple[int, int, int]  # address, stride of the few, stride of the long side
+
+
+def _target(x: Placed, member: tuple[int, ...], swapped: bool) -> Target:
+    strides = (x.layout.col, x.layout.row) if swapped else (x.layout.row, x.layout.col)
+    return (x.member(member), *strides)
+
+
+def _pointers(targets: list[Target]) -> tuple[Any, ...]:
+    """P's address, then that of the k that won with its strides."""
+    made: list[Any] = [ctypes.c_void_p(targets[0][0])]
+    for pointer, row, col in targets[1:]:
+        made += [ctypes.c_void_p(pointer), ctypes.c_longlong(row), ctypes.c_longlong(col)]
+    return tuple(made)
+
+
+def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Target], pieces: int) -> Launch:
+    p = job.problem
+    function = kernel_function(render_combine(p.algebra, tile.way, p.accumulate), "combine", job.device)
+    places: list[Any] = []
+    for source, target in zip(made[1:], targets[1:], strict=True):
+        places += [ctypes.c_void_p(source[0]), ctypes.c_void_p(target[0])]
+        places += [ctypes.c_longlong(s) for s in target[1:]]
+    arguments = (
+        ctypes.c_void_p(made[0][0]), ctypes.c_void_p(targets[0][0]), *places,
+        ctypes.c_int(job.few), ctypes.c_int(job.length), ctypes.c_longlong(job.length),
+        *(ctypes.c_longlong(s) for s in targets[0][1:]), ctypes.c_int(pieces),
+    )  # fmt: skip
+    return Launch(function, (math.ceil(job.few * job.length / 256),), (256,), arguments, job.stream)

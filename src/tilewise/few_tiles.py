@@ -1,0 +1,114 @@
+"""The kernels for few rows (or few columns) of P as the planner sees them: which takes a product, and its model.
+
+Reading the long operand once is the floor, so elements are taken as they lie, and k is cut into enough pieces to keep
+the whole card reading.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.machine import Machine
+from tilewise.plain_ways import Way, step_slots
+from tilewise.problem import Layout, Problem
+from tilewise.rungs import Geometry
+
+FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
+FEW = 16  # rows or columns that count as few
+WARPS = 8  # of a block
+SUM_WORDS = 64  # registers for sums
+START_SECONDS = 5e-6
+COMBINE_SECONDS = 3e-6
+READING = 0.88  # share of the memory's bandwidth that is reached
+STEPPING = 0.5  # share of the step limit
+
+
+@dataclass(frozen=True)
+class FewTile:
+    """`few` rows in registers; `vector` elements a load; `lines` of the long operand a warp (few_dots)."""
+
+    kernel: str
+    way: Way
+    few: int
+    vector: int
+    lines: int
+    unroll: int
+    swapped: bool  # few columns: M is the long operand
+
+    @property
+    def across(self) -> int:
+        """Of the long side of P, by one block."""
+        return 32 * self.vector if self.kernel == FEW_ROWS else WARPS * self.lines
+
+    @property
+    def chunk(self) -> int:
+        """Of k, held in shared memory at a time."""
+        return WARPS * self.unroll * 4 if self.kernel == FEW_ROWS else 32 * self.vector * self.unroll
+
+    @property
+    def geometry(self) -> Geometry:
+        rows, cols = (self.across, self.few) if self.swapped else (self.few, self.across)
+        return Geometry((32 * WARPS, 1), rows, cols, self.chunk, self.chunk * self.few * self.way.word_bytes)
+
+
+def few_way(algebra: Algebra, machine: Machine, return_arg: bool) -> Way:
+    """Elements as they lie, one by one: the memory sets the time, not the steps."""
+    name = "where" if return_arg else "online" if _is_logaddexp(algebra) else "each"
+    words = max(1, algebra.partial.itemsize // 4) * (2 if name == "online" else 1) + (name == "where")
+    return Way(name, algebra.element.itemsize, 1, words, step_slots(algebra, machine) + 3 * return_arg)
+
+
+def _is_logaddexp(algebra: Algebra) -> bool:
+    from tilewise.plain_ways import binary
+
+    return binary(algebra.semiring.add) == "logaddexp" and algebra.partial.kind == "f"
+
+
+def long_lines(layout: Layout, rows: int, cols: int) -> tuple[bool, int] | None:
+    """(lines run along columns of the matrix, lead) where it is lines of elements side by side, else None."""
+    if (layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1):
+        return False, layout.row if rows > 1 else cols
+    if (layout.row == 1 or rows <= 1) and (layout.col >= rows or cols <= 1):
+        return True, layout.col if cols > 1 else rows
+    return None
+
+
+def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignment: int) -> FewTile | None:
+    """The tile for `few` rows (columns, when swapped), the long operand's lines being `alignment` bytes apart or more;
+    None where the operands cannot be read as they lie."""
+    p = problem
+    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or not 1 <= few <= FEW:
+        return None
+    layout, rows, cols = (p.layout_m, p.m, p.k) if swapped else (p.layout_n, p.k, p.n)
+    lines = long_lines(layout, rows, cols)
+    if lines is None:
+        return None
+    along_k = lines[0] != swapped
+    way = few_way(p.algebra, machine, p.return_arg)
+    size = p.dtype.itemsize
+    held = 1 << (few - 1).bit_length()
+    vector = max(1, math.gcd(16, alignment) // size)
+    room = max(1, SUM_WORDS // (held * way.sum_words))
+    if along_k:
+        return FewTile(FEW_DOTS, way, held, vector, min(4, room), 2 if vector * size >= 8 else 4, swapped)
+    vector = min(vector, room)
+    return FewTile(FEW_ROWS, way, held, vector, 1, 8 if held * vector <= 16 else 4, swapped)
+
+
+def few_pieces(tile: FewTile, length: int, k: int, machine: Machine) -> int:
+    """Pieces of k, so that every multiprocessor has a few blocks to read with."""
+    across = math.ceil(length / tile.across)
+    wanted = max(1, round(machine.units * 6 / across))
+    return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
+
+
+def few_seconds(problem: Problem, machine: Machine, tile: FewTile) -> float:
+    p = problem
+    length = p.m if tile.swapped else p.n
+    pieces = few_pieces(tile, length, p.k, machine)
+    held = tile.few / max(1, p.n if tile.swapped else p.m)
+    steps = p.steps * held * tile.way.slots / (machine.step_rate("float32") * STEPPING)
+    memory = p.least_bytes / (machine.bandwidth * READING)
+    return max(steps, memory) + (START_SECONDS + COMBINE_SECONDS * (pieces > 1)) * p.members

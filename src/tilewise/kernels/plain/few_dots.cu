@@ -1,0 +1,119 @@
+// few_dots: FEW rows of P or less; the long operand is read once, straight from memory, lanes along k.
+//
+// Names: as in few_rows, but B's lines run along k: a cell of P is a dot product of a row of A and a line of B.
+// Layout: a warp takes LINES lines of B, its lanes VECTOR of k each; A lies in shared memory row by row, CHUNK of k at a
+//   time. Lanes keep their own sums, which meet at the end by halves: 16 lanes apart, 8, 4, 2, 1.
+// Barrier: a chunk of A is there for all; then used up by all.
+
+#define WARPS 8
+#define CHUNK (32 * VECTOR * UNROLL)
+
+struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
+
+// the value of the lane `apart` from this one; values of any size travel in 4-byte words
+template <typename Value>
+static __device__ __forceinline__ Value from_lane(Value x, int apart)
+{
+    constexpr int WORDS = ((int)sizeof(Value) + 3) / 4;
+    union { unsigned word[WORDS]; Value value; } moving;
+    moving.word[0] = 0;
+    moving.value = x;
+    #pragma unroll
+    for (int w = 0; w < WORDS; ++w)
+        moving.word[w] = __shfl_xor_sync(0xffffffffu, moving.word[w], apart);
+    return moving.value;
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS) few_dots(
+    const Element* __restrict__ A, const Element* __restrict__ B, Result* P,
+#if ARG
+    Where* Pwhere, long long w_row, long long w_col,
+#endif
+    int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
+    int k_each, long long plane)
+{
+    __shared__ __align__(16) Element Ads[FEW][CHUNK];
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    int first = (blockIdx.x * WARPS + warp) * LINES;
+    int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
+
+    Sum sums[FEW][LINES];
+    #pragma unroll
+    for (int r = 0; r < FEW; ++r)
+        #pragma unroll
+        for (int c = 0; c < LINES; ++c)
+            sums[r][c] = start();
+
+    for (int chunk = begin; chunk < stop; chunk += CHUNK) {
+        __syncthreads();
+        for (int i = threadIdx.x; i < CHUNK * FEW; i += 32 * WARPS) {
+            int kk = ALONG_K ? i % CHUNK : i / FEW, r = ALONG_K ? i / CHUNK : i % FEW;
+            Ads[r][kk] = r < rows && chunk + kk < stop ? A[r * a_row + (chunk + kk) * a_k] : Element();
+        }
+        __syncthreads();
+        Vector word[UNROLL][LINES];
+        #pragma unroll
+        for (int u = 0; u < UNROLL; ++u)
+            #pragma unroll
+            for (int c = 0; c < LINES; ++c) {
+                int kk = chunk + (u * 32 + lane) * VECTOR;
+                const Element* from = B + (first + c) * ldb + kk;
+                if (first + c < length && kk + VECTOR <= stop) word[u][c] = *reinterpret_cast<const Vector*>(from);
+                else {
+                    #pragma unroll
+                    for (int v = 0; v < VECTOR; ++v)
+                        word[u][c].lane[v] = first + c < length && kk + v < stop ? from[v] : Element();
+                }
+            }
+        #pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            int kk = (u * 32 + lane) * VECTOR;
+            bool inside = chunk + kk + VECTOR <= stop;
+            #pragma unroll
+            for (int r = 0; r < FEW; ++r) {
+                Vector left = *reinterpret_cast<const Vector*>(&Ads[r][kk]);
+                #pragma unroll
+                for (int v = 0; v < VECTOR; ++v) {
+                    if (inside || chunk + kk + v < stop) {
+                        #pragma unroll
+                        for (int c = 0; c < LINES; ++c)
+                            if (SWAPPED) step(sums[r][c], word[u][c].lane[v], left.lane[v], chunk + kk + v);
+                            else step(sums[r][c], left.lane[v], word[u][c].lane[v], chunk + kk + v);
+                    }
+                }
+            }
+        }
+    }
+
+    P += blockIdx.z * plane;
+#if ARG
+    Pwhere += blockIdx.z * plane;
+#endif
+    #pragma unroll
+    for (int r = 0; r < FEW; ++r) {
+        #pragma unroll
+        for (int c = 0; c < LINES; ++c) {
+            Partial value = finish(sums[r][c]);
+#if ARG
+            int where = sums[r][c].where;
+#endif
+            #pragma unroll
+            for (int apart = 16; apart > 0; apart /= 2) {
+                Partial other = from_lane(value, apart);
+#if ARG
+                int other_where = from_lane(where, apart);
+                if (AHEAD_OF(other, other_where, value, where)) { value = other; where = other_where; }
+#else
+                // both lanes add in the same order, the lower lane's first
+                value = lane & apart ? add(other, value) : add(value, other);
+#endif
+            }
+            if (lane == 0 && r < rows && first + c < length) {
+                STORE(P[r * p_row + (first + c) * p_col], value);
+#if ARG
+                Pwhere[r * w_row + (first + c) * w_col] = where;
+#endif
+            }
+        }
+    }
+}

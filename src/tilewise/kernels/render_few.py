@@ -1,0 +1,29 @@
+"""The texts of the kernels for few rows: the semiring's step over elements as they lie, then the kernel."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.few_tiles import FewTile
+from tilewise.kernels.render import kernel_text
+from tilewise.kernels.render_plain import defined, step_text
+
+
+@lru_cache(maxsize=512)
+def render_few(algebra: Algebra, tile: FewTile, *, along_k: bool, accumulate: bool, split: bool) -> str:
+    """`along_k`: the few rows' k lies side by side; `split`: sums of a piece of k go to a plane of their own."""
+    defines: dict[str, object] = {
+        "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "SWAPPED": int(tile.swapped),
+        "ALONG_K": int(along_k), "ARG": int(tile.way.name == "where"),
+    }  # fmt: skip
+    if tile.kernel == "few_dots":
+        defines["LINES"] = tile.lines
+    return "\n".join(
+        (
+            step_text(algebra, tile.way, accumulate and not split, split),
+            *defined(defines),
+            "",
+            kernel_text(f"plain/{tile.kernel}.cu"),
+        )
+    )

@@ -1,0 +1,171 @@
+"""The plain kernels with no card: the launches and the texts as they are, behind the C++ compiler."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from behind_a_compiler import COMPILER
+from host_card import multiplied, put_on_the_host
+from oracle import assert_product
+from strategies import values
+from tilewise.machine import KNOWN_CARDS
+
+H200 = KNOWN_CARDS["h200"]
+SMALL = replace(H200, units=2)  # so that small products fill it
+pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+
+
+@pytest.fixture
+def host(monkeypatch, tmp_path):
+    put_on_the_host(monkeypatch, tmp_path)
+
+
+def lying(a, way):
+    """The same matrix, lying in memory in another way."""
+    rows, cols = a.shape
+    if way == "rows":
+        return a.copy()
+    if way == "columns":
+        return np.ascontiguousarray(a.T).T
+    if way == "odd rows":
+        memory = np.zeros((rows, cols + 3), a.dtype)
+        memory[:, 1 : cols + 1] = a
+        return memory[:, 1 : cols + 1]
+    if way == "odd columns":
+        memory = np.zeros((cols, rows + 5), a.dtype)
+        memory[:, 1 : rows + 1] = a.T
+        return memory[:, 1 : rows + 1].T
+    memory = np.zeros((2 * rows, 3 * cols), a.dtype)  # apart
+    memory[::2, ::3] = a
+    return memory[::2, ::3]
+
+
+def product(M, N, name, machine=SMALL, **how):
+    ring = tw.semirings[name]
+    dtype = np.dtype(bool) if name == "lor_land" else np.promote_types(M.dtype, N.dtype)
+    P = np.zeros((M.shape[0], N.shape[1]), dtype)
+    plan = multiplied(M, N, ring, machine, P, **how)
+    return P, plan
+
+
+CASES = [
+    ("plus_times", "float32", "rows", "rows", (130, 37, 84)),
+    ("plus_times", "float32", "odd rows", "odd columns", (70, 33, 131)),
+    ("plus_times", "float32", "columns", "columns", (66, 45, 37)),
+    ("min_plus", "float32", "odd columns", "odd rows", (68, 45, 33)),
+    ("max_min", "float32", "apart", "rows", (33, 21, 70)),
+    ("min_plus", "int32", "rows", "rows", (68, 45, 33)),
+    ("max_plus", "int16", "columns", "rows", (40, 45, 33)),
+    ("min_plus", "uint16", "odd rows", "apart", (40, 46, 33)),
+    ("min_plus", "float16", "rows", "columns", (40, 45, 33)),
+    ("lor_land", "bool", "odd rows", "columns", (40, 345, 33)),
+    ("lor_land", "float32", "rows", "rows", (40, 95, 33)),
+    ("plus_times", "int8", "rows", "rows", (40, 45, 33)),
+    ("logaddexp_plus", "float32", "rows", "rows", (40, 45, 33)),
+    ("logaddexp_plus", "float64", "rows", "odd rows", (40, 45, 33)),
+    ("min_plus", "float64", "rows", "rows", (68, 45, 34)),
+    ("plus_times", "complex64", "columns", "odd rows", (68, 45, 33)),
+    ("plus_times", "complex128", "rows", "rows", (40, 45, 33)),
+    ("plus_times", "uint64", "rows", "rows", (40, 45, 33)),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "way_m", "way_n", "shape"), CASES)
+def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
+    m, k, n = shape
+    M, N = values((m, k), dtype, 1, specials=True), values((k, n), dtype, 2, specials=True)
+    P, plan = product(lying(M, way_m), lying(N, way_n), name, kernel="plain")
+    assert plan.kernel == "plain"
+    assert_product(P, M, N, name)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "way", "shape", "kernel"),
+    [
+        ("plus_times", "float32", "rows", (16, 300, 200), "few_rows"),
+        ("plus_times", "float32", "odd rows", (1, 1000, 70), "few_rows"),
+        ("min_plus", "float16", "columns", (5, 515, 40), "few_dots"),
+        ("plus_times", "float64", "rows", (70, 300, 3), "few_dots"),
+        ("max_plus", "float32", "columns", (70, 600, 1), "few_rows"),
+        ("lor_land", "bool", "rows", (9, 600, 70), "few_rows"),
+        ("logaddexp_plus", "float32", "odd columns", (2, 600, 33), "few_dots"),
+        ("plus_times", "complex128", "odd columns", (3, 400, 33), "few_dots"),
+    ],
+)
+def test_few_rows_and_few_columns(host, name, dtype, way, shape, kernel):
+    m, k, n = shape
+    M, N = values((m, k), dtype, 1, specials=True), values((k, n), dtype, 2, specials=True)
+    left, right = (lying(M, way), N) if n < m else (M, lying(N, way))
+    P, plan = product(left, right, name, kernel=kernel)
+    assert plan.kernel == kernel
+    assert_product(P, M, N, name)
+
+
+@pytest.mark.parametrize("shape", [(6, 700, 90), (70, 400, 35), (90, 700, 6)])
+@pytest.mark.parametrize("machine", [SMALL, H200], ids=["few units", "many units"])
+def test_the_k_that_won(host, shape, machine):
+    m, k, n = shape
+    M = values((m, k), "float32", 1, specials=True).round(0)  # many ties
+    N = values((k, n), "float32", 2, specials=True).round(0)
+    expected, won = tw.matmul(M, N, semiring="min_plus", return_arg=True)
+    where = np.full((m, n), -7)
+    P, _ = product(M, N, "min_plus", machine, where=where)
+    np.testing.assert_array_equal(P, expected)
+    np.testing.assert_array_equal(where, won)
+
+
+def test_pieces_of_k_are_added_in_order(host):
+    M, N = values((33, 900), "float32", 1), values((900, 40), "float32", 2)
+    P, plan = product(M, N, "plus_times", H200, kernel="plain")
+    assert "pieces" in plan.why
+    assert_product(P, M, N, "plus_times")
+
+
+def test_thin_edges_are_made_apart(host, monkeypatch):
+    import tilewise.plain_tiles as tiles
+
+    monkeypatch.setattr(tiles, "THIN_FROM", 64)
+    tiles.choose.cache_clear()
+    M, N = values((129, 70), "float32", 1), values((70, 131), "float32", 2)
+    P, _ = product(M, N, "min_plus", kernel="plain")
+    assert_product(P, M, N, "min_plus")
+    tiles.choose.cache_clear()
+
+
+@pytest.mark.parametrize("name", ["plus_times", "min_plus"])
+@pytest.mark.parametrize("shape", [(40, 300, 36), (3, 300, 36)])
+def test_accumulate_adds_onto_what_is_there(host, name, shape):
+    m, k, n = shape
+    M, N = values((m, k), "float64", 1), values((k, n), "float64", 2)
+    before = values((m, n), "float64", 3)
+    for machine in (SMALL, H200):
+        P = before.copy()
+        multiplied(M, N, tw.semirings[name], machine, P, accumulate=True)
+        expected = before.copy()
+        tw.matmul(M, N, semiring=name, out=expected, accumulate=True)
+        np.testing.assert_allclose(P, expected, rtol=1e-12)
+
+
+def test_what_is_promised_not_negative_is_compared_three_at_a_time(host):
+    M, N = abs(values((40, 45), "float32", 1)), abs(values((45, 33), "float32", 2))
+    for name in ("min_plus", "max_plus", "max_min", "min_times"):
+        P, plan = product(M, N, name, kernel="plain", nonnegative=True)
+        assert "three at a time" in plan.why
+        assert_product(P, M, N, name)
+
+
+def test_a_stack_and_a_dtype_that_must_be_converted(host):
+    M, N = values((3, 1, 20, 30), "float32", 1), values((2, 30, 25), "float64", 2)
+    P = np.zeros((3, 2, 20, 25))
+    wide = np.broadcast_to(M, (3, 2, 20, 30)), np.broadcast_to(N, (3, 2, 30, 25))
+    with pytest.MonkeyPatch.context() as patch:
+        import tilewise.engines.cuda.placed as placed
+        from host_card import HostBuffer
+
+        patch.setattr(placed, "allocate", lambda nbytes, device, stream: HostBuffer(nbytes))
+        multiplied(*wide, tw.semirings["plus_times"], SMALL, P, kernel="plain")
+    np.testing.assert_allclose(P, M @ N, rtol=1e-12)

@@ -1,0 +1,63 @@
+"""The card's launches on the host: kernels behind the C++ compiler, memory from NumPy. For what the plain kernels do."""
+
+from __future__ import annotations
+
+import numpy as np
+
+from behind_a_compiler import built
+from tilewise.algebra.dtypes import dtype_of
+from tilewise.engines.cuda import few, launch, plain
+from tilewise.planning import make_plan
+from tilewise.problem import Layout, Problem
+
+
+class HostBuffer:
+    def __init__(self, nbytes):
+        self.memory = np.full(nbytes + 64, 0xFF, np.uint8)
+        self.handle = -(-self.memory.ctypes.data // 64) * 64
+
+    def close(self, stream=None):
+        self.memory = None
+
+
+class HostLaunch:
+    def __init__(self, function, grid, block, arguments, stream, shared_bytes=0):
+        self.call = (function, grid, block, arguments)
+
+    def __call__(self):
+        function, grid, block, arguments = self.call
+        function(grid, block, arguments)
+
+
+def put_on_the_host(monkeypatch, folder):
+    """Everything that would reach for a card reaches for the host instead."""
+    known = {}
+
+    def kernel_function(source, name, device, shared_bytes=0):
+        if (source, name) not in known:
+            known[source, name] = built(source, name, folder)
+        return known[source, name]
+
+    for module in (few, plain, launch):
+        monkeypatch.setattr(module, "kernel_function", kernel_function)
+        monkeypatch.setattr(module, "Launch", HostLaunch)
+    for module in (few, plain):
+        monkeypatch.setattr(module, "allocate", lambda nbytes, device, stream: HostBuffer(nbytes))
+    monkeypatch.setattr(launch, "open_card", lambda device: None)
+
+
+def layout_of(a):
+    strides = tuple(s // a.itemsize for s in a.strides)
+    return Layout(strides[-2], strides[-1], strides[:-2], min(16, a.ctypes.data & -a.ctypes.data))
+
+
+def multiplied(M, N, semiring, machine, P, *, kernel=None, where=None, accumulate=False, nonnegative=False):
+    """P = M ⊗ N by the plan's kernels; returns the plan."""
+    problem = Problem(
+        M.shape[-2], M.shape[-1], N.shape[-1], P.shape[:-2], dtype_of(M.dtype), dtype_of(N.dtype), semiring,
+        layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
+    )  # fmt: skip
+    plan = make_plan(problem, machine, kernel)
+    pointers = (M.ctypes.data, N.ctypes.data, P.ctypes.data)
+    launch.prepare(plan, *pointers, "cuda:0", None, 0 if where is None else where.ctypes.data)()
+    return plan
