@@ -45,7 +45,6 @@ class PlainTile:
     share: float
     lanes_m: int = 4
     lanes_n: int = 8
-    ahead: bool = True  # the next words are read from shared memory while these are stepped
 
     @property
     def rows(self) -> int:
@@ -60,37 +59,43 @@ class PlainTile:
         return 32 * self.warps_m * self.warps_n
 
     def shared_bytes(self, word_bytes: int) -> int:
-        """As the kernel's STAGE_WORDS has it, both operands turned."""
-        return self.stages * self.depth * ((self.rows + self.cols) * word_bytes + 32)
+        """As the kernel's STAGE has it, with k side by side in both operands: a Quad of nothing for each line."""
+        return self.stages * (self.rows + self.cols) * (self.depth * word_bytes + 16)
 
     def geometry(self, way: Way) -> Geometry:
         shared = self.shared_bytes(way.word_bytes)
         return Geometry((self.threads, 1), self.rows, self.cols, self.depth * way.per_word, shared)
 
 
-# by 4-byte registers of one sum (1, 2 or 4), the widest first
+# by 4-byte registers of one sum (1, 2 or 4), the widest first; none of them spills
 TILES: dict[int, tuple[PlainTile, ...]] = {
     1: (
-        PlainTile(4, 2, 8, 8, 16, 3, 2, 0.90),
-        PlainTile(2, 2, 8, 8, 16, 3, 4, 0.85),
-        PlainTile(2, 2, 8, 4, 16, 3, 6, 0.72),
-        PlainTile(2, 1, 8, 4, 16, 3, 8, 0.65),
+        PlainTile(4, 2, 8, 16, 16, 3, 1, 0.85),
+        PlainTile(2, 2, 8, 8, 16, 3, 3, 0.80),
+        PlainTile(2, 2, 8, 4, 16, 3, 4, 0.70),
+        PlainTile(2, 1, 8, 4, 16, 3, 8, 0.60),
     ),
     2: (
-        PlainTile(4, 2, 8, 4, 8, 3, 2, 0.88),
-        PlainTile(2, 2, 8, 4, 8, 3, 4, 0.85),
-        PlainTile(2, 2, 4, 4, 8, 3, 6, 0.70),
+        PlainTile(2, 2, 8, 4, 8, 3, 3, 0.88),
+        PlainTile(2, 2, 4, 4, 8, 3, 5, 0.75),
     ),
     4: (
-        PlainTile(4, 2, 4, 4, 8, 2, 2, 0.85),
-        PlainTile(2, 2, 4, 4, 8, 2, 4, 0.80),
-        PlainTile(2, 2, 4, 2, 8, 2, 4, 0.65),
+        PlainTile(2, 2, 4, 4, 8, 2, 3, 0.85),
+        PlainTile(2, 2, 4, 2, 8, 2, 5, 0.70),
     ),
 }
+# two shorts a step keep twice the registers busy
+SHORT_TILES = (
+    PlainTile(4, 2, 8, 4, 16, 3, 2, 0.88),
+    PlainTile(2, 2, 8, 4, 16, 3, 4, 0.85),
+    PlainTile(2, 1, 8, 4, 16, 3, 8, 0.65),
+)
 
 
 def tiles_of(way: Way) -> tuple[PlainTile, ...]:
-    return TILES[max(1, min(4, max(way.sum_words if way.sum_words != 3 else 4, way.word_bytes // 4)))]
+    if way.name == "shorts":
+        return SHORT_TILES
+    return TILES[1 << (max(way.sum_words, way.word_bytes // 4) - 1).bit_length()]
 
 
 @dataclass(frozen=True)

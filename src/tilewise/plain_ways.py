@@ -19,7 +19,7 @@ from tilewise.machine import Machine
 class Way:
     """How sums are stepped. `slots` are issue slots of a step, in float32 multiply-adds."""
 
-    name: str  # each, fused, three, pairs, bits, online or where
+    name: str  # one of WAYS
     word_bytes: int
     per_word: int  # elements along k that a word holds
     sum_words: int  # 4-byte registers of one sum
@@ -35,7 +35,8 @@ WAYS = {
     "each": "one element of k",
     "fused": "one element of k, add and min in one instruction",
     "three": "two elements of k, compared as integers, three at a time",
-    "pairs": "two elements of k in one word",
+    "pairs": "two halves of k in one word",
+    "shorts": "two shorts of k in one word, add and min in one instruction",
     "bits": "32 truths of k in one word",
     "online": "one element of k, onto the largest so far and a sum beside it",
     "where": "one element of k, and which k it was",
@@ -73,11 +74,14 @@ def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return
         if mul in exact and number >= (80 if element.name == "float16" else 90):
             return Way("pairs", 4, 2, 1, slots / 2, True)
     if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 2 and number >= 90:
-        return Way("pairs", 4, 2, 1, 1.0, True)
+        return Way("shorts", 4, 2, 1, 1.0, True)
     if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 4 and number >= 90:
         return Way("fused", 4, 1, 1, 2.0)
-    if nonnegative and element.name == "float32" and number >= 90 and (
-        (add == "min" and mul in ("add", "mul", "min", "max")) or (add == "max" and mul in ("add", "min", "max"))
+    if (
+        nonnegative
+        and element.name == "float32"
+        and number >= 90
+        and ((add == "min" and mul in ("add", "mul", "min", "max")) or (add == "max" and mul in ("add", "min", "max")))
     ):
         return Way("three", 4, 1, 1, 0.75 * slots)
     if add == "logaddexp" and partial.kind == "f":
@@ -98,7 +102,9 @@ def step_slots(algebra: Algebra, machine: Machine | None = None) -> float:
     double = 2.0 if machine is None else machine.step_rate("float32") / machine.step_rate("float64")
     if (binary(add), binary(mul)) == ("add", "mul"):
         if partial.kind in "fc":
-            return (4.0 if partial.kind == "c" else 1.0) * (double if partial.name in ("float64", "complex128") else 1.0)
+            return (4.0 if partial.kind == "c" else 1.0) * (
+                double if partial.name in ("float64", "complex128") else 1.0
+            )
         return 10.0 if partial.itemsize == 8 else 2.0
     total, slow = 0.0, 0.0
     for op in _operations(add) + _operations(mul):

@@ -246,9 +246,7 @@ def _on_plain_cores(problem: Problem, machine: Machine, kernel: str | None, tile
     if kernel not in (None, *PLAIN_KERNELS):
         raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
     chosen = choose_plain(problem, machine, kernel)
-    plan = _assemble(
-        problem, machine, "cuda", chosen.kernel, DEFAULT_TILE if tile is None else tile, chosen.geometry
-    )
+    plan = _assemble(problem, machine, "cuda", chosen.kernel, DEFAULT_TILE if tile is None else tile, chosen.geometry)
     converted = tuple(x for x, d in (("M", problem.dtype_m), ("N", problem.dtype_n)) if d != problem.dtype)
     notes = [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []
     if tile is not None:

@@ -84,10 +84,17 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 
 
 def _semiring_line(row: dict[str, Any]) -> list[str]:
+    if "instruction_limit" in row:
+        name, rate = f"{row['semiring']} {row['dtype']}", row["steps_per_second"] / 1e12
+        name += ", promised ≥ 0" if row["nonnegative"] else ""
+        result = f"{rate:.1f} T steps/s, {100 * row['share_of_limit']:.0f} %; one more: × {row['ragged_over_aligned']:.2f}"
+        limit = f"instruction limit {row['instruction_limit'] / 1e12:.1f}"
+        return [name, limit, str(row["shape"][0]), "–", result]
     if "share_of_limit" in row:
         name, size = f"{row['semiring']} {row['dtype']}", row["shape"][0]
         return [name, "port limit", str(size), str(row["threads"]), f"{100 * row['share_of_limit']:.1f} %"]
-    return [row["what"], row["peer"], str(row["size"]), str(row["threads"]), f"{row['times_faster']:.1f} times"]
+    threads = str(row.get("threads", "–"))
+    return [row["what"], row["peer"], str(row["size"]), threads, f"{row['times_faster']:.3g} times"]
 
 
 def markdown(document: dict[str, Any]) -> str:

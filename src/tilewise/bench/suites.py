@@ -1,6 +1,6 @@
 """What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
 `shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
-`semirings` holds every algebra on the CPU against the machine's own limit and against those who also can."""
+`semirings` holds every algebra against the machine's own limit and against those who also can."""
 
 from __future__ import annotations
 
@@ -36,8 +36,6 @@ def pieces(
         if suite in ("shapes", "semirings"):
             return list(_cpu_engine(suite, sizes, quick, threads))
         return list(_on_cpu(suite, sizes or CPU_SIZES, quick))
-    if suite == "semirings":
-        raise UsageError("bench semirings measures the cpu engine: pass --device cpu")
     if not card_count():
         from tilewise.arrays.card import open_card
 
@@ -55,6 +53,8 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
 
         for shape in tuple((s, s, s) for s in sizes) or card_shapes.SHAPES:
             yield lambda shape=shape: card_shapes.contest(shape, "bfloat16", 3 if quick else 5)  # type: ignore[misc]
+    elif suite == "semirings":
+        yield from _card_semirings(sizes, quick)
     elif suite == "ladder":
         for size in sizes or SQUARES:
             shape = (size, size, size)
@@ -72,6 +72,23 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
             entries = [Entry(kernel, tile) for kernel in ("naive", "tiled_edges", "coarsened") for tile in TILES]
             entries += [Entry("register_tiled", tile) for tile in TILES if tile <= LADDER["register_tiled"].max_tile]
             yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds)  # type: ignore[misc]
+
+
+def _card_semirings(sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:
+    from tilewise.bench import card_semirings as card
+    from tilewise.bench.card import vendor
+
+    rounds = 3 if quick else 5
+    for ring, dtype, nonnegative, usual in card.CASES:
+        for size in sizes or (usual,):
+            yield partial(card.against_limit, ring, dtype, nonnegative, size, rounds)
+    yield partial(card.own_semiring, sizes[0] if sizes else 4096, rounds)
+    if vendor() == "torch":
+        for shape in tuple((s, s, s) for s in sizes) or (*card.SGEMM_SHAPES, *card.SKINNY):
+            yield partial(card.sgemm, shape, rounds)
+        yield partial(card.compiled_min_plus, sizes[0] if sizes else 4096, rounds)
+    for size in sizes or ((4096,) if quick else (4096, 16384)):
+        yield partial(card.closures, size, rounds)
 
 
 def _cpu_engine(suite: str, sizes: tuple[int, ...], quick: bool, threads: int) -> Iterator[Callable[[], list[Row]]]:

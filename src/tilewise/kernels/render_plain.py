@@ -45,16 +45,23 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         "GROUP": GROUP, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
         "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
         "ACCUMULATE": int(form.accumulate), "PAIRS": int(way.name == "three"), "ARG": int(way.name == "where"),
-        "AHEAD": int(tile.ahead), "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
+        "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
-    return "\n".join((step_text(algebra, way, form.accumulate, form.split), *defined(defines), "", kernel_text("plain/plain.cu")))
+    return "\n".join(
+        (step_text(algebra, way, form.accumulate, form.split), *defined(defines), "", kernel_text("plain/plain.cu"))
+    )
 
 
 @lru_cache(maxsize=256)
 def render_combine(algebra: Algebra, way: Way, accumulate: bool) -> str:
     """Planes of sums into P."""
     return "\n".join(
-        (step_text(algebra, way, accumulate, False), *defined({"ARG": int(way.name == "where")}), "", kernel_text("plain/combine.cu"))
+        (
+            step_text(algebra, way, accumulate, False),
+            *defined({"ARG": int(way.name == "where")}),
+            "",
+            kernel_text("plain/combine.cu"),
+        )
     )
 
 
@@ -99,7 +106,7 @@ def _as_words(algebra: Algebra, way: Way) -> str:
     """ONE(x): an element as a word of its own; or AS_BITS(value): what many put into a word, SHIFT bits each."""
     if way.name == "bits":
         return "#define AS_BITS(value) (Word)(value)\n#define SHIFT 1"
-    if way.name == "pairs":
+    if way.name in ("pairs", "shorts"):
         bits = {"float16": "float_to_half(value)", "bfloat16": "float_to_bfloat(value)"}.get(
             algebra.element.name, "(unsigned short)(value)"
         )
@@ -169,10 +176,13 @@ def _three(algebra: Algebra, way: Way) -> str:
     an operation makes is above ∞ so, and min skips it."""
     which = binary(algebra.semiring.add)
     one = _sum("int", "__float_as_int(ZERO)", f"sum = {which}(sum, __float_as_int(mul(x, y)));", "__int_as_float(sum)")
-    return one + f"""{FUNCTION} void step_pair(Sum& sum, Word x0, Word y0, Word x1, Word y1) {{
+    return (
+        one
+        + f"""{FUNCTION} void step_pair(Sum& sum, Word x0, Word y0, Word x1, Word y1) {{
     sum = __vi{which}3_s32(sum, __float_as_int(mul(x0, y0)), __float_as_int(mul(x1, y1)));
 }}
 """
+    )
 
 
 def _pairs(algebra: Algebra, way: Way) -> str:
@@ -181,7 +191,7 @@ def _pairs(algebra: Algebra, way: Way) -> str:
     start = f"0x{_bits(algebra.zero, element):04x}{_bits(algebra.zero, element):04x}u"
     if element.is_integer:
         kind = "s16x2" if element.kind == "i" else "u16x2"
-        low, high = (f"(Partial)(sum & 0xffffu)", f"(Partial)(sum >> 16)")
+        low, high = ("(Partial)(sum & 0xffffu)", "(Partial)(sum >> 16)")
         step, helpers = f"sum = __viadd{add}_{kind}(x, y, sum)", ""
     else:
         kind = "f16x2" if element.name == "float16" else "bf16x2"
@@ -239,7 +249,10 @@ def _online(algebra: Algebra, way: Way) -> str:
     t = algebra.partial
     f = "f" if t.itemsize == 4 else ""
     exp = "exp2_of(-fabsf(above) * 1.44269504f)" if t.itemsize == 4 else "exp(-fabs(above))"
-    return _values(way) + (EXP2 if t.itemsize == 4 else "") + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which is between
+    return (
+        _values(way)
+        + (EXP2 if t.itemsize == 4 else "")
+        + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which is between
 // 1 and k. A larger product rescales the sum. So nothing overflows, nothing that counts underflows, and a step has one
 // exp, of a number that is not above 0. Equal products (both may be infinite) count 1 without a difference.
 struct Sum {{ Partial largest, sum; }};
@@ -252,6 +265,7 @@ struct Sum {{ Partial largest, sum; }};
 }}
 {FUNCTION} Partial finish(Sum s) {{ return s.sum == 0 ? s.largest : s.largest + log{f}(s.sum); }}
 """
+    )
 
 
 def better(algebra: Algebra) -> str:
@@ -260,7 +274,9 @@ def better(algebra: Algebra) -> str:
 
 def _where(algebra: Algebra, way: Way) -> str:
     sign = better(algebra)
-    return _values(way) + f"""typedef long long Where;
+    return (
+        _values(way)
+        + f"""typedef long long Where;
 struct Sum {{ Partial value; int where; }};  // the best product so far and its k: the lowest on a tie, -1 where none beat ZERO
 #define BETTER(x, y) ((x) {sign} (y))
 #define AHEAD_OF(x, at_x, y, at_y) (BETTER(x, y) || ((x) == (y) && (at_x) >= 0 && (at_x) < (at_y)))
@@ -273,9 +289,10 @@ struct Sum {{ Partial value; int where; }};  // the best product so far and its 
 }}
 {FUNCTION} Partial finish(Sum s) {{ return s.value; }}
 """
+    )
 
 
 STEPS = {
-    "each": _each, "fused": _fused, "three": _three, "pairs": _pairs, "bits": _bit_words, "online": _online,
+    "each": _each, "fused": _fused, "three": _three, "pairs": _pairs, "shorts": _pairs, "bits": _bit_words, "online": _online,
     "where": _where,
 }  # fmt: skip

@@ -2,17 +2,22 @@
 
 from __future__ import annotations
 
+from tilewise.few_tiles import FewTile
 from tilewise.kernels.render import render
+from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_hopper import render_tensor_cores
+from tilewise.kernels.render_plain import Form, render_plain
+from tilewise.plain_tiles import IDEAS, choose, line_alignment, source_of_words
 from tilewise.planning import Plan
+from tilewise.problem import Layout
 from tilewise.tensor_tiles import KERNEL, along_columns, tile_of
 
 
 def source_of(plan: Plan) -> str:
-    """One self-contained source: for the tensor cores, the form for operands that lie as the problem says."""
+    """One self-contained source: the form for operands that lie as the problem says."""
     p = plan.problem
-    if plan.kernel in PLAIN_KERNELS:
-        return render_plain_plan(plan)
+    if plan.kernel in IDEAS:
+        return _plain_source(plan)
     if plan.kernel != KERNEL:
         return render(plan)
     lead = p.layout_p.leading_dimension(p.m, p.n)
@@ -24,3 +29,30 @@ def source_of(plan: Plan) -> str:
         p_aligned=lead is not None and lead % 8 == 0 and p.layout_p.alignment >= 16,
         accumulate=p.accumulate,
     )
+
+
+def _plain_source(plan: Plan) -> str:
+    p, choice = plan.problem, choose(plan.problem, plan.machine, plan.kernel)
+    split = choice.pieces > 1
+    if isinstance(choice.tile, FewTile):
+        short = p.layout_n if choice.tile.swapped else p.layout_m
+        along_k = abs(short.row) <= abs(short.col) if choice.tile.swapped else abs(short.col) <= abs(short.row)
+        return render_few(p.algebra, choice.tile, along_k=along_k, accumulate=p.accumulate, split=split)
+    way = choice.way
+
+    def lies(layout: Layout, rows: int, cols: int, k_is_columns: bool) -> tuple[bool, int]:
+        """(k side by side, words a copy takes); packed words lie across k, on 16-byte boundaries."""
+        found = source_of_words(layout, rows, cols, p.dtype, p.dtype, way)
+        if found is None:
+            return False, 16 // way.word_bytes
+        along_k = found[0] != k_is_columns
+        aligned = line_alignment(layout, rows, cols, way.word_bytes)
+        return along_k, max(1, aligned // way.word_bytes)
+
+    m_along_k, vector_m = lies(p.layout_m, p.m, p.k, True)
+    n_along_k, vector_n = lies(p.layout_n, p.k, p.n, False)
+    lead = p.layout_p.leading_dimension(p.m, p.n)
+    quad = 16 // way.word_bytes
+    aligned = split or (lead is not None and lead % quad == 0 and p.layout_p.alignment >= quad * p.result.itemsize)
+    form = Form(way, m_along_k, n_along_k, vector_m, vector_n, aligned, p.accumulate and not split, split)
+    return render_plain(p.algebra, choice.tile, form)

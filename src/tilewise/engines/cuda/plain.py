@@ -128,7 +128,7 @@ def _as_they_lie(x: Placed, side: str, dtype: Any, way: Way) -> Words | None:
     columns, lead = source
     along_k = columns if side == "N" else not columns
     aligned = math.gcd(x.pointer, *((s * way.word_bytes) for s in (lead, *x.layout.stack)), 16)
-    return Words(x.pointer, lead, along_k, 1 if along_k else aligned // way.word_bytes, way.word_bytes, x.layout.stack)
+    return Words(x.pointer, lead, along_k, aligned // way.word_bytes, way.word_bytes, x.layout.stack)
 
 
 def _packed(job: Job, x: Placed, side: str, workspaces: ExitStack) -> Words:

@@ -1,0 +1,208 @@
+"""Suite `semirings` on a card: every algebra against the limit of its own instructions, measured in the same rounds by
+register-only loops (`kernels/plain/limit.cu`); ieee float32 beside cuBLAS; min_plus beside torch.compile; closures.
+
+Every product is checked in the same run: rows of it against the cpu engine, which computes them its own way.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from functools import partial
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import dtype_named
+from tilewise.api import matmul
+from tilewise.arrays.card import default_stream
+from tilewise.arrays.device_array import DeviceArray, to_device
+from tilewise.bench.timing import interleaved
+from tilewise.engines.cuda.device import describe
+from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.kernels.render_plain import render_limit
+from tilewise.plain_ways import Way, way_of
+
+DEVICE = "cuda:0"
+Row = dict[str, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
+SAMPLE = 24  # rows of P that are checked
+
+# (semiring, dtype, promised nonnegative, size)
+CASES = (
+    ("min_plus", "float32", False, 4096),
+    ("min_plus", "float32", True, 4096),
+    ("min_plus", "int32", False, 4096),
+    ("min_plus", "int16", False, 4096),
+    ("min_plus", "float16", False, 4096),
+    ("min_plus", "bfloat16", False, 4096),
+    ("min_plus", "float64", False, 4096),
+    ("max_min", "float32", False, 4096),
+    ("max_times", "float32", False, 4096),
+    ("plus_times", "int32", False, 4096),
+    ("plus_times", "int64", False, 4096),
+    ("plus_times", "complex64", False, 4096),
+    ("plus_times", "float32", False, 4096),
+    ("logaddexp_plus", "float32", False, 4096),
+    ("lor_land", "bool", False, 16384),
+)
+SGEMM_SHAPES = (
+    (2048, 2048, 2048), (2047, 2047, 2047), (4096, 4096, 4096), (4097, 4097, 4097), (5003, 3001, 7013),
+    (8192, 8192, 8192), (8191, 8191, 8191), (4096, 4096, 14336), (16384, 16384, 16384),
+)  # fmt: skip
+SKINNY = ((16, 8192, 8192), (1, 8192, 8192), (8192, 8192, 1))
+
+
+def against_limit(ring: str, dtype: str, nonnegative: bool, size: int, rounds: int) -> list[Row]:
+    """One row: the aligned size and one more (ragged), each as a share of the instructions' limit in the same rounds."""
+    algebra = find_semiring(ring).over(dtype_named(dtype))
+    way = way_of(algebra, describe(DEVICE), nonnegative)
+    limit, limit_steps = limit_work(algebra, way)
+    works: dict[str, Callable[[], Any]] = {"limit": limit}
+    held: list[DeviceArray] = []
+    for n in (size, size + 1):
+        M, N = operands((n, n, n), dtype)
+        Md, Nd, Pd = to_device(M), to_device(N), DeviceArray((n, n), algebra.result, DEVICE)
+        held += [Md, Nd, Pd]
+        work = partial(matmul, Md, Nd, semiring=ring, out=Pd, precision="ieee", nonnegative=nonnegative)
+        work()
+        check_rows(Pd.numpy(), M, N, ring)
+        works[str(n)] = work
+    seconds = interleaved(works, rounds, 2, default_stream(DEVICE))
+    for array in held:
+        array.free()
+    rate, ragged = size**3 / seconds[str(size)], (size + 1) ** 3 / seconds[str(size + 1)]
+    peak = limit_steps / seconds["limit"]
+    return [
+        {
+            "semiring": ring, "dtype": dtype, "nonnegative": nonnegative, "shape": [size] * 3, "way": way.name,
+            "steps_per_second": rate, "instruction_limit": peak, "share_of_limit": rate / peak,
+            "ragged_over_aligned": ragged / rate,
+        }
+    ]  # fmt: skip
+
+
+def limit_work(algebra: Any, way: Way) -> tuple[Callable[[], Any], int]:
+    """The register-only loop of a way, and how many steps one run of it takes."""
+    machine = describe(DEVICE)
+    rows, cols = (4, 4) if way.word_bytes == 16 else (8, 4) if way.word_bytes == 8 or way.sum_words > 1 else (8, 8)
+    rounds = 2000 if way.slots <= 2 else 300
+    blocks, sets = 2 * machine.units, 4
+    words = to_device(np.random.default_rng(0).uniform(1, 2, 8192).astype(np.float32))
+    out = DeviceArray((blocks * 256,), algebra.partial, DEVICE)
+    function = kernel_function(render_limit(algebra, way, rows, cols), "limit", DEVICE)
+    arguments = (ctypes.c_void_p(words.pointer), ctypes.c_void_p(out.pointer), ctypes.c_int(rounds), ctypes.c_int(-1))
+    launch = Launch(function, (blocks,), (256,), arguments, default_stream(DEVICE))
+
+    def work(keeps: tuple[DeviceArray, DeviceArray] = (words, out)) -> None:
+        launch()
+
+    return work, blocks * 256 * rounds * sets * rows * cols * way.per_word
+
+
+def sgemm(shape: tuple[int, int, int], rounds: int) -> list[Row]:
+    """precision="ieee" beside torch.mm with TF32 off, into tensors of its own."""
+    import torch
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    m, k, n = shape
+    M, N = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
+    mine, theirs = torch.empty(m, n, device="cuda"), torch.empty(m, n, device="cuda")
+    works = {
+        "tilewise": lambda: matmul(M, N, out=mine, precision="ieee"),
+        "cublas": lambda: torch.mm(M, N, out=theirs),
+    }
+    for work in works.values():
+        work()
+    rows = torch.randperm(m, device="cuda")[:SAMPLE]
+    exact = M[rows].double() @ N.double()
+    error = float((mine[rows].double() - exact).norm() / exact.norm())
+    if not error < 5e-6:
+        raise AssertionError(f"ieee float32 is wrong at {shape}: relative error {error:.2e}")
+    repeats = max(2, min(50, round(2e11 / (m * k * n))))
+    seconds = interleaved(works, rounds, repeats, default_stream(DEVICE))
+    floor = 4 * (m * k + k * n + m * n) / describe(DEVICE).bandwidth
+    row = against("ieee float32", "torch.mm, TF32 off", "×".join(map(str, shape)), seconds["tilewise"], seconds["cublas"])
+    return [{**row, "tflops": 2 * m * k * n / seconds["tilewise"] / 1e12, "over_memory_floor": seconds["tilewise"] / floor}]
+
+
+def compiled_min_plus(size: int, rounds: int) -> list[Row]:
+    """min_plus as people write it in torch, compiled."""
+    import torch
+
+    M, N = torch.rand(size, size, device="cuda"), torch.rand(size, size, device="cuda")
+    turned, P = N.T.contiguous(), torch.empty(size, size, device="cuda")
+    fused = torch.compile(lambda a, b: (a[:, None, :] + b[None, :, :]).amin(2))
+    works = {"tilewise": lambda: matmul(M, N, semiring="min_plus", out=P), "torch.compile": lambda: fused(M, turned)}
+    if not torch.equal(works["torch.compile"](), works["tilewise"]()):
+        raise AssertionError("min_plus of tilewise and of torch.compile differ")
+    seconds = interleaved(works, rounds, 2, default_stream(DEVICE))
+    return [against("min_plus float32", "torch.compile", str(size), seconds["tilewise"], seconds["torch.compile"])]
+
+
+def own_semiring(size: int, rounds: int) -> list[Row]:
+    """A person's min_plus, written as Python functions, beside the built-in one."""
+    from tilewise.algebra.expression import largest, minimum
+    from tilewise.algebra.semiring import Semiring
+
+    own = Semiring("cheapest", add=minimum, mul=lambda x, y: x + y, zero=largest)
+    M, N = operands((size, size, size), "float32")
+    Md, Nd, Pd = to_device(M), to_device(N), DeviceArray((size, size), dtype_named("float32"), DEVICE)
+    works = {name: partial(matmul, Md, Nd, semiring=ring, out=Pd) for name, ring in (("own", own), ("min_plus", "min_plus"))}
+    seconds = interleaved(works, rounds, 2, default_stream(DEVICE))
+    return [against("a semiring of one's own", "min_plus", str(size), seconds["own"], seconds["min_plus"])]
+
+
+def closures(size: int, rounds: int) -> list[Row]:
+    """closure of a dense graph beside one min_plus product of its size: both take size³ steps."""
+    from tilewise.graph.closure import closure
+
+    M, _ = operands((size, size, size), "float32")
+    W, P = to_device(M), DeviceArray((size, size), dtype_named("float32"), DEVICE)
+    part = to_device(M[:300, :300])
+    np.testing.assert_allclose(closure(part).numpy(), closure(M[:300, :300]), rtol=1e-6)
+    works = {"closure": lambda: closure(W).free(), "min_plus": lambda: matmul(W, W, semiring="min_plus", out=P)}
+    seconds = interleaved(works, rounds, 1, default_stream(DEVICE))
+    return [against("closure float32", "min_plus product", str(size), seconds["closure"], seconds["min_plus"])]
+
+
+def against(what: str, peer: str, size: str, seconds: float, peer_seconds: float) -> Row:
+    return {
+        "what": what, "peer": peer, "size": size, "seconds": seconds, "peer_seconds": peer_seconds,
+        "times_faster": peer_seconds / seconds,
+    }  # fmt: skip
+
+
+def operands(shape: tuple[int, int, int], dtype: str) -> tuple[Array, Array]:
+    """Random, never zeros: weights from 0.1 to 1, small whole numbers, truths one in a hundred."""
+    m, k, n = shape
+    rng = np.random.default_rng(0)
+    number = dtype_named(dtype).numpy
+
+    def matrix(rows: int, cols: int) -> Array:
+        if dtype == "bool":
+            return rng.random((rows, cols), np.float32) < 0.01
+        if number.kind in "iu":
+            return rng.integers(0, 100, (rows, cols)).astype(number)
+        real = rng.random((rows, cols), np.float32) * 0.9 + 0.1
+        if number.kind == "c":
+            return (real + 1j * rng.random((rows, cols), np.float32)).astype(number)
+        return real.astype(number)
+
+    return matrix(m, k), matrix(k, n)
+
+
+def check_rows(P: Array, M: Array, N: Array, ring: str) -> None:
+    """Some rows of P, against the cpu engine: to the bit for min, max, or and integers, closely for sums of floats."""
+    rows = np.random.default_rng(1).choice(len(M), min(len(M), SAMPLE), replace=False)
+    expected = matmul(np.ascontiguousarray(M[rows]), N, semiring=ring, device="cpu")
+    algebra = find_semiring(ring).over(dtype_named(str(M.dtype)))
+    if algebra.partial.kind in "fc" and not find_semiring(ring).selective:
+        scale = float(np.abs(expected).max())
+        right = bool(np.abs(P[rows] - expected).max() <= 1e-4 * scale)
+    else:
+        right = np.array_equal(P[rows], expected)
+    if not right:
+        raise AssertionError(f"{ring} over {M.dtype} is wrong at {math.prod(P.shape)} cells' size")

@@ -1,0 +1,21 @@
+// start: a graph's weights as the closure begins with them. D = W with NaN and ZERO as ABSENT and ONE on the diagonal;
+// with BEFORE, the node before each target: the source itself where there is an edge, -1 elsewhere.
+
+extern "C" __global__ void __launch_bounds__(256) start_closure(
+    const Element* __restrict__ W, Partial* D,
+#if BEFORE
+    long long* before,
+#endif
+    int n, long long row_stride, long long col_stride)
+{
+    long long cell = blockIdx.x * 256ll + threadIdx.x;
+    if (cell >= (long long)n * n) return;
+    long long row = cell / n, col = cell % n;
+    Partial weight = EDGE(W[row * row_stride + col * col_stride]);
+    weight = add(weight, ZERO);  // NaN is no edge
+    if (weight == ZERO) weight = ABSENT;
+#if BEFORE
+    before[cell] = weight == ABSENT || row == col ? -1 : row;
+#endif
+    D[cell] = row == col ? add(weight, ONE) : weight;
+}
