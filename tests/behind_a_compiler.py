@@ -23,10 +23,9 @@ def built(text, kernel, folder):
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")
     signature = re.search(rf"void\s+(?:__launch_bounds__\([^)]*\)*\s*)?{kernel}\((.*?)\)\s*\{{", text, re.DOTALL)
     lines, keep = [], [True]
-    arg = "#define ARG 1" in text
     for line in signature.group(1).splitlines():
         if line.startswith("#if"):
-            keep.append(arg)
+            keep.append(f"#define {line.split()[1]} 1" in text)
         elif line.startswith("#endif"):
             keep.pop()
         elif keep[-1]:

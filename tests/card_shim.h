@@ -34,6 +34,7 @@ static unsigned short float_to_half_bits(float x) { return same_bits<unsigned sh
 
 template <typename T> static T min(T a, T b) { return b < a ? b : a; }
 template <typename T> static T max(T a, T b) { return a < b ? b : a; }
+static void atomicMax(unsigned long long* at, unsigned long long x) { *at = max(*at, x); }
 static int __viaddmin_s32(int a, int b, int c) { return min((int)((unsigned)a + b), c); }
 static int __viaddmax_s32(int a, int b, int c) { return max((int)((unsigned)a + b), c); }
 static unsigned __viaddmin_u32(unsigned a, unsigned b, unsigned c) { return min(a + b, c); }

@@ -1,4 +1,4 @@
-"""The card's launches on the host: kernels behind the C++ compiler, memory from NumPy. For what the plain kernels do."""
+"""The card's launches on the host: kernels behind the C++ compiler, memory from NumPy."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ class HostLaunch:
         function(grid, block, arguments)
 
 
-def put_on_the_host(monkeypatch, folder):
+def put_on_the_host(monkeypatch, folder, *more):
     """Everything that would reach for a card reaches for the host instead."""
     known = {}
 
@@ -38,12 +38,45 @@ def put_on_the_host(monkeypatch, folder):
             known[source, name] = built(source, name, folder)
         return known[source, name]
 
-    for module in (few, plain, launch):
+    for module in (few, plain, launch, *more):
         monkeypatch.setattr(module, "kernel_function", kernel_function)
         monkeypatch.setattr(module, "Launch", HostLaunch)
     for module in (few, plain):
         monkeypatch.setattr(module, "allocate", lambda nbytes, device, stream: HostBuffer(nbytes))
     monkeypatch.setattr(launch, "open_card", lambda device: None)
+
+
+class HostStream:
+    handle = 0
+
+    def sync(self):
+        pass
+
+
+class HostDeviceArray:
+    """A DeviceArray whose card is the host."""
+
+    def __init__(self, shape, dtype, device="cuda:0"):
+        self.shape, self.device, self.array = shape, device, np.full(shape, 0x55, dtype.numpy)
+
+    @property
+    def pointer(self):
+        return self.array.ctypes.data
+
+    def numpy(self):
+        return self.array.copy()
+
+    def copy_from(self, host):
+        self.array[...] = host
+
+    def free(self):
+        pass
+
+    def __enter__(self):
+        return self
+
+    def __exit__(self, *_):
+        pass
 
 
 def layout_of(a):

@@ -64,9 +64,11 @@ def test_register_tiled_refuses_a_wide_tile():
         make_plan(problem_of_shape(64, 64, 64), H200, "register_tiled", 32)
 
 
-def test_the_choice_climbs_the_ladder_as_the_problem_grows():
+def test_the_choice_follows_the_size_and_the_shape():
     assert make_plan(problem_of_shape(16, 16, 16), H200).kernel == "tiled_edges"
-    assert make_plan(problem_of_shape(4097, 4097, 4097), H200).kernel == "register_tiled"
+    assert make_plan(problem_of_shape(4097, 4097, 4097), H200).kernel == "plain"
+    assert make_plan(problem_of_shape(4097, 4097, 4097), H200, None, 16).kernel == "register_tiled"
+    assert make_plan(problem_of_shape(16, 8192, 8192), H200).kernel == "few_rows"
 
 
 def test_json_is_stable():

@@ -232,7 +232,8 @@ def _helpers(algebra: Algebra) -> list[str]:
     return [text for call, text in known.items() if call in used]
 
 
-def _widen(dtype: DType, partial: DType) -> str:
+def widened(dtype: DType, partial: DType) -> str:
+    """The element x as what a thread adds up in."""
     if partial.kind == "b" and dtype.kind != "b":
         if dtype.name in ("float16", "bfloat16"):
             return "(x & 0x7fff) != 0"  # neither +0 nor -0
@@ -254,9 +255,9 @@ def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False) -
         f"#define PAD_N {literal(algebra.pad_n, partial)}",
         "",
     ]
-    widen = _widen(element, partial)
+    widen = widened(element, partial)
     narrow = {"float16": "float_to_half(x)", "bfloat16": "float_to_bfloat(x)"}.get(result.name, "x")
-    resume = _widen(result, partial)
+    resume = widened(result, partial)
     text = "\n".join(lines) + "\n"
     for call, definition in (
         ("half_to_float", HALF_TO_FLOAT),

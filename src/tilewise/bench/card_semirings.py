@@ -56,7 +56,7 @@ SKINNY = ((16, 8192, 8192), (1, 8192, 8192), (8192, 8192, 1))
 
 
 def against_limit(ring: str, dtype: str, nonnegative: bool, size: int, rounds: int) -> list[Row]:
-    """One row: the aligned size and one more (ragged), each as a share of the instructions' limit in the same rounds."""
+    """One row: the aligned size as a share of the instructions' limit in the same rounds, and one more (ragged)."""
     algebra = find_semiring(ring).over(dtype_named(dtype))
     way = way_of(algebra, describe(DEVICE), nonnegative)
     limit, limit_steps = limit_work(algebra, way)
@@ -110,7 +110,7 @@ def sgemm(shape: tuple[int, int, int], rounds: int) -> list[Row]:
     m, k, n = shape
     M, N = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
     mine, theirs = torch.empty(m, n, device="cuda"), torch.empty(m, n, device="cuda")
-    works = {
+    works: dict[str, Callable[[], Any]] = {
         "tilewise": lambda: matmul(M, N, out=mine, precision="ieee"),
         "cublas": lambda: torch.mm(M, N, out=theirs),
     }
@@ -124,8 +124,12 @@ def sgemm(shape: tuple[int, int, int], rounds: int) -> list[Row]:
     repeats = max(2, min(50, round(2e11 / (m * k * n))))
     seconds = interleaved(works, rounds, repeats, default_stream(DEVICE))
     floor = 4 * (m * k + k * n + m * n) / describe(DEVICE).bandwidth
-    row = against("ieee float32", "torch.mm, TF32 off", "×".join(map(str, shape)), seconds["tilewise"], seconds["cublas"])
-    return [{**row, "tflops": 2 * m * k * n / seconds["tilewise"] / 1e12, "over_memory_floor": seconds["tilewise"] / floor}]
+    row = against(
+        "ieee float32", "torch.mm, TF32 off", "×".join(map(str, shape)), seconds["tilewise"], seconds["cublas"]
+    )
+    return [
+        {**row, "tflops": 2 * m * k * n / seconds["tilewise"] / 1e12, "over_memory_floor": seconds["tilewise"] / floor}
+    ]
 
 
 def compiled_min_plus(size: int, rounds: int) -> list[Row]:
@@ -135,7 +139,10 @@ def compiled_min_plus(size: int, rounds: int) -> list[Row]:
     M, N = torch.rand(size, size, device="cuda"), torch.rand(size, size, device="cuda")
     turned, P = N.T.contiguous(), torch.empty(size, size, device="cuda")
     fused = torch.compile(lambda a, b: (a[:, None, :] + b[None, :, :]).amin(2))
-    works = {"tilewise": lambda: matmul(M, N, semiring="min_plus", out=P), "torch.compile": lambda: fused(M, turned)}
+    works: dict[str, Callable[[], Any]] = {
+        "tilewise": lambda: matmul(M, N, semiring="min_plus", out=P),
+        "torch.compile": lambda: fused(M, turned),
+    }
     if not torch.equal(works["torch.compile"](), works["tilewise"]()):
         raise AssertionError("min_plus of tilewise and of torch.compile differ")
     seconds = interleaved(works, rounds, 2, default_stream(DEVICE))
@@ -150,7 +157,9 @@ def own_semiring(size: int, rounds: int) -> list[Row]:
     own = Semiring("cheapest", add=minimum, mul=lambda x, y: x + y, zero=largest)
     M, N = operands((size, size, size), "float32")
     Md, Nd, Pd = to_device(M), to_device(N), DeviceArray((size, size), dtype_named("float32"), DEVICE)
-    works = {name: partial(matmul, Md, Nd, semiring=ring, out=Pd) for name, ring in (("own", own), ("min_plus", "min_plus"))}
+    works = {
+        name: partial(matmul, Md, Nd, semiring=ring, out=Pd) for name, ring in (("own", own), ("min_plus", "min_plus"))
+    }
     seconds = interleaved(works, rounds, 2, default_stream(DEVICE))
     return [against("a semiring of one's own", "min_plus", str(size), seconds["own"], seconds["min_plus"])]
 

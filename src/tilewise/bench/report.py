@@ -87,7 +87,9 @@ def _semiring_line(row: dict[str, Any]) -> list[str]:
     if "instruction_limit" in row:
         name, rate = f"{row['semiring']} {row['dtype']}", row["steps_per_second"] / 1e12
         name += ", promised ≥ 0" if row["nonnegative"] else ""
-        result = f"{rate:.1f} T steps/s, {100 * row['share_of_limit']:.0f} %; one more: × {row['ragged_over_aligned']:.2f}"
+        result = (
+            f"{rate:.1f} T steps/s, {100 * row['share_of_limit']:.0f} %; one more: × {row['ragged_over_aligned']:.2f}"
+        )
         limit = f"instruction limit {row['instruction_limit'] / 1e12:.1f}"
         return [name, limit, str(row["shape"][0]), "–", result]
     if "share_of_limit" in row:

@@ -15,6 +15,7 @@ from tilewise.cli.output import json_option, print_json, print_rows, progress, r
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Where the closure goes, as .npy.")
 @click.option("--predecessors", type=click.Path(path_type=Path), help="Where the predecessors go, as .npy.")
 @click.option("--semiring", default="min_plus", show_default=True, help="min_plus, max_min, min_max, lor_land, …")
+@click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1.")
 @click.option("--path", "ends", nargs=2, type=int, metavar="FROM TO", help="Also show the path between two nodes.")
 @json_option
 def command(
@@ -22,6 +23,7 @@ def command(
     output: Path | None,
     predecessors: Path | None,
     semiring: str,
+    device: str,
     ends: tuple[int, int] | None,
     as_json: bool,
 ) -> None:
@@ -52,6 +54,7 @@ def command(
             semiring=ring,
             return_predecessors=tracks,
             progress=lambda done, total: bar.update(task, completed=done, total=total),
+            device=device,
         )
     seconds = time.perf_counter() - start
     D, before = made if tracks else (made, None)

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -19,12 +19,17 @@ from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.api import matmul
 from tilewise.arrays import find_library
+from tilewise.arrays.card import card_number
+from tilewise.arrays.operand import Operand
 from tilewise.engines.cpu.floyd import close_square
 from tilewise.errors import CycleError, DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.graph.cycles import find_cycle
 from tilewise.graph.laws import check_idempotent, one_of, stand_in_for_zero
 from tilewise.graph.paths import NONE
-from tilewise.graph.predecessors import repair
+from tilewise.graph.predecessors import found_anew, repair
+
+if TYPE_CHECKING:
+    from tilewise.graph.card_closure import CardClosure
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[int, int], None]
@@ -40,6 +45,7 @@ def closure(
     semiring: str | Semiring = "min_plus",
     return_predecessors: bool = False,
     progress: Progress | None = None,
+    device: str = "auto",
 ) -> Any:
     """The best over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
 
@@ -48,13 +54,12 @@ def closure(
     semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability.
     return_predecessors: also the node before each target on its path, −1 for none; `tw.path` rebuilds paths from them.
     progress: called with (blocks done, blocks in all) after each block.
+    device: "auto" works where W is; "cuda" or "cuda:1" takes a host array to a card and back.
 
     A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
     """
     library = find_library(W)
     operand = library.operand(W, "W")
-    if operand.host is None:
-        raise DeviceError(f"closure works on host arrays, and W is on {operand.device}: copy it to the host first")
     if len(operand.shape) != 2 or operand.shape[0] != operand.shape[1]:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {operand.shape}")
     ring = find_semiring(semiring)
@@ -64,15 +69,21 @@ def closure(
         raise UsageError(f"return_predecessors=True needs an add that picks a winner (min, max), unlike {ring}'s")
     if algebra.partial.name not in DTYPES or algebra.partial.name.endswith("longdouble"):
         raise DtypeError(f"closure has no kernel for {operand.dtype}: convert the weights to float64")
-    host = operand.host
+    work = algebra
     if return_predecessors and algebra.partial.kind == "b":  # the fewest hops: then no two nodes name each other
-        algebra, host = find_semiring("min_plus").over(DTYPES["float32"]), np.where(host != 0, np.float32(1), np.inf)
-    graph = _Graph.of(host.astype(algebra.element.numpy, copy=False), algebra, return_predecessors)
+        work = find_semiring("min_plus").over(DTYPES["float32"])
+    if _place(operand, device) != "cpu":
+        return _on_a_card(operand, algebra, work, return_predecessors, _place(operand, device), progress)
+    host = operand.host
+    assert host is not None
+    if work is not algebra:
+        host = np.where(host != 0, np.float32(1), np.float32(np.inf))
+    graph = _Graph.of(host.astype(work.element.numpy, copy=False), work, return_predecessors)
     edges = graph.D.copy() if return_predecessors else None
     _close(graph, 0, len(graph.D), 0, progress)
     if graph.before is not None and edges is not None:
-        repair(graph.before, edges, algebra, graph.one, graph.absent)
-    made = library.empty(operand.shape, ring.over(operand.dtype).result, "cpu")
+        repair(graph.before, edges, work, graph.one, graph.absent)
+    made = library.empty(operand.shape, algebra.result, "cpu")
     assert made.host is not None
     reached = graph.finished()
     np.copyto(
@@ -84,6 +95,64 @@ def closure(
     assert table.host is not None
     table.host[...] = graph.before
     return library.deliver(made), library.deliver(table)
+
+
+def _place(operand: Operand, device: str) -> str:
+    """The device that works: where W is, unless a host array is sent to a card."""
+    if device == "auto" or device == operand.device:
+        return operand.device
+    if device == "cpu":
+        raise DeviceError(f"W is on {operand.device} and device='cpu' was asked for: copy it to the host first")
+    asked = f"cuda:{card_number(device)}"
+    if operand.device not in ("cpu", asked):
+        raise DeviceError(f"W is on {operand.device} and device={device!r} was asked for: it does not travel by itself")
+    return asked
+
+
+def _on_a_card(
+    operand: Operand, algebra: Algebra, work: Algebra, tracks: bool, device: str, progress: Progress | None
+) -> Any:
+    """The same on a card; a host array goes there and back."""
+    from cuda.core import Stream
+
+    from tilewise.arrays.card import open_card
+    from tilewise.arrays.device_array import DEVICE_ARRAYS, to_device
+    from tilewise.graph.card_closure import at_home, close_on_card
+
+    open_card(device)
+    library, given = operand.library, operand
+    if operand.host is not None:
+        library = DEVICE_ARRAYS
+        given = library.operand(to_device(operand.host, device), "W")
+    stream = Stream.from_handle(library.stream(device))
+    made = library.empty(operand.shape, algebra.result, device)
+    table = library.empty(operand.shape, DTYPES["int64"], device) if tracks else None
+    closed = close_on_card(given, made, table, algebra, work, stream, progress)
+    if closed.improves or closed.lost.size:
+        _mend(at_home(given, stream), closed, work, table, stream)
+    results = [x for x in (made, table) if x is not None]
+    if operand.host is not None:
+        homes = [operand.library.empty(x.shape, x.dtype, "cpu") for x in results]
+        for home, x in zip(homes, results, strict=True):
+            assert home.host is not None
+            home.host[...] = x.array.numpy()
+        results = homes
+    handed = tuple(x.library.deliver(x) for x in results)
+    return handed if tracks else handed[0]
+
+
+def _mend(W: Array, closed: CardClosure, work: Algebra, table: Operand | None, stream: Any) -> None:
+    """What is done on the host: naming a cycle that improves, and the predecessors of sources whose ties led in a
+    circle."""
+    from tilewise.graph.card_closure import put_rows
+
+    graph = _Graph.of(W.astype(work.element.numpy, copy=False), work, False)
+    if closed.improves:
+        nodes = find_cycle(graph.W, work, graph.one)
+        named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else "its nodes could not be named"
+        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
+    assert table is not None
+    put_rows(table, closed.lost, found_anew(closed.lost, graph.D, work, graph.one, graph.absent), stream)
 
 
 @dataclass

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from typing import Any
 
 import numpy as np
@@ -46,7 +47,17 @@ def _samples(dtype: DType) -> Array:
 
 
 def stand_in_for_zero(W: Array, algebra: Algebra) -> bool | int | float:
-    """What stands for "no edge" while integers are added: a value that two of cannot wrap. Zero itself elsewhere.
+    """What stands for "no edge" while integers are added: a value that two of cannot wrap. Zero itself elsewhere."""
+
+    def heaviest() -> int:
+        edges = W[(algebra.zero != W)]
+        return max((abs(int(edges.max())), abs(int(edges.min()))) if edges.size else (0,))
+
+    return stand_in(algebra, len(W), heaviest)
+
+
+def stand_in(algebra: Algebra, nodes: int, heaviest: Callable[[], int]) -> bool | int | float:
+    """The same where the weights are not at hand: `heaviest` is asked for the largest |weight| only if it matters.
 
     Refused where weights are so large that a path could reach it, or where mul can leave the integers' range.
     """
@@ -60,11 +71,10 @@ def stand_in_for_zero(W: Array, algebra: Algebra) -> bool | int | float:
             f"closure over {algebra.semiring} could leave the range of {dtype}: convert the weights to float64"
         )
     info = np.iinfo(dtype.numpy)
-    edges = W[(algebra.zero != W)]
-    heaviest = max((abs(int(edges.max())), abs(int(edges.min()))) if edges.size else (0,))
-    if heaviest * max(len(W), 1) >= info.max // 4:
+    most = heaviest()
+    if most * max(nodes, 1) >= info.max // 4:
         raise DtypeError(
-            f"weights up to {heaviest} over paths of up to {len(W)} edges could leave the range of {dtype}: "
+            f"weights up to {most} over paths of up to {nodes} edges could leave the range of {dtype}: "
             "convert them to a wider integer dtype or to float64"
         )
     return info.max // 2 if algebra.zero == info.max else -(info.max // 2)

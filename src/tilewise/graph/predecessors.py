@@ -22,12 +22,16 @@ Array = np.ndarray[Any, np.dtype[Any]]
 def repair(before: Array, edges: Array, algebra: Algebra, one: Number, absent: Number) -> None:
     """Make every row of `before` lead back to its source, in place. `edges` are weights, `absent` where none is."""
     rows = lost_rows(before)
-    if not rows.size:
-        return
-    best = np.full((rows.size, len(before)), absent, edges.dtype)
+    if rows.size:
+        before[rows] = found_anew(rows, edges, algebra, one, absent)
+
+
+def found_anew(rows: Array, edges: Array, algebra: Algebra, one: Number, absent: Number) -> Array:
+    """The predecessors of these sources, by Bellman–Ford."""
+    best = np.full((rows.size, len(edges)), absent, edges.dtype)
     best[np.arange(rows.size), rows] = one
     found = np.full(best.shape, NONE)
-    for _ in range(len(before)):
+    for _ in range(len(edges)):
         made, arg = matmul(best, edges, semiring=algebra.semiring, return_arg=True)
         with np.errstate(all="ignore"):
             total = algebra.add(best, made)
@@ -36,7 +40,7 @@ def repair(before: Array, edges: Array, algebra: Algebra, one: Number, absent: N
             break
         found[changed], best = arg[changed], total
     found[np.arange(rows.size), rows] = NONE
-    before[rows] = found
+    return found
 
 
 def lost_rows(before: Array) -> Array:

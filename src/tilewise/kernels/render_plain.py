@@ -226,7 +226,8 @@ def _bits(value: Number, dtype: DType) -> int:
 
 def _bit_words(algebra: Algebra, way: Way) -> str:
     add, mul = binary(algebra.semiring.add), binary(algebra.semiring.mul)
-    assert add is not None and mul is not None
+    assert add is not None
+    assert mul is not None
     over, under, start = BIT_OPERATIONS[add, mul]
     finish = "sum != 0u" if start == "0u" else "sum == 0xffffffffu"
     return _sum("unsigned", start, f"sum = sum {over} (x {under} y);", finish)
@@ -252,9 +253,9 @@ def _online(algebra: Algebra, way: Way) -> str:
     return (
         _values(way)
         + (EXP2 if t.itemsize == 4 else "")
-        + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which is between
-// 1 and k. A larger product rescales the sum. So nothing overflows, nothing that counts underflows, and a step has one
-// exp, of a number that is not above 0. Equal products (both may be infinite) count 1 without a difference.
+        + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which is
+// between 1 and k. A larger product rescales the sum. So nothing overflows, nothing that counts underflows, and a step
+// has one exp, of a number that is not above 0. Equal products (both may be infinite) count 1 without a difference.
 struct Sum {{ Partial largest, sum; }};
 {FUNCTION} Sum start() {{ return Sum{{ZERO, {literal(0, t)}}}; }}
 {FUNCTION} void step(Sum& s, Word x, Word y, int) {{
@@ -277,7 +278,8 @@ def _where(algebra: Algebra, way: Way) -> str:
     return (
         _values(way)
         + f"""typedef long long Where;
-struct Sum {{ Partial value; int where; }};  // the best product so far and its k: the lowest on a tie, -1 where none beat ZERO
+// the best product so far and its k: the lowest on a tie, -1 where none beat ZERO
+struct Sum {{ Partial value; int where; }};
 #define BETTER(x, y) ((x) {sign} (y))
 #define AHEAD_OF(x, at_x, y, at_y) (BETTER(x, y) || ((x) == (y) && (at_x) >= 0 && (at_x) < (at_y)))
 {FUNCTION} Sum start() {{ return Sum{{ZERO, -1}}; }}
@@ -293,6 +295,6 @@ struct Sum {{ Partial value; int where; }};  // the best product so far and its 
 
 
 STEPS = {
-    "each": _each, "fused": _fused, "three": _three, "pairs": _pairs, "shorts": _pairs, "bits": _bit_words, "online": _online,
-    "where": _where,
+    "each": _each, "fused": _fused, "three": _three, "pairs": _pairs, "shorts": _pairs, "bits": _bit_words,
+    "online": _online, "where": _where,
 }  # fmt: skip

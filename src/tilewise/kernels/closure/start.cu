@@ -1,8 +1,9 @@
 // start: a graph's weights as the closure begins with them. D = W with NaN and ZERO as ABSENT and ONE on the diagonal;
-// with BEFORE, the node before each target: the source itself where there is an edge, -1 elsewhere.
+// `below_zero` says whether a weight is. With BEFORE, the node before each target: the source itself where there is an
+// edge, -1 elsewhere.
 
 extern "C" __global__ void __launch_bounds__(256) start_closure(
-    const Element* __restrict__ W, Partial* D,
+    const Given* __restrict__ W, Partial* D, int* below_zero,
 #if BEFORE
     long long* before,
 #endif
@@ -13,6 +14,7 @@ extern "C" __global__ void __launch_bounds__(256) start_closure(
     long long row = cell / n, col = cell % n;
     Partial weight = EDGE(W[row * row_stride + col * col_stride]);
     weight = add(weight, ZERO);  // NaN is no edge
+    if (weight < 0) *below_zero = 1;
     if (weight == ZERO) weight = ABSENT;
 #if BEFORE
     before[cell] = weight == ABSENT || row == col ? -1 : row;
