@@ -1,4 +1,4 @@
-"""Every rung at small odd sizes, for compute-sanitizer: `make sanitize`. Exits 1 when a product is wrong."""
+"""Every rung and the plain kernels at small odd sizes, for compute-sanitizer: `make sanitize`. Exits 1 when a product is wrong."""
 
 from __future__ import annotations
 
@@ -23,5 +23,20 @@ for kernel, rung in LADDER.items():
                 tw.matmul(Md, Nd, kernel=kernel, tile=16, semiring=semiring) as Pd,
             ):
                 wrong += not np.allclose(Pd.numpy(), tw.matmul(M, N, semiring=semiring), rtol=1e-4, atol=1e-4)
+for semiring, dtype, kernel, (m, k, n) in (
+    ("plus_times", np.float32, "plain", (130, 37, 131)),
+    ("plus_times", np.float32, None, (3, 3000, 70)),
+    ("min_plus", np.float32, None, (129, 300, 5)),
+    ("min_plus", np.float16, "plain", (33, 301, 40)),
+    ("max_plus", np.float64, "plain", (70, 2000, 70)),
+    ("lor_land", np.bool_, "plain", (70, 100, 70)),
+):
+    rng = np.random.default_rng(m)
+    M, N = (rng.integers(0, 2 if dtype is np.bool_ else 9, s).astype(dtype) for s in ((m, k), (k, n)))
+    with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel=kernel, semiring=semiring) as Pd:
+        wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring=semiring))
+W = np.random.default_rng(0).integers(1, 99, (150, 150)).astype(np.float32)
+with tw.to_device(W) as Wd:
+    wrong += not np.array_equal(tw.closure(Wd).numpy(), tw.closure(W))
 print(f"{wrong} wrong products")
 sys.exit(bool(wrong))

@@ -1,6 +1,8 @@
-"""closure on a card, with no card: its kernels and products behind the C++ compiler, beside the cpu engine's closure."""
+"""closure on a card, with no card: its kernels behind the C++ compiler, beside the cpu engine's closure."""
 
 from __future__ import annotations
+
+from itertools import pairwise
 
 import numpy as np
 import pytest
@@ -78,7 +80,7 @@ def test_predecessors_lead_along_best_paths(card, monkeypatch, dtype, n):
                 source == target or expected[source, target] not in (np.inf, False)
             )
             if nodes and dtype != "bool":
-                total = sum(steps[a, b] for a, b in zip(nodes, nodes[1:], strict=False))
+                total = sum(steps[a, b] for a, b in pairwise(nodes))
                 assert total == expected[source, target]
 
 
@@ -94,7 +96,7 @@ def test_circles_of_weight_zero_are_found_out(card):
         for target in range(70):
             nodes = tw.path(before, source, target)
             if np.isfinite(expected[source, target]):
-                assert sum(W[a, b] for a, b in zip(nodes, nodes[1:], strict=False)) == expected[source, target]
+                assert sum(W[a, b] for a, b in pairwise(nodes)) == expected[source, target]
 
 
 def test_an_improving_cycle_is_seen(card):

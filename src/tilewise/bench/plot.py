@@ -15,6 +15,7 @@ STYLES = {
     "tiled_edges": ("#0072b2", "D"),
     "coarsened": ("#e69f00", "^"),
     "register_tiled": ("#d55e00", "*"),
+    "plain": ("#cc0066", "h"),
     "course": ("#009e73", "x"),
     "cublas": ("#000000", "P"),
     "numpy": ("#cc79a7", "v"),

@@ -64,6 +64,7 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
                     continue
                 widths = (16,) if rung.max_tile == 16 else (16, 32)
                 entries += [Entry(rung.name, tile) for tile in widths]
+            entries.append(Entry("plain"))
             yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds)  # type: ignore[misc]
             yield lambda shape=shape: host_contest(shape, 3)  # type: ignore[misc]
     else:

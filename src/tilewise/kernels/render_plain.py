@@ -253,9 +253,9 @@ def _online(algebra: Algebra, way: Way) -> str:
     return (
         _values(way)
         + (EXP2 if t.itemsize == 4 else "")
-        + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which is
-// between 1 and k. A larger product rescales the sum. So nothing overflows, nothing that counts underflows, and a step
-// has one exp, of a number that is not above 0. Equal products (both may be infinite) count 1 without a difference.
+        + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which
+// is between 1 and k. A larger product rescales the sum. So nothing overflows, nothing that counts underflows, and a
+// step has one exp, of a number that is not above 0. Equal products (both may be infinite) count 1 without a difference.
 struct Sum {{ Partial largest, sum; }};
 {FUNCTION} Sum start() {{ return Sum{{ZERO, {literal(0, t)}}}; }}
 {FUNCTION} void step(Sum& s, Word x, Word y, int) {{
