@@ -72,6 +72,15 @@ static unsigned __shfl_xor_sync(unsigned, unsigned x, int apart) {
     return made;
 }
 
+static unsigned __ballot_sync(unsigned, bool x) {
+    unsigned me = threadIdx.y * blockDim.x + threadIdx.x, made = 0;
+    exchanged[me] = x;
+    __syncthreads();
+    for (unsigned lane = 0; lane < 32; ++lane) made |= (exchanged[me / 32 * 32 + lane] & 1u) << lane;
+    __syncthreads();
+    return made;
+}
+
 static void fiber() {
     (*body)();
     ended = true;

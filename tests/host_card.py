@@ -41,8 +41,7 @@ def put_on_the_host(monkeypatch, folder, *more):
     for module in (few, plain, launch, *more):
         monkeypatch.setattr(module, "kernel_function", kernel_function)
         monkeypatch.setattr(module, "Launch", HostLaunch)
-    for module in (few, plain):
-        monkeypatch.setattr(module, "allocate", lambda nbytes, device, stream: HostBuffer(nbytes))
+    monkeypatch.setattr(plain, "scratch", lambda nbytes, role, device, stream: HostBuffer(nbytes))
     monkeypatch.setattr(launch, "open_card", lambda device: None)
 
 

@@ -45,12 +45,12 @@ class FewTile:
     @property
     def chunk(self) -> int:
         """Of k, held in shared memory at a time."""
-        return WARPS * self.unroll * 4 if self.kernel == FEW_ROWS else 32 * self.vector * self.unroll
+        return WARPS * self.unroll if self.kernel == FEW_ROWS else 32 * self.vector * self.unroll
 
     @property
     def geometry(self) -> Geometry:
         rows, cols = (self.across, self.few) if self.swapped else (self.few, self.across)
-        return Geometry((32 * WARPS, 1), rows, cols, self.chunk, self.chunk * self.few * self.way.word_bytes)
+        return Geometry((32 * WARPS, 1), rows, cols, self.chunk, 2 * self.chunk * self.few * self.way.word_bytes)
 
 
 def few_way(algebra: Algebra, machine: Machine, return_arg: bool) -> Way:
@@ -101,7 +101,7 @@ def few_pieces(tile: FewTile, length: int, k: int, machine: Machine) -> int:
     """Pieces of k, so that every multiprocessor has a few blocks to read with."""
     across = math.ceil(length / tile.across)
     wanted = max(1, round(machine.units * 6 / across))
-    return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
+    return max(1, min(wanted, math.ceil(k / (4 * tile.chunk))))
 
 
 def few_seconds(problem: Problem, machine: Machine, tile: FewTile) -> float:

@@ -26,6 +26,9 @@ IDEAS = {
 START_SECONDS = 4e-6
 COMBINE_SECONDS = 3e-6  # a second launch
 MAX_PIECES = 64  # of k
+PACK_SECONDS = 3e-6  # a launch
+PACKING = 0.5  # share of the memory's bandwidth that packing reaches
+TURNED, SMALL = 1.05, 1.03  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 ALONE = 0.45  # of a full multiprocessor's time for all its blocks, that one of them alone takes at least
 THIN_FROM = 1024  # rows or columns of P; below that one launch with emptier tiles is sooner done than two
 
@@ -45,6 +48,7 @@ class PlainTile:
     share: float
     lanes_m: int = 4
     lanes_n: int = 8
+    unroll: int = 4
 
     @property
     def rows(self) -> int:
@@ -59,8 +63,8 @@ class PlainTile:
         return 32 * self.warps_m * self.warps_n
 
     def shared_bytes(self, word_bytes: int) -> int:
-        """As the kernel's STAGE has it, with k side by side in both operands: a Quad of nothing for each line."""
-        return self.stages * (self.rows + self.cols) * (self.depth * word_bytes + 16)
+        """As the kernel's STAGE has it, both operands turned."""
+        return self.stages * self.depth * ((self.rows + self.cols) * word_bytes + 32)
 
     def geometry(self, way: Way) -> Geometry:
         shared = self.shared_bytes(way.word_bytes)
@@ -109,6 +113,7 @@ class Choice:
     rows: int  # of P that the tiles make; what is left is thin and made by a kernel for few
     cols: int
     predicted: float
+    packs: tuple[str, ...] = ()  # operands that are packed into words of k first
 
     @property
     def geometry(self) -> Geometry:
@@ -159,41 +164,70 @@ def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
 
 
 def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
-    """A tile with its best pieces of k: the multiprocessors' blocks one after the other, the packing before, the
-    planes and the thin edges after."""
+    """A tile with its best pieces of k: the packing before, the multiprocessors' blocks one after the other, the planes
+    and the thin edges after."""
     way = _way(p, machine)
     words = math.ceil(p.k / way.per_word)
-    rate = machine.step_rate("float32") / machine.units / way.slots  # steps a second of one multiprocessor
+    rate = machine.step_rate("float32") / machine.units / way.slots * tile.share  # steps a second of a multiprocessor
     memory = p.least_bytes / machine.bandwidth
     rows, cols = tiled_part(p, machine, tile)
-    before = _packing_bytes(p, way) / (0.6 * machine.bandwidth) + START_SECONDS
+    edges = START_SECONDS
     if rows < p.m:
-        before += START_SECONDS + p.k * p.n * p.dtype.itemsize / (0.8 * machine.bandwidth)
+        edges += START_SECONDS + p.k * p.n * p.dtype.itemsize / (0.8 * machine.bandwidth)
     if cols < p.n:
-        before += START_SECONDS + p.m * p.k * p.dtype.itemsize / (0.8 * machine.bandwidth)
+        edges += START_SECONDS + p.m * p.k * p.dtype.itemsize / (0.8 * machine.bandwidth)
     best: Choice | None = None
-    for pieces in _pieces(words, tile):
-        blocks = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members * pieces
-        steps = tile.rows * tile.cols * min(words, k_each(words, tile, pieces)) * way.per_word
-        full, rest = divmod(blocks, machine.units * tile.resident)
-        # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
-        alone = math.ceil(rest / machine.units)
-        work = (full * tile.resident + max(alone, ALONE * tile.resident * (alone > 0))) * steps / (rate * tile.share)
-        after = 0.0
-        if pieces > 1:
-            planes = 2 * pieces * p.m * p.n * p.algebra.partial.itemsize * p.members
-            after = COMBINE_SECONDS + planes / machine.bandwidth
-        expected = max(work, memory) + before + after
-        if best is None or expected < best.predicted:
-            best = Choice(KERNEL, way, tile, pieces, rows, cols, expected)
+    for packs, packing, slower in _packings(p, machine, way):
+        for pieces in _pieces(words, tile):
+            blocks = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members * pieces
+            steps = tile.rows * tile.cols * min(words, k_each(words, tile, pieces)) * way.per_word
+            full, rest = divmod(blocks, machine.units * tile.resident)
+            # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
+            alone = math.ceil(rest / machine.units)
+            work = (full * tile.resident + max(alone, ALONE * tile.resident * (alone > 0))) * steps / rate * slower
+            after = 0.0
+            if pieces > 1:
+                planes = 2 * pieces * p.m * p.n * p.algebra.partial.itemsize * p.members
+                after = COMBINE_SECONDS + planes / machine.bandwidth
+            expected = packing + max(work, memory) + after + edges
+            if best is None or expected < best.predicted:
+                best = Choice(KERNEL, way, tile, pieces, rows, cols, expected, packs)
     assert best is not None
     return best
+
+
+def _packings(p: Problem, machine: Machine, way: Way) -> list[tuple[tuple[str, ...], float, float]]:
+    """(operands packed, seconds that takes, by how much the rest slows the kernel down): what must be packed always is,
+    and what is turned or copied in small pieces may be."""
+    made: list[tuple[tuple[str, ...], float, float]] = [((), 0.0, 1.0)]
+    for side, layout, rows, cols, dtype in (
+        ("M", p.layout_m, p.m, p.k, p.dtype_m),
+        ("N", p.layout_n, p.k, p.n, p.dtype_n),
+    ):
+        nbytes = p.members * (rows * cols * dtype.itemsize + rows * cols * way.word_bytes // way.per_word)
+        packed = (side, PACK_SECONDS + nbytes / (PACKING * machine.bandwidth), 1.0)
+        ways = [packed]
+        lies = source_of_words(layout, rows, cols, dtype, p.dtype, way)
+        if lies is not None:
+            along_k = lies[0] == (side == "N")
+            small = line_alignment(layout, rows, cols, way.word_bytes) < 16
+            ways = [("", 0.0, TURNED if along_k else SMALL if small else 1.0)]
+            if along_k or small:
+                ways.append(packed)
+        made = [
+            ((*names, name) if name else names, seconds + more, slower * times)
+            for names, seconds, slower in made
+            for name, more, times in ways
+        ]
+    return made
 
 
 def tiled_part(p: Problem, machine: Machine, tile: PlainTile) -> tuple[int, int]:
     """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty, where
     a kernel for few can make it."""
     rows, cols = (_without_thin(extent, side) for extent, side in ((p.m, tile.rows), (p.n, tile.cols)))
+    if _way(p, machine).name == "bits":  # a word holds 32 of k, and the kernels for few read byte by byte
+        return p.m, p.n
     if rows < p.m and few_tile(p, machine, False, p.m - rows, p.dtype.itemsize) is None:
         rows = p.m
     if cols < p.n and few_tile(p, machine, True, p.n - cols, p.dtype.itemsize) is None:
@@ -212,17 +246,6 @@ def _pieces(words: int, tile: PlainTile) -> list[int]:
     while made[-1] * 2 <= min(MAX_PIECES, phases // 4):
         made.append(made[-1] * 2)
     return made
-
-
-def _packing_bytes(p: Problem, way: Way) -> int:
-    total = 0
-    for layout, rows, cols, dtype in (
-        (p.layout_m, p.m, p.k, p.dtype_m),
-        (p.layout_n, p.k, p.n, p.dtype_n),
-    ):
-        if source_of_words(layout, rows, cols, dtype, p.dtype, way) is None:
-            total += rows * cols * dtype.itemsize + rows * cols * way.word_bytes // way.per_word
-    return total * p.members
 
 
 def source_of_words(

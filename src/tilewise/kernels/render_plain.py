@@ -41,8 +41,8 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     way = form.way
     defines = {
         "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
-        "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "STAGES": tile.stages, "RESIDENT": tile.resident,
-        "GROUP": GROUP, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
+        "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
+        "RESIDENT": tile.resident, "GROUP": GROUP, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
         "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
         "ACCUMULATE": int(form.accumulate), "PAIRS": int(way.name == "three"), "ARG": int(way.name == "where"),
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
@@ -74,7 +74,7 @@ def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool) -> s
             prelude(algebra),
             f"typedef {word_type(algebra, way)} Word;",
             _as_words(algebra, way),
-            *defined({"PER_WORD": way.per_word, "ALONG_K": int(along_k), "PAD": pad}),
+            *defined({"PER_WORD": way.per_word, "BITS": int(way.name == "bits"), "ALONG_K": int(along_k), "PAD": pad}),
             "",
             kernel_text("plain/pack_words.cu"),
         )
@@ -255,7 +255,7 @@ def _online(algebra: Algebra, way: Way) -> str:
         + (EXP2 if t.itemsize == 4 else "")
         + f"""// log of a sum of exp(product): the largest product so far, and the sum of exp(product - largest), which
 // is between 1 and k. A larger product rescales the sum. So nothing overflows, nothing that counts underflows, and a
-// step has one exp, of a number that is not above 0. Equal products (both may be infinite) count 1 without a difference.
+// step has one exp, of a number that is not above 0. Equal products (both may be infinite) count 1, with no difference.
 struct Sum {{ Partial largest, sum; }};
 {FUNCTION} Sum start() {{ return Sum{{ZERO, {literal(0, t)}}}; }}
 {FUNCTION} void step(Sum& s, Word x, Word y, int) {{

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from tilewise.few_tiles import FewTile
+from tilewise.few_tiles import FewTile, long_lines
 from tilewise.kernels.render import render
 from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_hopper import render_tensor_cores
 from tilewise.kernels.render_plain import Form, render_plain
-from tilewise.plain_tiles import IDEAS, choose, line_alignment, source_of_words
+from tilewise.plain_tiles import IDEAS, choose, line_alignment
 from tilewise.planning import Plan
 from tilewise.problem import Layout
 from tilewise.tensor_tiles import KERNEL, along_columns, tile_of
@@ -40,17 +40,17 @@ def _plain_source(plan: Plan) -> str:
         return render_few(p.algebra, choice.tile, along_k=along_k, accumulate=p.accumulate, split=split)
     way = choice.way
 
-    def lies(layout: Layout, rows: int, cols: int, k_is_columns: bool) -> tuple[bool, int]:
+    def lies(side: str, layout: Layout, rows: int, cols: int) -> tuple[bool, int]:
         """(k side by side, words a copy takes); packed words lie across k, on 16-byte boundaries."""
-        found = source_of_words(layout, rows, cols, p.dtype, p.dtype, way)
-        if found is None:
+        lines = long_lines(layout, rows, cols)
+        if side in choice.packs or lines is None:
             return False, 16 // way.word_bytes
-        along_k = found[0] != k_is_columns
+        along_k = lines[0] == (side == "N")
         aligned = line_alignment(layout, rows, cols, way.word_bytes)
-        return along_k, max(1, aligned // way.word_bytes)
+        return along_k, 1 if along_k else max(1, aligned // way.word_bytes)
 
-    m_along_k, vector_m = lies(p.layout_m, p.m, p.k, True)
-    n_along_k, vector_n = lies(p.layout_n, p.k, p.n, False)
+    m_along_k, vector_m = lies("M", p.layout_m, p.m, p.k)
+    n_along_k, vector_n = lies("N", p.layout_n, p.k, p.n)
     lead = p.layout_p.leading_dimension(p.m, p.n)
     quad = 16 // way.word_bytes
     aligned = split or (lead is not None and lead % quad == 0 and p.layout_p.alignment >= quad * p.result.itemsize)

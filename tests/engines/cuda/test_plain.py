@@ -1,4 +1,4 @@
-"""The plain kernels where there is no card: every form compiles for every arch, nothing spills, plans choose rightly."""
+"""The plain kernels where there is no card: every form compiles, nothing spills, and plans choose rightly."""
 
 from __future__ import annotations
 

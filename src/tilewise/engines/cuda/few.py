@@ -4,12 +4,10 @@ from __future__ import annotations
 
 import ctypes
 import math
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
-from tilewise.arrays.card import allocate
 from tilewise.engines.cuda.placed import Placed
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.few_tiles import FewTile, few_pieces, few_tile, long_lines
@@ -70,8 +68,8 @@ class FewJob:
         return 0 if self.pieces == 1 else self.pieces * self.few * self.length * each
 
 
-def few_launches(job: FewJob, workspaces: ExitStack | None) -> list[Launch]:
-    """One launch a member of the stack, two where k comes in pieces."""
+def few_launches(job: FewJob, planes: int) -> list[Launch]:
+    """One launch a member of the stack, two where k comes in pieces, whose sums go to `planes` first."""
     p, tile, pieces = job.problem, job.tile, job.pieces
     short, long = (job.N, job.M) if job.swapped else (job.M, job.N)
     a_row, a_k = (short.layout.col, short.layout.row) if job.swapped else (short.layout.row, short.layout.col)
@@ -80,12 +78,6 @@ def few_launches(job: FewJob, workspaces: ExitStack | None) -> list[Launch]:
     each = math.ceil(math.ceil(job.k / tile.chunk) / pieces) * tile.chunk
     pieces = max(1, math.ceil(job.k / max(each, 1)))
     split = pieces > 1
-    planes = 0
-    if split:
-        assert workspaces is not None
-        buffer = allocate(job.plane_bytes, job.device, job.stream)
-        workspaces.callback(buffer.close, job.stream)
-        planes = int(buffer.handle)
     plane = job.few * job.length
     source = render_few(p.algebra, tile, along_k=abs(a_k) <= abs(a_row), accumulate=p.accumulate, split=split)
     function = kernel_function(source, tile.kernel, job.device)

@@ -7,22 +7,20 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from contextlib import ExitStack
 from dataclasses import dataclass
 from itertools import product
 from typing import Any
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.arrays.card import allocate
 from tilewise.engines.cuda.few import FewJob, few_launches
-from tilewise.engines.cuda.placed import Placed
+from tilewise.engines.cuda.placed import SCRATCH_LOCK, Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
-from tilewise.few_tiles import FewTile
+from tilewise.few_tiles import FewTile, long_lines
 from tilewise.kernels.render_plain import Form, render_combine, render_pack_words, render_plain
-from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, choose, k_each, source_of_words
+from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, choose, k_each
 from tilewise.plain_ways import Way
 from tilewise.planning import Plan
-from tilewise.problem import Layout
+from tilewise.problem import Layout, Problem
 
 KERNELS = tuple(IDEAS)
 
@@ -48,6 +46,8 @@ class Job:
 
     plan: Plan
     choice: Choice
+    M: Placed
+    N: Placed
     P: Placed
     where: Placed | None
     device: str
@@ -58,61 +58,77 @@ class Job:
         assert isinstance(self.choice.tile, PlainTile)
         return self.choice.tile
 
+    @property
+    def words(self) -> int:
+        """Of k."""
+        return math.ceil(self.plan.problem.k / self.choice.way.per_word)
+
+    @property
+    def pieces(self) -> int:
+        return max(1, math.ceil(self.words / k_each(self.words, self.tile, self.choice.pieces)))
+
+    @property
+    def plane_lead(self) -> int:
+        return -(-self.choice.cols // 4) * 4
+
 
 def prepare(
     plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any, where: Placed | None = None
 ) -> Callable[[], None]:
     """Everything that can be done before the launch; P (and `where`, for the k that won) has rows side by side."""
-    p = plan.problem
-    choice = choose(p, plan.machine, plan.kernel)
-    few = _few_jobs(plan, choice, M, N, P, where, device, stream)
-    static = [launch for job in few if not job.plane_bytes for launch in few_launches(job, None)]
-    dynamic = [job for job in few if job.plane_bytes]
-    job = Job(plan, choice, P, where, device, stream)
-    ready: list[Words | None] = []
+    choice = choose(plan.problem, plan.machine, plan.kernel)
+    job = Job(plan, choice, M, N, P, where, device, stream)
+    edges = _few_jobs(job)
+    needs = {f"few {number}": edge.plane_bytes for number, edge in enumerate(edges) if edge.plane_bytes}
     if choice.kernel == KERNEL:
-        ready = [_as_they_lie(x, side, p.dtype, choice.way) for x, side in ((M, "M"), (N, "N"))]
-        if all(ready) and choice.pieces == 1:
-            static = _launches(job, ready[0], ready[1]) + static  # type: ignore[arg-type]
-            ready = []
+        needs |= _needs(job)
 
-    def queue() -> None:
-        for launch in static:
-            launch()
-        if not (dynamic or ready):
-            return
-        with ExitStack() as workspaces:
-            if ready:
-                words = [
-                    made or _packed(job, x, side, workspaces) for made, x, side in zip(ready, (M, N), "MN", strict=True)
-                ]
-                for launch in _launches(job, words[0], words[1], workspaces):
-                    launch()
-            for edge in dynamic:
-                for launch in few_launches(edge, workspaces):
-                    launch()
+    def launches(held: dict[str, int]) -> list[Launch]:
+        made = _launches(job, held) if choice.kernel == KERNEL else []
+        for number, edge in enumerate(edges):
+            made += few_launches(edge, held.get(f"few {number}", 0))
+        return made
 
-    return queue
+    if not needs:
+        queued = launches({})
+
+        def queue() -> None:
+            for launch in queued:
+                launch()
+
+        return queue
+
+    prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
+
+    def queue_with_scratch() -> None:
+        with SCRATCH_LOCK:
+            buffers = [scratch(nbytes, role, device, stream) for role, nbytes in needs.items()]
+            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
+                held = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
+                prepared[:] = [(buffers, launches(held))]
+            for launch in prepared[0][1]:
+                launch()
+
+    return queue_with_scratch
 
 
-def _few_jobs(
-    plan: Plan, choice: Choice, M: Placed, N: Placed, P: Placed, where: Placed | None, device: str, stream: Any
-) -> list[FewJob]:
+def _few_jobs(job: Job) -> list[FewJob]:
     """The whole product where it has few rows or columns; else what whole tiles leave over, below and at the right."""
-    p, jobs = plan.problem, []
+    p, choice, jobs = job.plan.problem, job.choice, []
 
-    def job(swapped: bool, top: int, rows: int, left: int, cols: int) -> FewJob:
+    def few(swapped: bool, top: int, rows: int, left: int, cols: int) -> FewJob:
         return FewJob(
-            p, plan.machine, _part(M, top, rows, 0, p.k), _part(N, 0, p.k, left, cols), _part(P, top, rows, left, cols),
-            None if where is None else _part(where, top, rows, left, cols), swapped, device, stream,
+            p, job.plan.machine, _part(job.M, top, rows, 0, p.k), _part(job.N, 0, p.k, left, cols),
+            _part(job.P, top, rows, left, cols), None if job.where is None else _part(job.where, top, rows, left, cols),
+            swapped, job.device, job.stream,
         )  # fmt: skip
 
     if isinstance(choice.tile, FewTile):
-        return [job(choice.tile.swapped, 0, p.m, 0, p.n)]
+        return [few(choice.tile.swapped, 0, p.m, 0, p.n)]
     if choice.rows < p.m:
-        jobs.append(job(False, choice.rows, p.m - choice.rows, 0, p.n))
+        jobs.append(few(False, choice.rows, p.m - choice.rows, 0, p.n))
     if choice.cols < p.n:
-        jobs.append(job(True, 0, choice.rows, choice.cols, p.n - choice.cols))
+        jobs.append(few(True, 0, choice.rows, choice.cols, p.n - choice.cols))
     return jobs
 
 
@@ -121,65 +137,85 @@ def _part(x: Placed, top: int, rows: int, left: int, cols: int) -> Placed:
     return Placed(x.pointer + offset, x.dtype, rows, cols, x.layout)
 
 
-def _as_they_lie(x: Placed, side: str, dtype: Any, way: Way) -> Words | None:
-    source = source_of_words(x.layout, x.rows, x.cols, x.dtype, dtype, way)
-    if source is None:
-        return None
-    columns, lead = source
-    along_k = columns if side == "N" else not columns
+def _needs(job: Job) -> dict[str, int]:
+    """Scratch memory by its role: packed words, and planes of sums where k comes in pieces."""
+    p, way, made = job.plan.problem, job.choice.way, {}
+    for side, x in (("M", job.M), ("N", job.N)):
+        if side in job.choice.packs:
+            lines = x.rows if side == "M" else x.cols
+            made[f"words {side}"] = math.prod(_own_stack(p, x)) * job.words * _packed_lead(lines, way) * way.word_bytes
+    if job.choice.pieces > 1:
+        cells = job.pieces * job.choice.rows * job.plane_lead
+        made["planes"] = cells * p.algebra.partial.itemsize
+        if job.where is not None:
+            made["planes of k"] = cells * 8
+    return made
+
+
+def _own_stack(p: Problem, x: Placed) -> tuple[int, ...]:
+    """The members an operand really has: an axis it is broadcast over counts once."""
+    return tuple(1 if stride == 0 else extent for extent, stride in zip(p.stack, x.layout.stack, strict=True))
+
+
+def _packed_lead(lines: int, way: Way) -> int:
+    quad = 16 // way.word_bytes
+    return -(-lines // quad) * quad
+
+
+def _as_they_lie(x: Placed, side: str, way: Way) -> Words:
+    lines = long_lines(x.layout, x.rows, x.cols)
+    assert lines is not None
+    columns, lead = lines
     aligned = math.gcd(x.pointer, *((s * way.word_bytes) for s in (lead, *x.layout.stack)), 16)
-    return Words(x.pointer, lead, along_k, aligned // way.word_bytes, way.word_bytes, x.layout.stack)
+    along_k = columns if side == "N" else not columns
+    return Words(x.pointer, lead, along_k, 1 if along_k else aligned // way.word_bytes, way.word_bytes, x.layout.stack)
 
 
-def _packed(job: Job, x: Placed, side: str, workspaces: ExitStack) -> Words:
+def _packed(job: Job, x: Placed, side: str, target: int) -> tuple[Words, list[Launch]]:
     """Words of the way, k by k, each line of them on a boundary of 16 bytes."""
     p, way = job.plan.problem, job.choice.way
     lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
     across, along = (x.layout.row, x.layout.col) if side == "M" else (x.layout.col, x.layout.row)
-    own = tuple(1 if s == 0 else e for e, s in zip(p.stack, x.layout.stack, strict=True))
-    many, vector = math.ceil(k / way.per_word), 16 // way.word_bytes
-    lead = -(-lines // vector) * vector
-    buffer = _allocate(job, math.prod(own) * many * lead * way.word_bytes, workspaces)
-    along_k = abs(along) < abs(across)
-    function = kernel_function(render_pack_words(p.algebra, way, side, along_k), "pack_words", job.device)
-    strides, step = [], many * lead
+    own, lead = _own_stack(p, x), _packed_lead(lines, way)
+    function = kernel_function(
+        render_pack_words(p.algebra, way, side, abs(along) < abs(across)), "pack_words", job.device
+    )
+    strides, step = [], job.words * lead
     for extent in reversed(own):
         strides.append(step if extent > 1 else 0)
         step *= extent
-    made = Words(buffer, lead, False, vector, way.word_bytes, tuple(reversed(strides)))
+    made = Words(target, lead, False, 16 // way.word_bytes, way.word_bytes, tuple(reversed(strides)))
+    launches = []
     for member in product(*(range(extent) for extent in own)):
         arguments = (
             ctypes.c_void_p(x.member(member)), ctypes.c_void_p(made.member(member)), ctypes.c_int(lines),
             ctypes.c_int(k), *(ctypes.c_longlong(s) for s in (across, along, lead)),
         )  # fmt: skip
-        if many and lines:
-            grid = (math.ceil(many / 32), math.ceil(lines / 32))
-            Launch(function, grid, (32, 8), arguments, job.stream)()
-    return made
+        if job.words and lines:
+            grid = (math.ceil(job.words / 32), math.ceil(lines / 32))
+            launches.append(Launch(function, grid, (32, 8), arguments, job.stream))
+    return made, launches
 
 
-def _allocate(job: Job, nbytes: int, workspaces: ExitStack) -> int:
-    buffer = allocate(max(nbytes, 16), job.device, job.stream)
-    workspaces.callback(buffer.close, job.stream)
-    return int(buffer.handle)
-
-
-def _launches(job: Job, M: Words, N: Words, workspaces: ExitStack | None = None) -> list[Launch]:
-    p, choice = job.plan.problem, job.choice
-    tile, way, split = job.tile, choice.way, choice.pieces > 1
-    m, n = choice.rows, choice.cols
-    words = math.ceil(p.k / way.per_word)
-    each = k_each(words, tile, choice.pieces)
-    pieces = max(1, math.ceil(words / each))
+def _launches(job: Job, held: dict[str, int]) -> list[Launch]:
+    """The packing, then one launch a member, two where k comes in pieces."""
+    p, choice, tile, way = job.plan.problem, job.choice, job.tile, job.choice.way
+    m, n, split = choice.rows, choice.cols, choice.pieces > 1
+    launches: list[Launch] = []
+    operands = []
+    for side, x in (("M", job.M), ("N", job.N)):
+        if side in choice.packs:
+            words, packing = _packed(job, x, side, held[f"words {side}"])
+            launches += packing
+        else:
+            words = _as_they_lie(x, side, way)
+        operands.append(words)
+    M, N = operands
     target, where = job.P, job.where
     if split:
-        assert workspaces is not None
-        lead = -(-n // 4) * 4
-        planes = _allocate(job, pieces * m * lead * p.algebra.partial.itemsize, workspaces)
-        target = Placed(planes, p.algebra.partial, m, n, Layout(lead, 1, (0,) * len(p.stack)))
-        if where is not None:
-            places = _allocate(job, pieces * m * lead * 8, workspaces)
-            where = Placed(places, DTYPES["int64"], m, n, target.layout)
+        layout = Layout(job.plane_lead, 1, (0,) * len(p.stack))
+        target = Placed(held["planes"], p.algebra.partial, m, n, layout)
+        where = None if where is None else Placed(held["planes of k"], DTYPES["int64"], m, n, layout)
     ldp = target.layout.row if split else target.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
     quad = 16 // way.word_bytes * target.dtype.itemsize
@@ -188,19 +224,18 @@ def _launches(job: Job, M: Words, N: Words, workspaces: ExitStack | None = None)
     form = Form(way, M.along_k, N.along_k, M.vector, N.vector, aligned, p.accumulate and not split, split)
     shared = tile.shared_bytes(way.word_bytes)
     function = kernel_function(render_plain(p.algebra, tile, form), KERNEL, job.device, shared)
-    blocks = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
-    launches = []
+    grid = (math.ceil(m / tile.rows) * math.ceil(n / tile.cols), 1, job.pieces)
     for member in product(*(range(extent) for extent in p.stack)):
         arguments = (
             *(ctypes.c_void_p(x.member(member)) for x in (M, N, target)),
             *(() if where is None else (ctypes.c_void_p(where.member(member)), ctypes.c_longlong(where.layout.row))),
-            *(ctypes.c_int(extent) for extent in (m, words, n)),
+            *(ctypes.c_int(extent) for extent in (m, job.words, n)),
             *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
-            ctypes.c_int(each),
+            ctypes.c_int(k_each(job.words, tile, choice.pieces)),
         )
-        launches.append(Launch(function, (blocks, 1, pieces), (tile.threads,), arguments, job.stream, shared))
+        launches.append(Launch(function, grid, (tile.threads,), arguments, job.stream, shared))
         if split:
-            launches.append(_combine(job, target, where, member, pieces))
+            launches.append(_combine(job, target, where, member, job.pieces))
     return launches
 
 

@@ -2,8 +2,8 @@
 //
 // Names: as in few_rows, but B's lines run along k: a cell of P is a dot product of a row of A and a line of B.
 // Layout: a warp takes LINES lines of B, its lanes VECTOR of k each; A lies in shared memory row by row, CHUNK of k at a
-//   time. Lanes keep their own sums, which meet at the end by halves: 16 lanes apart, 8, 4, 2, 1.
-// Barrier: a chunk of A is there for all; then used up by all.
+//   time in two places by turns. Lanes keep their own sums, which meet at the end by halves: 16 lanes apart, 8, 4, 2, 1.
+// Barrier: one a chunk. Behind it the chunk of A is there for all, and the one before is used up.
 
 #define WARPS 8
 #define CHUNK (32 * VECTOR * UNROLL)
@@ -32,7 +32,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_dots(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    __shared__ __align__(16) Element Ads[FEW][CHUNK];
+    __shared__ __align__(16) Element Ads[2][FEW][CHUNK];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int first = (blockIdx.x * WARPS + warp) * LINES;
     int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
@@ -44,13 +44,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_dots(
         for (int c = 0; c < LINES; ++c)
             sums[r][c] = start();
 
-    for (int chunk = begin; chunk < stop; chunk += CHUNK) {
-        __syncthreads();
-        for (int i = threadIdx.x; i < CHUNK * FEW; i += 32 * WARPS) {
-            int kk = ALONG_K ? i % CHUNK : i / FEW, r = ALONG_K ? i / CHUNK : i % FEW;
-            Ads[r][kk] = r < rows && chunk + kk < stop ? A[r * a_row + (chunk + kk) * a_k] : Element();
-        }
-        __syncthreads();
+    int turn = 0;
+    for (int chunk = begin; chunk < stop; chunk += CHUNK, turn ^= 1) {
         Vector word[UNROLL][LINES];
         #pragma unroll
         for (int u = 0; u < UNROLL; ++u)
@@ -65,13 +60,18 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_dots(
                         word[u][c].lane[v] = first + c < length && kk + v < stop ? from[v] : Element();
                 }
             }
+        for (int i = threadIdx.x; i < CHUNK * FEW; i += 32 * WARPS) {
+            int kk = ALONG_K ? i % CHUNK : i / FEW, r = ALONG_K ? i / CHUNK : i % FEW;
+            Ads[turn][r][kk] = r < rows && chunk + kk < stop ? A[r * a_row + (chunk + kk) * a_k] : Element();
+        }
+        __syncthreads();
         #pragma unroll
         for (int u = 0; u < UNROLL; ++u) {
             int kk = (u * 32 + lane) * VECTOR;
             bool inside = chunk + kk + VECTOR <= stop;
             #pragma unroll
             for (int r = 0; r < FEW; ++r) {
-                Vector left = *reinterpret_cast<const Vector*>(&Ads[r][kk]);
+                Vector left = *reinterpret_cast<const Vector*>(&Ads[turn][r][kk]);
                 #pragma unroll
                 for (int v = 0; v < VECTOR; ++v) {
                     if (inside || chunk + kk + v < stop) {

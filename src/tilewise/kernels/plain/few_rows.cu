@@ -3,11 +3,13 @@
 // Names: A is the operand with few rows (FEW x k, any strides), B the long one (k x length, its lines along the length),
 //   P is FEW x length by any strides. With SWAPPED, A is N and B is M, both turned: the product's few columns.
 // Layout: a warp takes 32 * VECTOR of the length, the block's 8 warps share the k of its piece, one kk each in turn.
-//   A lies in shared memory kk by kk, CHUNK of k at a time, so that all lanes read the same words.
-// Barrier: a chunk of A is there for all; then used up by all. At the end warps' sums meet in shared memory, row by row.
+//   A lies in shared memory kk by kk, CHUNK of k at a time in two places by turns, so that all lanes read the same words.
+//   The long operand's loads of a chunk are on their way before A's, and neither waits for the chunk before.
+// Barrier: one a chunk. Behind it the chunk of A is there for all, and the one before is used up. At the end warps' sums
+//   meet in shared memory, row by row.
 
 #define WARPS 8
-#define CHUNK (WARPS * UNROLL * 4)
+#define CHUNK (WARPS * UNROLL)
 
 struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
 
@@ -19,7 +21,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_rows(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    __shared__ __align__(16) Element Ads[CHUNK][FEW];
+    __shared__ __align__(16) Element Ads[2][CHUNK][FEW];
     __shared__ Partial meeting[WARPS][32 * VECTOR];
 #if ARG
     __shared__ int meeting_where[WARPS][32 * VECTOR];
@@ -36,40 +38,36 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_rows(
         for (int v = 0; v < VECTOR; ++v)
             sums[r][v] = start();
 
-    for (int chunk = begin; chunk < stop; chunk += CHUNK) {
-        __syncthreads();
+    int turn = 0;
+    for (int chunk = begin; chunk < stop; chunk += CHUNK, turn ^= 1) {
+        Vector word[UNROLL];
+        #pragma unroll
+        for (int u = 0; u < UNROLL; ++u) {
+            int kk = chunk + warp + u * WARPS;  // every WARPS-th is this warp's
+            const Element* from = B + kk * ldb + first;
+            if (whole && kk < stop) word[u] = *reinterpret_cast<const Vector*>(from);
+            else {
+                #pragma unroll
+                for (int v = 0; v < VECTOR; ++v)
+                    word[u].lane[v] = kk < stop && first + v < length ? from[v] : Element();
+            }
+        }
         for (int i = threadIdx.x; i < CHUNK * FEW; i += 32 * WARPS) {
             // what is outside is never stored; ALONG_K says which way A is read in order
             int kk = ALONG_K ? i % CHUNK : i / FEW, r = ALONG_K ? i / CHUNK : i % FEW;
-            Ads[kk][r] = r < rows && chunk + kk < stop ? A[r * a_row + (chunk + kk) * a_k] : Element();
+            Ads[turn][kk][r] = r < rows && chunk + kk < stop ? A[r * a_row + (chunk + kk) * a_k] : Element();
         }
         __syncthreads();
         #pragma unroll
-        for (int part = 0; part < 4; ++part) {
-            int at = part * (WARPS * UNROLL) + warp;  // kk of this warp: every WARPS-th
-            Vector word[UNROLL];
-            #pragma unroll
-            for (int u = 0; u < UNROLL; ++u) {
-                int kk = chunk + at + u * WARPS;
-                const Element* from = B + kk * ldb + first;
-                if (whole && kk < stop) word[u] = *reinterpret_cast<const Vector*>(from);
-                else {
+        for (int u = 0; u < UNROLL; ++u) {
+            int kk = warp + u * WARPS;
+            if (chunk + kk < stop) {
+                #pragma unroll
+                for (int r = 0; r < FEW; ++r)
                     #pragma unroll
                     for (int v = 0; v < VECTOR; ++v)
-                        word[u].lane[v] = kk < stop && first + v < length ? from[v] : Element();
-                }
-            }
-            #pragma unroll
-            for (int u = 0; u < UNROLL; ++u) {
-                int kk = at + u * WARPS;
-                if (chunk + kk < stop) {
-                    #pragma unroll
-                    for (int r = 0; r < FEW; ++r)
-                        #pragma unroll
-                        for (int v = 0; v < VECTOR; ++v)
-                            if (SWAPPED) step(sums[r][v], word[u].lane[v], Ads[kk][r], chunk + kk);
-                            else step(sums[r][v], Ads[kk][r], word[u].lane[v], chunk + kk);
-                }
+                        if (SWAPPED) step(sums[r][v], word[u].lane[v], Ads[turn][kk][r], chunk + kk);
+                        else step(sums[r][v], Ads[turn][kk][r], word[u].lane[v], chunk + kk);
             }
         }
     }

@@ -12,6 +12,17 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
     __shared__ Word square[32][33];
     int many = (k + PER_WORD - 1) / PER_WORD;
     int first_word = blockIdx.x * 32, first_line = blockIdx.y * 32;
+#if BITS && ALONG_K
+    // a warp reads 32 truths side by side, and its votes are the word
+    for (int i = threadIdx.y; i < 32 * 32; i += 8) {
+        int kw = first_word + i % 32, line = first_line + i / 32;
+        long long at = kw * 32ll + threadIdx.x;
+        bool truth = PAD;
+        if (line < lines && at < k) truth = widen(operand[line * line_stride + at * k_stride]);
+        unsigned votes = __ballot_sync(0xffffffffu, truth);
+        if (threadIdx.x == 0) square[i % 32][i / 32] = votes;
+    }
+#else
     #pragma unroll
     for (int i = 0; i < 32; i += 8) {
         int kw = first_word + (ALONG_K ? (int)threadIdx.x : i + (int)threadIdx.y);
@@ -31,6 +42,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
             square[kw - first_word][line - first_line] = word;
         }
     }
+#endif
     __syncthreads();
     #pragma unroll
     for (int i = 0; i < 32; i += 8) {

@@ -1,11 +1,12 @@
 // plain: any semiring on the plain cores; warps of 2-D register tiles, fed by asynchronous copies STAGES deep.
 //
-// Layout: a block of WARPS_M x WARPS_N warps makes BLOCK_M x BLOCK_N of P, DEPTH of k a phase. An operand lies in shared
-//   memory as it lies outside, so that copies are as wide as its alignment allows, and threads read it as 16-byte Quads:
-//   - across k (its lines run along m or n): Nds[kk] holds BLOCK_N words. A thread's Quads are LANES_N Quads apart:
-//     neighbours read neighbours.
-//   - ALONG_K: Mds[row] holds DEPTH words of k and a Quad of nothing, which spreads the rows over the banks. A thread's
-//     rows are LANES_M apart, and a Quad of each serves QUAD steps.
+// Layout: a block of WARPS_M x WARPS_N warps makes BLOCK_M x BLOCK_N of P, DEPTH of k a phase. Both tiles lie in shared
+//   memory k by k: Mds[kk] holds BLOCK_M words of M, Nds[kk] BLOCK_N of N, so a thread reads its rows and its columns
+//   as 16-byte Quads. A lane's Quads are LANES_M (LANES_N) Quads apart: neighbours read neighbours, no bank twice.
+//   An operand whose k lies side by side (ALONG_K) is turned on the way, one word a copy; then rows of the tile are one
+//   Quad longer, which spreads the turned words over the banks.
+//   UNROLL steps of k stand in the loop: all of a phase would not fit the nearest instruction cache, and that halves
+//   the speed.
 // Edges: words of rows and columns outside are filled with 0, and what they make is not stored; warps
 //   with nothing inside do not compute. A last phase with less than DEPTH of k runs that many steps.
 // Barrier: one a phase. Behind it this phase's tiles are there for all, and the tiles of the phase before are used up:
@@ -17,11 +18,10 @@
 #define BLOCK_M (WARPS_M * LANES_M * TM)
 #define BLOCK_N (WARPS_N * LANES_N * TN)
 #define QUAD (16 / (int)sizeof(Word))
-#define LINE_M (M_ALONG_K ? DEPTH + QUAD : BLOCK_M)
-#define LINE_N (N_ALONG_K ? DEPTH + QUAD : BLOCK_N)
-#define TILE_M ((M_ALONG_K ? BLOCK_M : DEPTH) * LINE_M * (int)sizeof(Word))
-#define TILE_N ((N_ALONG_K ? BLOCK_N : DEPTH) * LINE_N * (int)sizeof(Word))
-#define STAGE (TILE_M + TILE_N)
+#define LINE_M (BLOCK_M + (M_ALONG_K ? QUAD : 0))
+#define LINE_N (BLOCK_N + (N_ALONG_K ? QUAD : 0))
+#define TILE_M (DEPTH * LINE_M * (int)sizeof(Word))
+#define STAGE (DEPTH * (LINE_M + LINE_N) * (int)sizeof(Word))
 
 struct __align__(16) Quad { Word lane[QUAD]; };
 struct __align__(QUAD * sizeof(Result)) ResultQuad { Result lane[QUAD]; };
@@ -73,42 +73,57 @@ static __device__ __forceinline__ void wait_groups()
 #endif
 }
 
-// One operand on its way: DEPTH x WIDTH words of it a phase, VECTOR words a copy, from `from` on for this thread.
+// One operand on its way: DEPTH x WIDTH words of it a phase, from `from` on for this thread. Its lines run across k:
+// vectors of VECTOR words, as they lie. Or along k: then words are turned one by one, 4 lines of 8 words a warp, and no
+// two lanes share a bank.
 template <int WIDTH, int LINE, int VECTOR, bool ALONG_K>
 struct Source {
-    static constexpr int SIZE = (int)sizeof(Word) * VECTOR;
-    static constexpr int LINES = ALONG_K ? WIDTH : DEPTH, LENGTH = ALONG_K ? DEPTH : WIDTH;
-    static constexpr int ACROSS = LENGTH / VECTOR;  // copies of one line
+    static constexpr int SIZE = (int)sizeof(Word) * (ALONG_K ? 1 : VECTOR);
+    static constexpr int ACROSS = ALONG_K ? 8 : WIDTH / VECTOR;  // copies of one kk; of 8 words of a line when turned
     static constexpr int EACH = ACROSS > THREADS ? ACROSS / THREADS : 1;  // of them by one thread
-    static constexpr int STRIDE = ACROSS > THREADS ? 1 : THREADS / ACROSS;  // lines between its copies
+    static constexpr int STRIDE = ACROSS > THREADS ? 1 : THREADS / ACROSS;  // kk, or lines, between its copies
 
     const Word* from;
     long long lead;
-    int line, at;  // of this thread's first copy
+    int across, along;  // this thread's first word
 
     __device__ __forceinline__ Source(const Word* operand, long long lead_, int first, int begin) : lead(lead_)
     {
-        line = (int)threadIdx.x / ACROSS;
-        at = (int)threadIdx.x % (ACROSS > THREADS ? THREADS : ACROSS) * VECTOR;
-        from = operand + ((ALONG_K ? first : begin) + line) * lead + (ALONG_K ? begin : first) + at;
+        int inner = (int)threadIdx.x % (ACROSS > THREADS ? THREADS : ACROSS), outer = (int)threadIdx.x / ACROSS;
+        across = ALONG_K ? outer : inner * VECTOR;
+        along = ALONG_K ? inner : outer;
+        from = operand + (ALONG_K ? (first + across) * lead + begin + along : (begin + along) * lead + first + across);
     }
 
     // the phase that starts here; `inside` words across and `left` of k are left of the operand
     template <bool CHECKED>
     __device__ __forceinline__ void copy_phase(unsigned tile, const Word* operand, int inside, int left) const
     {
-        unsigned to = tile + (line * LINE + at) * (int)sizeof(Word);
-        int lines = ALONG_K ? inside : left, length = ALONG_K ? left : inside;
-        #pragma unroll
-        for (int i = 0; i < LINES; i += STRIDE) {
-            if (LINES % STRIDE && line + i >= LINES) break;
+        unsigned to = tile + (along * LINE + across) * (int)sizeof(Word);
+        if (ALONG_K) {
             #pragma unroll
-            for (int e = 0; e < EACH; ++e) {
-                const Word* there = from + i * lead + e * THREADS * VECTOR;
-                int more = line + i < lines ? length - at - e * THREADS * VECTOR : 0;
-                int valid = more <= 0 ? 0 : more >= VECTOR ? SIZE : more * (int)sizeof(Word);
-                copy<SIZE, CHECKED>(
-                    to + (i * LINE + e * THREADS * VECTOR) * (int)sizeof(Word), CHECKED && !valid ? operand : there, valid);
+            for (int i = 0; i < WIDTH; i += STRIDE) {
+                if (WIDTH % STRIDE && across + i >= WIDTH) break;
+                #pragma unroll
+                for (int j = 0; j < DEPTH; j += 8) {
+                    bool there = !CHECKED || (across + i < inside && along + j < left);
+                    copy<SIZE, CHECKED>(
+                        to + (j * LINE + i) * (int)sizeof(Word), there ? from + i * lead + j : operand, there ? SIZE : 0);
+                }
+            }
+        } else {
+            #pragma unroll
+            for (int j = 0; j < DEPTH; j += STRIDE) {
+                if (DEPTH % STRIDE && along + j >= DEPTH) break;
+                #pragma unroll
+                for (int i = 0; i < EACH; ++i) {
+                    int more = along + j < left ? inside - across - i * THREADS * VECTOR : 0;
+                    int valid = more <= 0 ? 0 : more >= VECTOR ? SIZE : more * (int)sizeof(Word);
+                    const Word* there = from + j * lead + i * THREADS * VECTOR;
+                    copy<SIZE, CHECKED>(
+                        to + (j * LINE + i * THREADS * VECTOR) * (int)sizeof(Word), CHECKED && !valid ? operand : there,
+                        valid);
+                }
             }
         }
     }
@@ -116,39 +131,18 @@ struct Source {
     __device__ __forceinline__ void next_phase() { from += ALONG_K ? DEPTH : DEPTH * lead; }
 };
 
-// what a thread holds of one operand for steps of k: COUNT words for one kk, or Quads along k for QUAD of them
-template <int COUNT, int LANES, int LINE, bool ALONG_K>
+// a thread's words of one kk
 struct Fragment {
-    Quad quads[ALONG_K ? COUNT : COUNT / QUAD];
+    Quad M[TM / QUAD], N[TN / QUAD];
 
-    // `tile` is at this thread's first word
-    __device__ __forceinline__ void read(const Word* tile, int kk)
+    __device__ __forceinline__ void read(const Word* Mds, const Word* Nds)
     {
         #pragma unroll
-        for (int i = 0; i < (ALONG_K ? COUNT : COUNT / QUAD); ++i)
-            quads[i] = *reinterpret_cast<const Quad*>(tile + (ALONG_K ? i * LANES * LINE + kk : kk * LINE + i * LANES * QUAD));
-    }
-
-    __device__ __forceinline__ Word word(int i, int kk) const
-    {
-        return ALONG_K ? quads[i].lane[kk % QUAD] : quads[i / QUAD].lane[i % QUAD];
-    }
-
-    // one word, for the steps of a last phase that is not whole
-    static __device__ __forceinline__ Word one(const Word* tile, int i, int kk)
-    {
-        return tile[ALONG_K ? i * LANES * LINE + kk : kk * LINE + i / QUAD * (LANES * QUAD) + i % QUAD];
-    }
-
-    // where word i lies across the tile, from this thread's first
-    static __device__ __forceinline__ int place(int i)
-    {
-        return ALONG_K ? i * LANES : i / QUAD * (LANES * QUAD) + i % QUAD;
+        for (int i = 0; i < TM / QUAD; ++i) M[i] = *reinterpret_cast<const Quad*>(Mds + i * LANES_M * QUAD);
+        #pragma unroll
+        for (int j = 0; j < TN / QUAD; ++j) N[j] = *reinterpret_cast<const Quad*>(Nds + j * LANES_N * QUAD);
     }
 };
-
-typedef Fragment<TM, LANES_M, LINE_M, M_ALONG_K> FragmentM;
-typedef Fragment<TN, LANES_N, LINE_N, N_ALONG_K> FragmentN;
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
     const Word* __restrict__ M, const Word* __restrict__ N, Result* P,
@@ -167,8 +161,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
     int lane_m = LANE_M, lane_n = LANE_N;
     int row = warp / WARPS_N * (LANES_M * TM), col = warp % WARPS_N * (LANES_N * TN);
     bool busy = top + row < m && left + col < n;
-    row += lane_m * (M_ALONG_K ? 1 : QUAD);
-    col += lane_n * (N_ALONG_K ? 1 : QUAD);
+    row += lane_m * QUAD;
+    col += lane_n * QUAD;
 
     int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
     int phases = (stop - begin + DEPTH - 1) / DEPTH;
@@ -213,43 +207,49 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
         filling = filling + STAGE == STAGES * STAGE ? 0 : filling + STAGE;
         from_m.next_phase();
         from_n.next_phase();
-        const Word* Mds = reinterpret_cast<const Word*>(memory + using_stage) + row * (M_ALONG_K ? LINE_M : 1);
-        const Word* Nds = reinterpret_cast<const Word*>(memory + using_stage + TILE_M) + col * (N_ALONG_K ? LINE_N : 1);
+        const Word* Mds = reinterpret_cast<const Word*>(memory + using_stage) + row;
+        const Word* Nds = reinterpret_cast<const Word*>(memory + using_stage + TILE_M) + col;
         int at = begin + phase * DEPTH, steps = stop - begin - phase * DEPTH;
         if (busy && steps >= DEPTH) {
-            FragmentM f_m[1 + PAIRS];
-            FragmentN f_n[1 + PAIRS];
-            #pragma unroll
-            for (int kk = 0; kk < DEPTH; kk += 1 + PAIRS) {
+            Fragment f[2];
+            f[0].read(Mds, Nds);
+            #pragma unroll 1
+            for (int kk = 0; kk < DEPTH; kk += UNROLL) {
                 #pragma unroll
-                for (int h = 0; h <= PAIRS; ++h) {
-                    if (!M_ALONG_K || kk % QUAD == 0) f_m[M_ALONG_K ? 0 : h].read(Mds, kk + (M_ALONG_K ? 0 : h));
-                    if (!N_ALONG_K || kk % QUAD == 0) f_n[N_ALONG_K ? 0 : h].read(Nds, kk + (N_ALONG_K ? 0 : h));
-                }
-                #pragma unroll
-                for (int i = 0; i < TM; ++i)
-                    #pragma unroll
-                    for (int j = 0; j < TN; ++j)
+                for (int u = 0; u < UNROLL; u += 1 + PAIRS) {
 #if PAIRS
-                        step_pair(Pvalue[i][j], f_m[0].word(i, kk), f_n[0].word(j, kk),
-                                  f_m[M_ALONG_K ? 0 : 1].word(i, kk + 1), f_n[N_ALONG_K ? 0 : 1].word(j, kk + 1));
+                    f[1].read(Mds + (u + 1) * LINE_M, Nds + (u + 1) * LINE_N);
 #else
-                        step(Pvalue[i][j], f_m[0].word(i, kk), f_n[0].word(j, kk), at + kk);
+                    if (u + 1 < UNROLL || kk + UNROLL < DEPTH)  // the next words are on their way during these steps
+                        f[(u + 1) % 2].read(Mds + (u + 1) * LINE_M, Nds + (u + 1) * LINE_N);
 #endif
+                    #pragma unroll
+                    for (int i = 0; i < TM; ++i)
+                        #pragma unroll
+                        for (int j = 0; j < TN; ++j)
+#if PAIRS
+                            step_pair(Pvalue[i][j], f[0].M[i / QUAD].lane[i % QUAD], f[0].N[j / QUAD].lane[j % QUAD],
+                                      f[1].M[i / QUAD].lane[i % QUAD], f[1].N[j / QUAD].lane[j % QUAD]);
+                    if (u + 2 < UNROLL || kk + UNROLL < DEPTH)
+                        f[0].read(Mds + (u + 2) * LINE_M, Nds + (u + 2) * LINE_N);
+#else
+                            step(Pvalue[i][j], f[u % 2].M[i / QUAD].lane[i % QUAD],
+                                 f[u % 2].N[j / QUAD].lane[j % QUAD], at + kk + u);
+#endif
+                }
+                Mds += UNROLL * LINE_M;
+                Nds += UNROLL * LINE_N;
             }
         } else if (busy) {
             #pragma unroll 1
             for (int kk = 0; kk < steps; ++kk) {
-                Word left_words[TM], right_words[TN];
-                #pragma unroll
-                for (int i = 0; i < TM; ++i) left_words[i] = FragmentM::one(Mds, i, kk);
-                #pragma unroll
-                for (int j = 0; j < TN; ++j) right_words[j] = FragmentN::one(Nds, j, kk);
+                Fragment f;
+                f.read(Mds + kk * LINE_M, Nds + kk * LINE_N);
                 #pragma unroll
                 for (int i = 0; i < TM; ++i)
                     #pragma unroll
                     for (int j = 0; j < TN; ++j)
-                        step(Pvalue[i][j], left_words[i], right_words[j], at + kk);
+                        step(Pvalue[i][j], f.M[i / QUAD].lane[i % QUAD], f.N[j / QUAD].lane[j % QUAD], at + kk);
             }
         }
         using_stage = using_stage + STAGE == STAGES * STAGE ? 0 : using_stage + STAGE;
@@ -257,34 +257,33 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
     wait_groups<0>();
 
     long long plane = blockIdx.z * (long long)m * ldp;  // one for each piece of k
-    constexpr int SPAN = N_ALONG_K ? 1 : QUAD;  // cells side by side
     #pragma unroll
     for (int i = 0; i < TM; ++i) {
-        int r = top + row + FragmentM::place(i);
+        int r = top + row + i / QUAD * (LANES_M * QUAD) + i % QUAD;
         if (r >= m) continue;
         #pragma unroll
-        for (int j = 0; j < TN; j += SPAN) {
-            int c = left + col + FragmentN::place(j);
+        for (int j = 0; j < TN; j += QUAD) {
+            int c = left + col + j / QUAD * (LANES_N * QUAD);
             Result* cell = P + plane + r * ldp + c;
-            Partial value[SPAN];
+            Partial value[QUAD];
             #pragma unroll
-            for (int e = 0; e < SPAN; ++e)
+            for (int e = 0; e < QUAD; ++e)
                 value[e] = finish(Pvalue[i][j + e]);
-            if (P_ALIGNED && SPAN == QUAD && c + QUAD <= n) {
+            if (P_ALIGNED && c + QUAD <= n) {
                 ResultQuad quad;
                 if (ACCUMULATE) quad = *reinterpret_cast<ResultQuad*>(cell);
                 #pragma unroll
-                for (int e = 0; e < SPAN; ++e)
+                for (int e = 0; e < QUAD; ++e)
                     STORE(quad.lane[e], value[e]);
                 *reinterpret_cast<ResultQuad*>(cell) = quad;
             } else {
                 #pragma unroll
-                for (int e = 0; e < SPAN; ++e)
+                for (int e = 0; e < QUAD; ++e)
                     if (c + e < n) STORE(cell[e], value[e]);
             }
 #if ARG
             #pragma unroll
-            for (int e = 0; e < SPAN; ++e)
+            for (int e = 0; e < QUAD; ++e)
                 if (c + e < n) Pwhere[(blockIdx.z * (long long)m + r) * ldw + c + e] = Pvalue[i][j + e].where;
 #endif
         }
