@@ -1,4 +1,4 @@
-"""Every rung and the plain kernels at small odd sizes, for compute-sanitizer: `make sanitize`. Exits 1 when one is wrong."""
+"""Rungs and plain kernels at small odd sizes, for compute-sanitizer: `make sanitize`. Exits 1 when one is wrong."""
 
 from __future__ import annotations
 

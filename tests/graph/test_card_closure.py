@@ -21,8 +21,8 @@ pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
 
 @pytest.fixture
-def card(monkeypatch, tmp_path):
-    put_on_the_host(monkeypatch, tmp_path, card_closure)
+def card(monkeypatch, tmp_path_factory):
+    put_on_the_host(monkeypatch, tmp_path_factory.getbasetemp(), card_closure)
     monkeypatch.setattr(card_closure, "allocate", lambda nbytes, device, stream: HostBuffer(nbytes))
     monkeypatch.setattr(card_closure, "memory", lambda device: (1 << 40, 1 << 40))
     monkeypatch.setattr(card_closure, "describe", lambda device: KNOWN_CARDS["h200"])
@@ -53,7 +53,12 @@ def closed(W, name, tracks=False):
 
 @pytest.mark.parametrize(
     ("name", "dtype", "n"),
-    [("min_plus", "float32", 150), ("min_plus", "int32", 100), ("min_plus", "float16", 70), ("lor_land", "bool", 130)],
+    [
+        ("min_plus", "float32", 150),
+        ("min_plus", "int32", 70),
+        pytest.param("min_plus", "float16", 70, marks=pytest.mark.slow),
+        pytest.param("lor_land", "bool", 130, marks=pytest.mark.slow),
+    ],
 )
 def test_the_card_closes_as_the_cpu_does(card, monkeypatch, name, dtype, n):
     monkeypatch.setattr(card_closure, "BLOCKS", (128, 64))
@@ -63,7 +68,7 @@ def test_the_card_closes_as_the_cpu_does(card, monkeypatch, name, dtype, n):
     np.testing.assert_array_equal(P, tw.closure(W, semiring=name))
 
 
-@pytest.mark.parametrize(("dtype", "n"), [("float32", 100), ("bool", 80)])
+@pytest.mark.parametrize(("dtype", "n"), [("float32", 80), pytest.param("bool", 80, marks=pytest.mark.slow)])
 def test_predecessors_lead_along_best_paths(card, monkeypatch, dtype, n):
     monkeypatch.setattr(card_closure, "BAND", 48)
     W = weights(n, dtype, 5, 0.06)
@@ -84,6 +89,7 @@ def test_predecessors_lead_along_best_paths(card, monkeypatch, dtype, n):
                 assert total == expected[source, target]
 
 
+@pytest.mark.slow
 def test_circles_of_weight_zero_are_found_out(card):
     W = weights(70, "float32", 3, 0.2)
     W[W < 6] = 0

@@ -95,7 +95,7 @@ def _heaviest(W: Operand, form: ClosureForm, device: str, stream: Any) -> int:
     found.copy_from(np.zeros(1, np.int64))
     function = kernel_function(render_closure("heaviest", form), "heaviest", device)
     arguments = (ctypes.c_void_p(W.pointer), ctypes.c_void_p(found.pointer), *_extent_and_strides(W))
-    Launch(function, (1056,), (256,), arguments, stream)()
+    Launch(function, (min(1056, math.ceil(W.shape[0] ** 2 / 256)),), (256,), arguments, stream)()
     stream.sync()
     return int(found.numpy().view(np.uint64)[0])
 
