@@ -19,6 +19,7 @@ FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
 FEW = 16  # rows or columns that count as few
 WARPS = 8  # of a block
 SUM_WORDS = 64  # registers for sums
+STAGE_K, STAGE_BYTES = 512, 32 * 1024  # of the few rows in shared memory, at most
 START_SECONDS = 5e-6
 COMBINE_SECONDS = 3e-6
 READING = 0.88  # share of the memory's bandwidth that is reached
@@ -44,13 +45,19 @@ class FewTile:
 
     @property
     def chunk(self) -> int:
-        """Of k, held in shared memory at a time."""
+        """Of k, stepped at a time."""
         return WARPS * self.unroll if self.kernel == FEW_ROWS else 32 * self.vector * self.unroll
+
+    @property
+    def stage(self) -> int:
+        """Of k, held in shared memory at a time: whole chunks."""
+        room = min(STAGE_K, STAGE_BYTES // (self.few * self.way.word_bytes))
+        return max(1, room // self.chunk) * self.chunk
 
     @property
     def geometry(self) -> Geometry:
         rows, cols = (self.across, self.few) if self.swapped else (self.few, self.across)
-        return Geometry((32 * WARPS, 1), rows, cols, self.chunk, 2 * self.chunk * self.few * self.way.word_bytes)
+        return Geometry((32 * WARPS, 1), rows, cols, self.stage, self.stage * self.few * self.way.word_bytes)
 
 
 def few_way(algebra: Algebra, machine: Machine, return_arg: bool) -> Way:
@@ -101,7 +108,7 @@ def few_pieces(tile: FewTile, length: int, k: int, machine: Machine) -> int:
     """Pieces of k, so that every multiprocessor has a few blocks to read with."""
     across = math.ceil(length / tile.across)
     wanted = max(1, round(machine.units * 6 / across))
-    return max(1, min(wanted, math.ceil(k / (4 * tile.chunk))))
+    return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
 
 
 def few_seconds(problem: Problem, machine: Machine, tile: FewTile) -> float:

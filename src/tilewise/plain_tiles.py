@@ -25,10 +25,10 @@ IDEAS = {
 }
 START_SECONDS = 4e-6
 COMBINE_SECONDS = 3e-6  # a second launch
-MAX_PIECES = 64  # of k
+MAX_PIECES = 256  # of k
 PACK_SECONDS = 3e-6  # a launch
 PACKING = 0.5  # share of the memory's bandwidth that packing reaches
-TURNED, SMALL = 1.05, 1.03  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
+TURNED, SMALL = 1.07, 1.03  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 ALONE = 0.45  # of a full multiprocessor's time for all its blocks, that one of them alone takes at least
 THIN_FROM = 1024  # rows or columns of P; below that one launch with emptier tiles is sooner done than two
 
@@ -74,20 +74,30 @@ class PlainTile:
 # by 4-byte registers of one sum (1, 2 or 4), the widest first; none of them spills
 TILES: dict[int, tuple[PlainTile, ...]] = {
     1: (
-        PlainTile(4, 2, 8, 16, 16, 3, 1, 0.85),
-        PlainTile(2, 2, 8, 8, 16, 3, 3, 0.80),
-        PlainTile(2, 2, 8, 4, 16, 3, 4, 0.70),
-        PlainTile(2, 1, 8, 4, 16, 3, 8, 0.60),
+        PlainTile(4, 2, 8, 16, 16, 3, 1, 0.80),
+        PlainTile(2, 2, 8, 8, 16, 3, 3, 0.78),
+        PlainTile(2, 2, 8, 4, 16, 3, 4, 0.60),
+        PlainTile(2, 1, 8, 4, 16, 3, 8, 0.50),
     ),
     2: (
-        PlainTile(2, 2, 8, 4, 8, 3, 3, 0.88),
+        PlainTile(2, 2, 8, 4, 8, 3, 3, 0.80),
         PlainTile(2, 2, 4, 4, 8, 3, 5, 0.75),
     ),
     4: (
-        PlainTile(2, 2, 4, 4, 8, 2, 3, 0.85),
+        PlainTile(2, 2, 4, 4, 8, 2, 3, 0.80),
         PlainTile(2, 2, 4, 2, 8, 2, 5, 0.70),
     ),
 }
+SMALL_TILES = TILES[1][2:]
+# one multiply-add a step: issue slots are the limit, and the loop must keep sums in their registers (unrolled by 2)
+FMA_TILES = (
+    PlainTile(4, 2, 8, 16, 32, 2, 1, 0.76, unroll=2),
+    PlainTile(2, 2, 8, 8, 16, 3, 3, 0.72, unroll=2),
+    *SMALL_TILES,
+)
+# an addition and a minimum a step: issue slots again
+TWO_SLOT_TILES = (PlainTile(4, 2, 8, 8, 16, 3, 2, 0.80, unroll=2), PlainTile(2, 2, 8, 8, 16, 3, 3, 0.75), *SMALL_TILES)
+THREE_TILES = (PlainTile(2, 2, 8, 8, 32, 2, 3, 0.73), *SMALL_TILES)
 # two shorts a step keep twice the registers busy
 SHORT_TILES = (
     PlainTile(4, 2, 8, 4, 16, 3, 2, 0.88),
@@ -97,10 +107,16 @@ SHORT_TILES = (
 
 
 def tiles_of(way: Way) -> tuple[PlainTile, ...]:
-    if way.name == "shorts":
-        return SHORT_TILES
+    """The tiles for a way; which are the fastest inside a large product was measured on an H200."""
+    special = {"shorts": SHORT_TILES, "three": THREE_TILES}.get(way.name)
+    if special:
+        return special
     if way.name == "online" and way.sum_words == 4:
         return TILES[4][1:]  # exp in float64 wants registers of its own
+    if way.name == "each" and way.converts:
+        return TILES[1][1:]  # small integers wrap at every step, which takes registers too
+    if way.name == "each" and way.sum_words == way.word_bytes // 4 == 1 and way.slots <= 2:
+        return FMA_TILES if way.slots <= 1 else TWO_SLOT_TILES
     return TILES[1 << (max(way.sum_words, way.word_bytes // 4) - 1).bit_length()]
 
 

@@ -34,7 +34,7 @@ def draw(document: dict[str, Any], path: Path) -> None:
     from matplotlib import pyplot
 
     if document["suite"] == "semirings" or (document["device"]["kind"] == "cpu" and document["suite"] == "shapes"):
-        raise UsageError(f"bench {document['suite']} on a CPU has no picture yet: leave --plot out")
+        raise UsageError(f"bench {document['suite']} has no picture here yet: leave --plot out")
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
     elif document["suite"] == "shapes":

@@ -14,7 +14,8 @@ from tilewise.kernels.render_plain import defined, step_text
 def render_few(algebra: Algebra, tile: FewTile, *, along_k: bool, accumulate: bool, split: bool) -> str:
     """`along_k`: the few rows' k lies side by side; `split`: sums of a piece of k go to a plane of their own."""
     defines: dict[str, object] = {
-        "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "SWAPPED": int(tile.swapped),
+        "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "STAGE": tile.stage,
+        "SWAPPED": int(tile.swapped),
         "ALONG_K": int(along_k), "ARG": int(tile.way.name == "where"),
     }  # fmt: skip
     if tile.kernel == "few_dots":

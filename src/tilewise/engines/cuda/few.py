@@ -132,4 +132,4 @@ def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Targe
         ctypes.c_int(job.few), ctypes.c_int(job.length), ctypes.c_longlong(job.length),
         *(ctypes.c_longlong(s) for s in targets[0][1:]), ctypes.c_int(pieces),
     )  # fmt: skip
-    return Launch(function, (math.ceil(job.few * job.length / 256),), (256,), arguments, job.stream)
+    return Launch(function, (math.ceil(job.few * job.length / 32),), (256,), arguments, job.stream)

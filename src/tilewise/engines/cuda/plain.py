@@ -253,4 +253,4 @@ def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, 
         ctypes.c_int(planes.rows), ctypes.c_int(planes.cols), ctypes.c_longlong(planes.layout.row),
         ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces),
     )  # fmt: skip
-    return Launch(function, (math.ceil(planes.rows * planes.cols / 256),), (256,), arguments, job.stream)
+    return Launch(function, (math.ceil(planes.rows * planes.cols / 32),), (256,), arguments, job.stream)

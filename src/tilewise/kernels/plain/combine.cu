@@ -1,27 +1,63 @@
 // combine: the planes that pieces of k made, added up in the order of k, so that every run gives the same bits.
+//
+// Layout: a block makes 32 cells of P. Its 8 warps take pieces that follow each other, and their sums meet in order.
+// Barrier: all eight are there before the first warp adds them up.
 
-extern "C" __global__ void __launch_bounds__(256) combine(
+#define WARPS 8
+#define AT_ONCE 8  // loads on their way together
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
     const Partial* __restrict__ planes, Result* P,
 #if ARG
     const Where* __restrict__ planes_where, Where* Pwhere, long long w_row, long long w_col,
 #endif
     int m, int n, long long plane_lead, long long p_row, long long p_col, int pieces)
 {
-    long long cell = blockIdx.x * 256ll + threadIdx.x;
-    if (cell >= (long long)m * n) return;
-    long long row = cell / n, col = cell % n;
-    long long at = row * plane_lead + col, plane = m * plane_lead;
-    Partial value = planes[at];
+    __shared__ Partial meeting[WARPS][32];
 #if ARG
-    Where where = planes_where[at];
-    for (int piece = 1; piece < pieces; ++piece) {
-        Partial other = planes[piece * plane + at];
-        if (BETTER(other, value)) { value = other; where = planes_where[piece * plane + at]; }
-    }
-    Pwhere[row * w_row + col * w_col] = where;
+    __shared__ Where meeting_where[WARPS][32];
+#endif
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    long long cell = blockIdx.x * 32ll + lane;
+    bool inside = cell < (long long)m * n;
+    long long row = inside ? cell / n : 0, col = inside ? cell % n : 0;
+    long long at = row * plane_lead + col, plane = m * plane_lead;
+    int each = (pieces + WARPS - 1) / WARPS, first = min(warp * each, pieces), stop = min(first + each, pieces);
+
+    Partial value = ZERO;
+#if ARG
+    Where where = -1;
+#endif
+    for (int piece = first; piece < stop; piece += AT_ONCE) {
+        Partial next[AT_ONCE];
+        #pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i)
+            next[i] = piece + i < stop ? planes[(piece + i) * plane + at] : (Partial)ZERO;
+        #pragma unroll
+        for (int i = 0; i < AT_ONCE; ++i) {
+            if (piece + i >= stop) break;
+#if ARG
+            if (BETTER(next[i], value)) { value = next[i]; where = planes_where[(piece + i) * plane + at]; }
 #else
-    for (int piece = 1; piece < pieces; ++piece)
-        value = add(value, planes[piece * plane + at]);
+            value = piece + i == first ? next[i] : add(value, next[i]);
+#endif
+        }
+    }
+    meeting[warp][lane] = value;
+#if ARG
+    meeting_where[warp][lane] = where;
+#endif
+    __syncthreads();
+    if (warp || !inside) return;
+    for (int w = 1; w < WARPS && w * each < pieces; ++w) {
+#if ARG
+        if (BETTER(meeting[w][lane], value)) { value = meeting[w][lane]; where = meeting_where[w][lane]; }
+#else
+        value = add(value, meeting[w][lane]);
+#endif
+    }
+#if ARG
+    Pwhere[row * w_row + col * w_col] = where;
 #endif
     STORE(P[row * p_row + col * p_col], value);
 }

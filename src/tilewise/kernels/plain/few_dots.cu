@@ -1,12 +1,14 @@
 // few_dots: FEW rows of P or less; the long operand is read once, straight from memory, lanes along k.
 //
 // Names: as in few_rows, but B's lines run along k: a cell of P is a dot product of a row of A and a line of B.
-// Layout: a warp takes LINES lines of B, its lanes VECTOR of k each; A lies in shared memory row by row, CHUNK of k at a
-//   time in two places by turns. Lanes keep their own sums, which meet at the end by halves: 16 lanes apart, 8, 4, 2, 1.
-// Barrier: one a chunk. Behind it the chunk of A is there for all, and the one before is used up.
+// Layout: a warp takes LINES lines of B, its lanes VECTOR of k each, UNROLL loads on their way at once; A lies in shared
+//   memory row by row, STAGE of k at a time, with a few bytes between rows that spread them over the banks. Lanes keep
+//   their own sums, which meet at the end by halves: 16 lanes apart, 8, 4, 2, 1.
+// Barrier: a stage of A is used up before it is written over, and whole before it is read; in between warps run free.
 
 #define WARPS 8
-#define CHUNK (32 * VECTOR * UNROLL)
+#define CHUNK (32 * VECTOR * UNROLL)  // of k, by one turn of a warp
+#define SPACE (16 / (int)sizeof(Element))  // keeps rows on 16 bytes
 
 struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
 
@@ -32,7 +34,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_dots(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    __shared__ __align__(16) Element Ads[2][FEW][CHUNK];
+    __shared__ __align__(16) Element Ads[FEW][STAGE + SPACE];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int first = (blockIdx.x * WARPS + warp) * LINES;
     int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
@@ -44,41 +46,44 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_dots(
         for (int c = 0; c < LINES; ++c)
             sums[r][c] = start();
 
-    int turn = 0;
-    for (int chunk = begin; chunk < stop; chunk += CHUNK, turn ^= 1) {
-        Vector word[UNROLL][LINES];
-        #pragma unroll
-        for (int u = 0; u < UNROLL; ++u)
-            #pragma unroll
-            for (int c = 0; c < LINES; ++c) {
-                int kk = chunk + (u * 32 + lane) * VECTOR;
-                const Element* from = B + (first + c) * ldb + kk;
-                if (first + c < length && kk + VECTOR <= stop) word[u][c] = *reinterpret_cast<const Vector*>(from);
-                else {
-                    #pragma unroll
-                    for (int v = 0; v < VECTOR; ++v)
-                        word[u][c].lane[v] = first + c < length && kk + v < stop ? from[v] : Element();
-                }
-            }
-        for (int i = threadIdx.x; i < CHUNK * FEW; i += 32 * WARPS) {
-            int kk = ALONG_K ? i % CHUNK : i / FEW, r = ALONG_K ? i / CHUNK : i % FEW;
-            Ads[turn][r][kk] = r < rows && chunk + kk < stop ? A[r * a_row + (chunk + kk) * a_k] : Element();
+    for (int stage = begin; stage < stop; stage += STAGE) {
+        __syncthreads();
+        for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
+            int kk = ALONG_K ? i % STAGE : i / FEW, r = ALONG_K ? i / STAGE : i % FEW;
+            Ads[r][kk] = r < rows && stage + kk < stop ? A[r * a_row + (stage + kk) * a_k] : Element();
         }
         __syncthreads();
-        #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) {
-            int kk = (u * 32 + lane) * VECTOR;
-            bool inside = chunk + kk + VECTOR <= stop;
+        #pragma unroll 1
+        for (int chunk = 0; chunk < STAGE && stage + chunk < stop; chunk += CHUNK) {
+            Vector word[UNROLL][LINES];
             #pragma unroll
-            for (int r = 0; r < FEW; ++r) {
-                Vector left = *reinterpret_cast<const Vector*>(&Ads[turn][r][kk]);
+            for (int u = 0; u < UNROLL; ++u)
                 #pragma unroll
-                for (int v = 0; v < VECTOR; ++v) {
-                    if (inside || chunk + kk + v < stop) {
+                for (int c = 0; c < LINES; ++c) {
+                    int kk = stage + chunk + (u * 32 + lane) * VECTOR;
+                    const Element* from = B + (first + c) * ldb + kk;
+                    if (first + c < length && kk + VECTOR <= stop) word[u][c] = *reinterpret_cast<const Vector*>(from);
+                    else {
                         #pragma unroll
-                        for (int c = 0; c < LINES; ++c)
-                            if (SWAPPED) step(sums[r][c], word[u][c].lane[v], left.lane[v], chunk + kk + v);
-                            else step(sums[r][c], left.lane[v], word[u][c].lane[v], chunk + kk + v);
+                        for (int v = 0; v < VECTOR; ++v)
+                            word[u][c].lane[v] = first + c < length && kk + v < stop ? from[v] : Element();
+                    }
+                }
+            #pragma unroll
+            for (int u = 0; u < UNROLL; ++u) {
+                int kk = chunk + (u * 32 + lane) * VECTOR;
+                bool inside = stage + kk + VECTOR <= stop;
+                #pragma unroll
+                for (int r = 0; r < FEW; ++r) {
+                    Vector left = *reinterpret_cast<const Vector*>(&Ads[r][kk]);
+                    #pragma unroll
+                    for (int v = 0; v < VECTOR; ++v) {
+                        if (inside || stage + kk + v < stop) {
+                            #pragma unroll
+                            for (int c = 0; c < LINES; ++c)
+                                if (SWAPPED) step(sums[r][c], word[u][c].lane[v], left.lane[v], stage + kk + v);
+                                else step(sums[r][c], left.lane[v], word[u][c].lane[v], stage + kk + v);
+                        }
                     }
                 }
             }

@@ -2,16 +2,32 @@
 //
 // Names: A is the operand with few rows (FEW x k, any strides), B the long one (k x length, its lines along the length),
 //   P is FEW x length by any strides. With SWAPPED, A is N and B is M, both turned: the product's few columns.
-// Layout: a warp takes 32 * VECTOR of the length, the block's 8 warps share the k of its piece, one kk each in turn.
-//   A lies in shared memory kk by kk, CHUNK of k at a time in two places by turns, so that all lanes read the same words.
-//   The long operand's loads of a chunk are on their way before A's, and neither waits for the chunk before.
-// Barrier: one a chunk. Behind it the chunk of A is there for all, and the one before is used up. At the end warps' sums
-//   meet in shared memory, row by row.
+// Layout: a warp takes 32 * VECTOR of the length, the block's 8 warps share the k of its piece, one kk each in turn,
+//   UNROLL loads on their way while the ones before are stepped. A lies in shared memory kk by kk, STAGE of k at a time,
+//   so that all lanes read the same words; a few bytes between its rows spread them over the banks.
+// Barrier: a stage of A is used up before it is written over, and whole before it is read; in between warps run free. At
+//   the end their sums meet in shared memory, row by row.
 
 #define WARPS 8
-#define CHUNK (WARPS * UNROLL)
+#define SPACE (16 / (int)sizeof(Element))  // keeps rows on 16 bytes
 
 struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
+
+static __device__ __forceinline__ void load(
+    Vector (&word)[UNROLL], const Element* B, long long ldb, int kk, int stop, int first, int length)
+{
+    #pragma unroll
+    for (int u = 0; u < UNROLL; ++u) {
+        int at = kk + u * WARPS;  // every WARPS-th is this warp's
+        const Element* from = B + at * ldb + first;
+        if (first + VECTOR <= length && at < stop) word[u] = *reinterpret_cast<const Vector*>(from);
+        else {
+            #pragma unroll
+            for (int v = 0; v < VECTOR; ++v)
+                word[u].lane[v] = at < stop && first + v < length ? from[v] : Element();
+        }
+    }
+}
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS) few_rows(
     const Element* __restrict__ A, const Element* __restrict__ B, Result* P,
@@ -21,7 +37,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_rows(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    __shared__ __align__(16) Element Ads[2][CHUNK][FEW];
+    __shared__ __align__(16) Element Ads[STAGE][FEW + SPACE];
     __shared__ Partial meeting[WARPS][32 * VECTOR];
 #if ARG
     __shared__ int meeting_where[WARPS][32 * VECTOR];
@@ -29,7 +45,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_rows(
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int first = blockIdx.x * (32 * VECTOR) + lane * VECTOR;
     int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
-    bool whole = first + VECTOR <= length;
 
     Sum sums[FEW][VECTOR];
     #pragma unroll
@@ -38,37 +53,33 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) few_rows(
         for (int v = 0; v < VECTOR; ++v)
             sums[r][v] = start();
 
-    int turn = 0;
-    for (int chunk = begin; chunk < stop; chunk += CHUNK, turn ^= 1) {
-        Vector word[UNROLL];
-        #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) {
-            int kk = chunk + warp + u * WARPS;  // every WARPS-th is this warp's
-            const Element* from = B + kk * ldb + first;
-            if (whole && kk < stop) word[u] = *reinterpret_cast<const Vector*>(from);
-            else {
-                #pragma unroll
-                for (int v = 0; v < VECTOR; ++v)
-                    word[u].lane[v] = kk < stop && first + v < length ? from[v] : Element();
-            }
-        }
-        for (int i = threadIdx.x; i < CHUNK * FEW; i += 32 * WARPS) {
+    Vector word[UNROLL], next[UNROLL];
+    load(word, B, ldb, begin + warp, stop, first, length);
+    for (int stage = begin; stage < stop; stage += STAGE) {
+        __syncthreads();
+        for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
             // what is outside is never stored; ALONG_K says which way A is read in order
-            int kk = ALONG_K ? i % CHUNK : i / FEW, r = ALONG_K ? i / CHUNK : i % FEW;
-            Ads[turn][kk][r] = r < rows && chunk + kk < stop ? A[r * a_row + (chunk + kk) * a_k] : Element();
+            int kk = ALONG_K ? i % STAGE : i / FEW, r = ALONG_K ? i / STAGE : i % FEW;
+            Ads[kk][r] = r < rows && stage + kk < stop ? A[r * a_row + (stage + kk) * a_k] : Element();
         }
         __syncthreads();
-        #pragma unroll
-        for (int u = 0; u < UNROLL; ++u) {
-            int kk = warp + u * WARPS;
-            if (chunk + kk < stop) {
-                #pragma unroll
-                for (int r = 0; r < FEW; ++r)
+        #pragma unroll 1
+        for (int at = warp; at < STAGE && stage + at < stop; at += WARPS * UNROLL) {
+            load(next, B, ldb, stage + at + WARPS * UNROLL, stop, first, length);
+            #pragma unroll
+            for (int u = 0; u < UNROLL; ++u) {
+                int kk = at + u * WARPS;
+                if (stage + kk < stop) {
                     #pragma unroll
-                    for (int v = 0; v < VECTOR; ++v)
-                        if (SWAPPED) step(sums[r][v], word[u].lane[v], Ads[turn][kk][r], chunk + kk);
-                        else step(sums[r][v], Ads[turn][kk][r], word[u].lane[v], chunk + kk);
+                    for (int r = 0; r < FEW; ++r)
+                        #pragma unroll
+                        for (int v = 0; v < VECTOR; ++v)
+                            if (SWAPPED) step(sums[r][v], word[u].lane[v], Ads[kk][r], stage + kk);
+                            else step(sums[r][v], Ads[kk][r], word[u].lane[v], stage + kk);
+                }
             }
+            #pragma unroll
+            for (int u = 0; u < UNROLL; ++u) word[u] = next[u];
         }
     }
 
