@@ -55,6 +55,11 @@ class FewTile:
         return max(1, room // self.chunk) * self.chunk
 
     @property
+    def resident(self) -> int:
+        """Blocks a multiprocessor is asked to hold: two where the registers are known to suffice."""
+        return 2 if self.kernel == FEW_ROWS and self.way.name == "each" and self.way.word_bytes == 4 else 1
+
+    @property
     def geometry(self) -> Geometry:
         rows, cols = (self.across, self.few) if self.swapped else (self.few, self.across)
         return Geometry((32 * WARPS, 1), rows, cols, self.stage, self.stage * self.few * self.way.word_bytes)
@@ -100,8 +105,10 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
     room = max(1, SUM_WORDS // (held * way.sum_words))
     if along_k:
         return FewTile(FEW_DOTS, way, held, vector, min(4, room), 2 if vector * size >= 8 else 4, swapped)
-    vector = min(vector, room)
-    return FewTile(FEW_ROWS, way, held, vector, 1, 8 if held * vector <= 16 else 4, swapped)
+    vector = min(vector, room, 8)
+    crowded = way.name == "online" or (size < 4 and held * vector > 32)  # much else in the registers
+    loads = 2 if crowded else 8 if held * vector <= 16 and vector <= 4 else 4
+    return FewTile(FEW_ROWS, way, held, vector, 1, loads, swapped)
 
 
 def few_pieces(tile: FewTile, length: int, k: int, machine: Machine) -> int:

@@ -85,7 +85,7 @@ TILES: dict[int, tuple[PlainTile, ...]] = {
     ),
     4: (
         PlainTile(2, 2, 4, 4, 8, 2, 3, 0.80),
-        PlainTile(2, 2, 4, 2, 8, 2, 5, 0.70),
+        PlainTile(2, 2, 4, 2, 8, 2, 4, 0.70),
     ),
 }
 SMALL_TILES = TILES[1][2:]

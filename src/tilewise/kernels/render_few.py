@@ -16,6 +16,7 @@ def render_few(algebra: Algebra, tile: FewTile, *, along_k: bool, accumulate: bo
     defines: dict[str, object] = {
         "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "STAGE": tile.stage,
         "SWAPPED": int(tile.swapped),
+        "RESIDENT": tile.resident,
         "ALONG_K": int(along_k), "ARG": int(tile.way.name == "where"),
     }  # fmt: skip
     if tile.kernel == "few_dots":

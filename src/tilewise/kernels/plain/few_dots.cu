@@ -26,7 +26,7 @@ static __device__ __forceinline__ Value from_lane(Value x, int apart)
     return moving.value;
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS) few_dots(
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
     const Element* __restrict__ A, const Element* __restrict__ B, Result* P,
 #if ARG
     Where* Pwhere, long long w_row, long long w_col,

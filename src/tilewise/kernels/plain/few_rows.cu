@@ -29,7 +29,7 @@ static __device__ __forceinline__ void load(
     }
 }
 
-extern "C" __global__ void __launch_bounds__(32 * WARPS) few_rows(
+extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
     const Element* __restrict__ A, const Element* __restrict__ B, Result* P,
 #if ARG
     Where* Pwhere, long long w_row, long long w_col,
