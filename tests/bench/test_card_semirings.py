@@ -1,4 +1,4 @@
-"""`bench semirings` on a card, as far as it goes with no card: rows, shares and checks, the products made on the host."""
+"""`bench semirings` on a card, as far as it goes with no card: rows, shares and checks, products made on the host."""
 
 from __future__ import annotations
 
