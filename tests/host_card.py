@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from contextlib import contextmanager
+
 import numpy as np
 
 from behind_a_compiler import built
@@ -18,6 +20,11 @@ class HostBuffer:
 
     def close(self, stream=None):
         self.memory = None
+
+
+@contextmanager
+def host_scratch(needs, device, stream):
+    yield [HostBuffer(nbytes) for nbytes in needs.values()]
 
 
 class HostLaunch:
@@ -41,7 +48,7 @@ def put_on_the_host(monkeypatch, folder, *more):
     for module in (few, plain, launch, *more):
         monkeypatch.setattr(module, "kernel_function", kernel_function)
         monkeypatch.setattr(module, "Launch", HostLaunch)
-    monkeypatch.setattr(plain, "scratch", lambda nbytes, role, device, stream: HostBuffer(nbytes))
+    monkeypatch.setattr(plain, "scratch", host_scratch)
     monkeypatch.setattr(launch, "open_card", lambda device: None)
 
 

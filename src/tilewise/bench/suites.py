@@ -1,6 +1,7 @@
 """What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
 `shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
-`semirings` holds every algebra against the machine's own limit and against those who also can."""
+`semirings` holds every algebra against the machine's own limit and against those who also can, `linear` is a
+layer of a language model, forward and backward, beside torch's."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "semirings")
+SUITES = ("ladder", "tiles", "shapes", "semirings", "linear")
 
 
 def pieces(
@@ -32,6 +33,12 @@ def pieces(
     """The suite as a list of measurements to run one by one, so that a caller can show how far it is."""
     if suite not in SUITES:
         raise UsageError(f"suite {suite!r} is not known; known are {', '.join(SUITES)}")
+    if suite == "linear":
+        from tilewise.bench import linear
+
+        kind = device.partition(":")[0]
+        shape, dtype = (linear.SHAPE, "bfloat16") if kind == "cuda" else ((128, 256, 50257), "float32")
+        return [lambda: linear.contest(shape, dtype, 3 if quick else 7, kind)]
     if device == "cpu":
         if suite in ("shapes", "semirings"):
             return list(_cpu_engine(suite, sizes, quick, threads))
@@ -51,8 +58,11 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
     if suite == "shapes":
         from tilewise.bench import card_shapes
 
-        for shape in tuple((s, s, s) for s in sizes) or card_shapes.SHAPES:
-            yield lambda shape=shape: card_shapes.contest(shape, "bfloat16", 3 if quick else 5)  # type: ignore[misc]
+        cases = tuple(card_shapes.Case((s, s, s)) for s in sizes) or card_shapes.CASES
+        for case in cases:
+            yield lambda case=case: card_shapes.contest(case, "bfloat16", 3 if quick else 5)  # type: ignore[misc]
+        if not sizes:
+            yield lambda: card_shapes.host_cost("bfloat16", 3 if quick else 5)
     elif suite == "semirings":
         yield from _card_semirings(sizes, quick)
     elif suite == "ladder":

@@ -57,6 +57,12 @@ def closure(
     device: "auto" works where W is; "cuda" or "cuda:1" takes a host array to a card and back.
 
     A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
+
+    >>> roads = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
+    >>> tw.closure(roads)
+    array([[0., 4., 6.],
+           [4., 0., 2.],
+           [6., 2., 0.]])
     """
     library = find_library(W)
     operand = library.operand(W, "W")

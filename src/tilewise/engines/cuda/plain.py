@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cuda.few import FewJob, few_launches
-from tilewise.engines.cuda.placed import SCRATCH_LOCK, Placed, scratch
+from tilewise.engines.cuda.placed import Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.few_tiles import FewTile, long_lines
 from tilewise.kernels.render_plain import Form, render_combine, render_pack_words, render_plain
@@ -101,8 +101,7 @@ def prepare(
     prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
 
     def queue_with_scratch() -> None:
-        with SCRATCH_LOCK:
-            buffers = [scratch(nbytes, role, device, stream) for role, nbytes in needs.items()]
+        with scratch(needs, device, stream) as buffers:
             if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
                 held = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
                 prepared[:] = [(buffers, launches(held))]
