@@ -13,7 +13,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.errors import DtypeError, UsageError
 from tilewise.few_tiles import FEW, FEW_DOTS, FEW_ROWS, FewTile, few_seconds, few_tile, long_lines
 from tilewise.machine import Machine
-from tilewise.plain_ways import Way, way_of
+from tilewise.plain_ways import Way, arch_number, way_of
 from tilewise.problem import Layout, Problem
 from tilewise.rungs import Geometry
 
@@ -158,8 +158,18 @@ def choose(problem: Problem, machine: Machine, kernel: str | None = None) -> Cho
                 f"and this is {problem.shape}: leave kernel= out"
             )
         return min(few, key=lambda choice: choice.predicted)
-    tiled = [_tiled_choice(problem, machine, tile) for tile in tiles_of(_way(problem, machine))]
+    way = _way(problem, machine)
+    fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
+    tiled = [_tiled_choice(problem, machine, tile) for tile in fitting]
     return min(tiled if kernel == KERNEL else [*few, *tiled], key=lambda choice: choice.predicted)
+
+
+def shared_limit(arch: str) -> int:
+    """Bytes of shared memory that a block may have, by compute capability."""
+    number = arch_number(arch)
+    if number in (80, 87) or 90 <= number < 120:
+        return (163 if number < 90 else 227) * 1024
+    return 99 * 1024 if number > 80 else 64 * 1024
 
 
 def _way(problem: Problem, machine: Machine) -> Way:

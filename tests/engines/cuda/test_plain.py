@@ -154,6 +154,14 @@ def test_every_tile_fits_a_hopper_multiprocessor():
             assert tile.resident * (tile.shared_bytes(way.word_bytes) + 1024) <= 228 * 1024
 
 
+@pytest.mark.parametrize(("card", "limit"), [("t4", 64), ("a100", 163), ("rtx4090", 99), ("h200", 227)])
+def test_no_tile_asks_for_more_shared_memory_than_a_block_may_have(card, limit):
+    for name, dtype in ALL:
+        for nonnegative in (False, True):
+            problem = problem_of_shape(4096, 4096, 4096, dtype, name, nonnegative=nonnegative)
+            assert make_plan(problem, KNOWN_CARDS[card], "plain").geometry.shared_bytes <= limit * 1024
+
+
 def test_few_rows_are_refused_where_there_are_many():
     with pytest.raises(tw.UsageError, match="up to 16 rows or columns"):
         make_plan(problem_of_shape(64, 64, 64), H200, "few_rows")
