@@ -27,6 +27,7 @@ START_SECONDS = 4e-6
 COMBINE_SECONDS = 3e-6  # a second launch
 MAX_PIECES = 256  # of k
 PACK_SECONDS = 3e-6  # a launch
+PACK_LIMIT = 2**33  # bytes read and written to pack what could also be copied as it lies
 PACKING = 0.5  # share of the memory's bandwidth that packing reaches
 TURNED, SMALL = 1.07, 1.03  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 ALONE = 0.45  # of a full multiprocessor's time for all its blocks, that one of them alone takes at least
@@ -204,10 +205,11 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
         edges += START_SECONDS + p.k * p.n * p.dtype.itemsize / (0.8 * machine.bandwidth)
     if cols < p.n:
         edges += START_SECONDS + p.m * p.k * p.dtype.itemsize / (0.8 * machine.bandwidth)
+    tiles = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members
     best: Choice | None = None
     for packs, packing, slower in _packings(p, machine, way):
-        for pieces in _pieces(words, tile):
-            blocks = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members * pieces
+        for pieces in _pieces(words, tile, machine.units * tile.resident, tiles):
+            blocks = tiles * pieces
             steps = tile.rows * tile.cols * min(words, k_each(words, tile, pieces)) * way.per_word
             full, rest = divmod(blocks, machine.units * tile.resident)
             # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
@@ -240,7 +242,7 @@ def _packings(p: Problem, machine: Machine, way: Way) -> list[tuple[tuple[str, .
             along_k = lies[0] == (side == "N")
             small = line_alignment(layout, rows, cols, way.word_bytes) < 16
             ways = [("", 0.0, TURNED if along_k else SMALL if small else 1.0)]
-            if along_k or small:
+            if (along_k or small) and nbytes <= PACK_LIMIT:
                 ways.append(packed)
         made = [
             ((*names, name) if name else names, seconds + more, slower * times)
@@ -268,10 +270,12 @@ def _without_thin(extent: int, side: int) -> int:
     return extent - rest if extent >= THIN_FROM and 0 < rest <= FEW else extent
 
 
-def _pieces(words: int, tile: PlainTile) -> list[int]:
+def _pieces(words: int, tile: PlainTile, slots: int, tiles: int) -> list[int]:
+    """In how many pieces k may come: more than one only where tiles do not fill the card, and then few waves of them,
+    so that planes of sums stay small."""
     phases = max(1, math.ceil(words / tile.depth))
     made = [1]
-    while made[-1] * 2 <= min(MAX_PIECES, phases // 4):
+    while tiles < slots and tiles * made[-1] * 2 <= 2 * slots and made[-1] * 2 <= min(MAX_PIECES, phases // 4):
         made.append(made[-1] * 2)
     return made
 

@@ -19,7 +19,7 @@ from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_plain import Form, render_combine, render_limit, render_pack_words, render_plain
 from tilewise.kernels.source import source_of
 from tilewise.machine import KNOWN_CARDS
-from tilewise.plain_tiles import tiles_of
+from tilewise.plain_tiles import choose, tiles_of
 from tilewise.plain_ways import way_of
 from tilewise.planning import make_plan
 from tilewise.problem import problem_of_shape
@@ -154,6 +154,15 @@ def test_every_tile_fits_a_hopper_multiprocessor():
             assert tile.resident * (tile.shared_bytes(way.word_bytes) + 1024) <= 228 * 1024
 
 
+def test_planes_of_sums_stay_small():
+    for m, k, n in ((128, 65536, 128), (8192, 8192, 8192), (16384, 16384, 16384), (1000, 10**6, 1000), (64, 10**7, 64)):
+        for name, dtype in (("plus_times", "float32"), ("min_plus", "float64"), ("plus_times", "complex128")):
+            choice = choose(problem_of_shape(m, k, n, dtype, name), H200)
+            planes = choice.pieces * m * n * DTYPES[dtype].itemsize
+            assert choice.pieces == 1 or planes <= 128 * 2**20
+    assert choose(problem_of_shape(128, 65536, 128), H200).pieces > 32
+
+
 @pytest.mark.parametrize(("card", "limit"), [("t4", 64), ("a100", 163), ("rtx4090", 99), ("h200", 227)])
 def test_no_tile_asks_for_more_shared_memory_than_a_block_may_have(card, limit):
     for name, dtype in ALL:
@@ -168,8 +177,6 @@ def test_few_rows_are_refused_where_there_are_many():
 
 
 def test_thin_edges_are_left_to_the_kernels_for_few():
-    from tilewise.plain_tiles import choose
-
     ragged = choose(problem_of_shape(4097, 4097, 4097), H200)
     assert (ragged.rows, ragged.cols) == (4096, 4096)
     near = choose(problem_of_shape(4100, 4100, 4095), H200)
