@@ -35,6 +35,8 @@ def draw(document: dict[str, Any], path: Path) -> None:
 
     if document["suite"] == "semirings" or (document["device"]["kind"] == "cpu" and document["suite"] == "shapes"):
         raise UsageError(f"bench {document['suite']} has no picture here yet: leave --plot out")
+    if document["suite"] == "linear":
+        raise UsageError("bench linear has five figures and no picture: leave --plot out")
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
     elif document["suite"] == "shapes":
