@@ -18,6 +18,7 @@ FEW = 16  # rows or columns that count as a handful
 TINY = 2048  # steps up to which the call is the cost
 LITTLE = 2**20  # steps times bytes up to which packing costs more than it brings: 64³ in float32
 TALL_K = 8192  # from here on k is shared among threads where P is small
+DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
 HEAVY = ("exp", "log", "log1p", "logaddexp")
 KERNELS = {
     "packed": "panels of M and N packed, a register tile over all of KC",
@@ -130,6 +131,11 @@ def _small_kernel(view: _View, problem: Problem, NR: int) -> tuple[str, str] | N
     return None
 
 
+def even_strips(k: int) -> int:
+    """KC: strips of k alike, near DEPTH; a short one at the end would read and write P for little work."""
+    return -(-k // (8 * max(1, round(k / DEPTH)))) * 8
+
+
 def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | None = None) -> Blocking:
     """The cut for a problem on a machine with such vectors; `kernel` pins what would be chosen."""
     ring, partial, tracks_arg = problem.semiring, problem.algebra.partial, problem.return_arg
@@ -155,13 +161,13 @@ def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | No
         if kernel != "packed" or name == "bits":
             raise UsageError(f"kernel={kernel!r} does not fit {problem.shape} {problem.dtype}: {name!r} would run")
         name, swapped, why = "packed", turned.p_along_n and not straight.p_along_n, "the kernel was asked for"
-    KC = {"few_columns": 4096}.get(name, 256)
+    KC = {"few_columns": 4096, "packed": even_strips(problem.k)}.get(name, 256)
     if name == "few_rows" and problem.k * max(problem.m, problem.n) * part > 2**18:
         m = min(problem.m, problem.n)
         KC = 8 if m <= 2 else 16 if m <= 8 else 64  # N comes from memory: thin strips are few, long streams
     if tracks_arg and part == 1:
         KC = 127  # a tile counts its k in integers as wide as a lane
-    MC = {1: 1024, 2: 1024, 4: 1024, 8: 512, 16: 256}[partial.itemsize] // MR * MR
+    MC = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[partial.itemsize] // MR * MR
     MC = 256 // MR * MR if name == "bits" else MC  # its packed M is four times as large as M
     NC = max(1, 16384 // partial.itemsize // NR) * NR
     return Blocking(name, swapped, MR, NR, KC, MC, NC, 8 * NR, why, 8 if name == "bits" else 1)

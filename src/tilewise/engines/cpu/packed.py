@@ -16,7 +16,7 @@ from tilewise.engines.cpu.ir import Function, module
 from tilewise.engines.cpu.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.merge import merge_function
 from tilewise.engines.cpu.pack import pack_function
-from tilewise.engines.cpu.strips import pack_strip_function, run_strip_function
+from tilewise.engines.cpu.strips import strip_functions
 from tilewise.engines.cpu.tile import TileForm, tile_function
 
 
@@ -33,7 +33,7 @@ def packed_module(a: Arithmetic) -> str:
         write_bits_function(a) if a.bits else write_function(a),
         run_function(a),
         reduce_function(a),
-        *([] if writes_apart(a) else [pack_strip_function(a), run_strip_function(a)]),
+        *([] if writes_apart(a) else strip_functions(a)),
     ]
     return module(functions)
 

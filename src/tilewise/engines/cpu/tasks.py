@@ -11,6 +11,7 @@ from dataclasses import dataclass
 from tilewise.blocking import Blocking
 from tilewise.engines.cpu.arithmetic import Arithmetic
 from tilewise.engines.cpu.packed import writes_apart
+from tilewise.engines.cpu.strips import count_tasks
 
 SMALL = 150_000  # steps below which a second thread costs more than it brings
 OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
@@ -29,7 +30,7 @@ class Tasks:
     each: int = 0  # bytes of scratch memory for each worker
     sums: int = 0  # bytes for the sums that stretches of k leave apart
     worth_threads: bool = True
-    strips: bool = False  # all workers share each packed strip of N, one strip after the other
+    strip: int = 0  # elements of a packed strip of N, where all workers share them
 
 
 def cut_tasks(
@@ -85,14 +86,15 @@ def _packed(
 
 def _strips(a: Arithmetic, cut: Blocking, m: int, k: int, n: int, workers: int) -> Tasks:
     """Rows of P are dealt out, several pieces to a worker; the columns of a strip are packed together."""
-    strip, depth = min(cut.NC, n), min(cut.KC, k)
+    width, depth = min(cut.NC, n), min(cut.KC, k)
     task_m = min(_share(m, workers, a.MR), cut.MC)
-    task_n = _share(strip, workers, a.NR)
-    sums = _pages(-(-strip // a.NR) * a.NR * depth * a.bytes)
+    task_n = _share(width, workers, a.NR)
+    tasks_m, tasks_n, strips = -(-m // task_m), -(-width // task_n), -(-n // cut.NC) * -(-k // cut.KC)
+    strip = -(-width // a.NR) * a.NR * depth
     each = _pages(-(-task_m // a.MR) * a.MR * depth * max(a.bytes, 4))
     return Tasks(
-        -(-m // task_m), task_m=task_m, task_n=task_n, task_k=k, tasks_n=-(-strip // task_n), each=each, sums=sums,
-        strips=True,
+        count_tasks(tasks_n, tasks_m, strips), tasks_m=tasks_m, tasks_n=tasks_n, task_m=task_m, task_n=task_n, task_k=k,
+        each=each, sums=_pages(min(strips, 2) * strip * a.bytes), strip=strip,
     )  # fmt: skip
 
 
