@@ -17,11 +17,13 @@ from tilewise.problem import Problem
 FEW = 16  # rows or columns that count as a handful
 TINY = 2048  # steps up to which the call is the cost
 LITTLE = 2**20  # steps times bytes up to which packing costs more than it brings: 64³ in float32
+NARROW = 4096  # bytes of a row of P up to which M is not read often enough for packing it to pay
 TALL_K = 8192  # from here on k is shared among threads where P is small
 DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
 HEAVY = ("exp", "log", "log1p", "logaddexp")
 KERNELS = {
     "packed": "panels of M and N packed, a register tile over all of KC",
+    "packed_n": "M is read where it lies; panels of N are packed on the way",
     "bits": "truth values, eight columns to a byte",
     "few_rows": "a handful of rows; N is read once, where it lies",
     "few_columns": "a handful of columns; M is read once, where it lies",
@@ -128,6 +130,8 @@ def _small_kernel(view: _View, problem: Problem, NR: int) -> tuple[str, str] | N
         return "few_rows", f"{m} rows: N is read once where it lies, packing it would cost more"
     if n <= FEW and view.m_along_k and view.p_along_n and m > FEW:
         return "few_columns", f"{n} columns: M is read once where it lies, packing it would cost more"
+    if view.m_along_k and view.n_along_n and view.p_along_n and n * problem.dtype.itemsize <= NARROW and k < TALL_K:
+        return "packed_n", f"{n} columns: M is read too few times to be packed first"
     return None
 
 
@@ -161,7 +165,8 @@ def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | No
         if kernel != "packed" or name == "bits":
             raise UsageError(f"kernel={kernel!r} does not fit {problem.shape} {problem.dtype}: {name!r} would run")
         name, swapped, why = "packed", turned.p_along_n and not straight.p_along_n, "the kernel was asked for"
-    KC = {"few_columns": 4096, "packed": even_strips(problem.k)}.get(name, 256)
+    even = even_strips(problem.k)
+    KC = {"few_columns": 4096, "packed": even, "packed_n": even}.get(name, 256)
     if name == "few_rows" and problem.k * max(problem.m, problem.n) * part > 2**18:
         m = min(problem.m, problem.n)
         KC = 8 if m <= 2 else 16 if m <= 8 else 64  # N comes from memory: thin strips are few, long streams

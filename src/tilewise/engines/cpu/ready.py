@@ -19,6 +19,7 @@ from tilewise.engines.cpu.few_columns import few_columns_module
 from tilewise.engines.cpu.few_rows import few_rows_module
 from tilewise.engines.cpu.job import WORDS
 from tilewise.engines.cpu.packed import packed_module, writes_apart
+from tilewise.engines.cpu.packed_n import packed_n_module
 from tilewise.engines.cpu.pool import current_pool, native, num_threads
 from tilewise.engines.cpu.strips import count_words
 from tilewise.engines.cpu.target import Target, host_target
@@ -30,6 +31,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 MODULES: dict[str, tuple[Callable[[Arithmetic], str], tuple[str, ...]]] = {
     "packed": (packed_module, ("run", "reduce")),
+    "packed_n": (packed_n_module, ("run",)),
     "bits": (packed_module, ("run", "reduce")),
     "few_rows": (lambda a: few_rows_module(a, data_field()), ("run", "enter")),
     "few_columns": (few_columns_module, ("run",)),

@@ -50,6 +50,13 @@ def cut_tasks(
         packed = min(cut.KC, k) * a.NR * a.bytes if cut.kernel == "few_columns" else k * a.bytes * (not column_of_N)
         count = members * -(-m // task_m)
         return Tasks(count, tasks_m=-(-m // task_m), task_m=task_m, each=_pages(packed), worth_threads=worth)
+    if cut.kernel == "packed_n":
+        task_m, task_n = pieces(m, n, max(1, workers // members), cut, False)
+        tasks_m, tasks_n = -(-m // task_m), -(-n // task_n)
+        each = _pages(min(cut.group, -(-task_n // a.NR) * a.NR) * min(cut.KC, k) * a.bytes)
+        return Tasks(
+            members * tasks_m * tasks_n, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each, worth_threads=worth
+        )
     return _packed(a, cut, (m, k, n), members, rows_of_P, workers, worth)
 
 
