@@ -17,13 +17,13 @@ from tilewise.problem import Problem
 FEW = 16  # rows or columns that count as a handful
 TINY = 2048  # steps up to which the call is the cost
 LITTLE = 2**20  # steps times bytes up to which packing costs more than it brings: 64³ in float32
-NARROW = 4096  # bytes of a row of P up to which M is not read often enough for packing it to pay
 TALL_K = 8192  # from here on k is shared among threads where P is small
+SMALL_P = 256 * 256  # cells of such a P
 DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
 HEAVY = ("exp", "log", "log1p", "logaddexp")
 KERNELS = {
-    "packed": "panels of M and N packed, a register tile over all of KC",
-    "packed_n": "M is read where it lies; panels of N are packed on the way",
+    "packed_n": "M is read where it lies, panels of N are packed on the way, a register tile over all of KC",
+    "packed": "panels of M and N packed first: for any strides and dtypes",
     "bits": "truth values, eight columns to a byte",
     "few_rows": "a handful of rows; N is read once, where it lies",
     "few_columns": "a handful of columns; M is read once, where it lies",
@@ -130,8 +130,8 @@ def _small_kernel(view: _View, problem: Problem, NR: int) -> tuple[str, str] | N
         return "few_rows", f"{m} rows: N is read once where it lies, packing it would cost more"
     if n <= FEW and view.m_along_k and view.p_along_n and m > FEW:
         return "few_columns", f"{n} columns: M is read once where it lies, packing it would cost more"
-    if view.m_along_k and view.n_along_n and view.p_along_n and n * problem.dtype.itemsize <= NARROW and k < TALL_K:
-        return "packed_n", f"{n} columns: M is read too few times to be packed first"
+    if view.m_along_k and view.n_along_n and view.p_along_n and (k < TALL_K or m * n > SMALL_P):
+        return "packed_n", "M's rows lie along k, and are read where they are"
     return None
 
 
@@ -175,4 +175,5 @@ def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | No
     MC = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[partial.itemsize] // MR * MR
     MC = 256 // MR * MR if name == "bits" else MC  # its packed M is four times as large as M
     NC = max(1, 16384 // partial.itemsize // NR) * NR
-    return Blocking(name, swapped, MR, NR, KC, MC, NC, 8 * NR, why, 8 if name == "bits" else 1)
+    group = (12 if name == "packed_n" else 8) * NR
+    return Blocking(name, swapped, MR, NR, KC, MC, NC, group, why, 8 if name == "bits" else 1)

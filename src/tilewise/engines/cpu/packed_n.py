@@ -12,6 +12,7 @@ from tilewise.engines.cpu.ir import Function, module
 from tilewise.engines.cpu.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.merge import merge_function
 from tilewise.engines.cpu.pack import pack_function
+from tilewise.engines.cpu.strips import strip_functions
 from tilewise.engines.cpu.tile import TileForm, tile_function
 
 
@@ -28,21 +29,23 @@ def packed_n_module(a: Arithmetic) -> str:
             *(tile_function(a, form) for form in (*forms, keeping)),
             _group(a, forms, keeping),
             _run(a),
+            _against_strip(a),
+            *strip_functions(a),
         ]
     )
 
 
 def _group(a: Arithmetic, forms: list[TileForm], keeping: TileForm) -> Function:
-    """All rows of a task against one group of columns and one strip of k."""
+    """All rows of a task against one group of columns and one strip of k. `packs`: N does not lie packed yet."""
     params = [
         ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "N"), ("i64", "row_n"),
-        ("ptr", "P"), ("i64", "row_p"), ("i1", "first"), ("ptr", "panels"),
+        ("ptr", "P"), ("i64", "row_p"), ("i1", "first"), ("ptr", "panels"), ("i1", "packs"),
     ]  # fmt: skip
     f = Function("group", params)
     whole = f.mul(f.div("%cols", a.NR), a.NR)
     left = f.sub("%cols", whole)
     edge_n, edge = f.at(a.kind, "%N", whole), f.at(a.kind, "%panels", f.mul(whole, "%kc"))
-    with f.when(f.test("sgt", left, 0)):
+    with f.when(f.op(f"and i1 %packs, {f.test('sgt', left, 0)}")):
         f.do(f"call void @pack_n(ptr {edge_n}, i64 1, i64 %row_n, i64 {left}, i64 %kc, ptr {edge})")
 
     def tile(form: TileForm, M: str, N: str, P: str, rows: str, cols: str | int, kept: str = "") -> None:
@@ -57,7 +60,7 @@ def _group(a: Arithmetic, forms: list[TileForm], keeping: TileForm) -> Function:
         with f.loop(0, whole, a.NR) as j:
             panel, cells = f.at(a.kind, "%panels", f.mul(j.index, "%kc")), f.at(a.kind, P, j.index)
             f.either(
-                f.test("eq", i.index, 0),
+                f.op(f"and i1 %packs, {f.test('eq', i.index, 0)}"),
                 lambda N=f.at(a.kind, "%N", j.index), to=panel: tile(keeping, M, N, cells, rows, a.NR, f", ptr {to}"),  # type: ignore[misc]
                 lambda: tile(forms[-1], M, panel, cells, rows, a.NR),
             )
@@ -92,6 +95,23 @@ def _run(a: Arithmetic) -> Function:
             f"call void @group(i64 {rows}, i64 {f.lower(f.sub(cols, g.index), group)}, "
             f"i64 {f.lower(f.sub(k, p.index), KC)}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
             f"ptr {f.at(a.kind, N, f.mul(p.index, row_n), g.index)}, i64 {row_n}, ptr {f.at(a.kind, P, g.index)}, "
-            f"i64 {row_p}, i1 {first}, ptr {space})"
+            f"i64 {row_p}, i1 {first}, ptr {space}, i1 true)"
+        )
+    return f
+
+
+def _against_strip(a: Arithmetic) -> Function:
+    """`rows` of P against a strip of N that lies packed, group by group."""
+    params = [
+        ("ptr", "job"), ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("ptr", "panels"), ("ptr", "P"),
+        ("i1", "first"), ("ptr", "space"),
+    ]  # fmt: skip
+    f = Function("against_strip", params)
+    row_m, row_p, group = JobReader(f).words("row_m", "row_p", "group")
+    with f.loop(0, "%cols", group) as g:
+        f.do(
+            f"call void @group(i64 %rows, i64 {f.lower(f.sub('%cols', g.index), group)}, i64 %kc, ptr %M, i64 {row_m}, "
+            f"ptr null, i64 0, ptr {f.at(a.kind, '%P', g.index)}, i64 {row_p}, i1 %first, "
+            f"ptr {f.at(a.kind, '%panels', f.mul(g.index, '%kc'))}, i1 false)"
         )
     return f

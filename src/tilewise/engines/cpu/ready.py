@@ -31,7 +31,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 MODULES: dict[str, tuple[Callable[[Arithmetic], str], tuple[str, ...]]] = {
     "packed": (packed_module, ("run", "reduce")),
-    "packed_n": (packed_n_module, ("run",)),
+    "packed_n": (packed_n_module, ("run", "run_strips")),
     "bits": (packed_module, ("run", "reduce")),
     "few_rows": (lambda a: few_rows_module(a, data_field()), ("run", "enter")),
     "few_columns": (few_columns_module, ("run",)),

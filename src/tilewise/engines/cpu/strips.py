@@ -26,6 +26,7 @@ def count_words(pieces_m: int) -> int:
 
 
 def strip_functions(a: Arithmetic) -> list[Function]:
+    """For a module that has `pack_n`, and `against_strip` for some rows of P."""
     return [pause_function(), _wait(), _pack_piece(a), _multiply_piece(a), _run(a)]
 
 
@@ -115,7 +116,7 @@ def _multiply_piece(a: Arithmetic) -> Function:
     """`task_m` rows of P, against a strip that lies packed, once they have been through the strips before."""
     f = Function("multiply_piece", [("ptr", "job"), ("i64", "strip"), ("i64", "piece"), ("i64", "worker")])
     job = JobReader(f)
-    m, n, NC, task_m, pieces_n, group = job.words("m", "n", "NC", "task_m", "tasks_n", "group")
+    m, n, NC, task_m, pieces_n = job.words("m", "n", "NC", "task_m", "tasks_n")
     row_m, col_m, row_p = job.words("row_m", "col_m", "row_p")
     strip_j, strip_k, kc = _where(f, job)
     i = f.mul("%piece", task_m)
@@ -124,12 +125,11 @@ def _multiply_piece(a: Arithmetic) -> Function:
     M = f.at(f"[{a.source_m.itemsize} x i8]", job.pointer("M"), f.mul(i, row_m), f.mul(strip_k, col_m))
     P = f.at(a.kind, job.pointer("P"), f.mul(i, row_p), strip_j)
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
-    f.do(f"call void @pack_m(ptr {M}, i64 {row_m}, i64 {col_m}, i64 {rows}, i64 {kc}, ptr {space})")
     f.do(f"call void @wait(ptr %job, i64 {PACKED}, i64 {f.mul(f.add('%strip', 1), pieces_n)})")
     f.do(f"call void @wait(ptr %job, i64 {f.add('%piece', ROWS)}, i64 %strip)")
     f.do(
-        f"call void @block(i64 {rows}, i64 {cols}, i64 {kc}, ptr {space}, ptr {_packed_strip(f, a, job)}, ptr {P}, "
-        f"i64 {row_p}, i64 0, i1 {fresh}, i64 0, i64 {group})"
+        f"call void @against_strip(ptr %job, i64 {rows}, i64 {cols}, i64 {kc}, ptr {M}, "
+        f"ptr {_packed_strip(f, a, job)}, ptr {P}, i1 {fresh}, ptr {space})"
     )
     f.do(f"store atomic i64 {f.add('%strip', 1)}, ptr {f.at('i64', '%job', f.add('%piece', ROWS))} seq_cst, align 8")
     return f

@@ -6,16 +6,17 @@ k is cut by shape alone, never by the number of threads, so threads never change
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
-from tilewise.blocking import Blocking
+from tilewise.blocking import SMALL_P, TALL_K, Blocking
 from tilewise.engines.cpu.arithmetic import Arithmetic
 from tilewise.engines.cpu.packed import writes_apart
 from tilewise.engines.cpu.strips import count_tasks
 
 SMALL = 150_000  # steps below which a second thread costs more than it brings
+HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
-TALL, STRETCH, STRETCHES = 256 * 256, 4096, 16  # k is cut where P has at most TALL cells, into stretches of STRETCH
+STRETCH, STRETCHES = 4096, 16  # k is cut into stretches of STRETCH where P is small
 
 
 @dataclass(frozen=True)
@@ -51,6 +52,8 @@ def cut_tasks(
         count = members * -(-m // task_m)
         return Tasks(count, tasks_m=-(-m // task_m), task_m=task_m, each=_pages(packed), worth_threads=worth)
     if cut.kernel == "packed_n":
+        if workers > 1 and members == 1 and m > HIGH:
+            return replace(_strips(a, cut, m, k, n, workers), each=0)
         task_m, task_n = pieces(m, n, max(1, workers // members), cut, False)
         tasks_m, tasks_n = -(-m // task_m), -(-n // task_n)
         each = _pages(min(cut.group, -(-task_n // a.NR) * a.NR) * min(cut.KC, k) * a.bytes)
@@ -107,7 +110,7 @@ def _strips(a: Arithmetic, cut: Blocking, m: int, k: int, n: int, workers: int) 
 
 def stretches(m: int, k: int, n: int, KC: int) -> tuple[int, int]:
     """How many tasks share k, and how long each one's stretch is."""
-    if m * n > TALL or k < 2 * STRETCH:
+    if m * n > SMALL_P or k < TALL_K:
         return 1, k
     count = min(STRETCHES, k // STRETCH)
     each = math.ceil(math.ceil(k / count) / KC) * KC
