@@ -202,7 +202,8 @@ def test_the_plan_names_the_cut() -> None:
     M = np.ones((1000, 1000), np.float32)
     plan = tw.plan(M, M)
     assert plan.engine == "cpu"
-    assert plan.kernel == "packed"
+    assert plan.kernel == "packed_n"
+    assert tw.plan(M.T, M).kernel == tw.plan(M, M, kernel="packed").kernel == "packed"
     assert plan.blocking is not None
     assert "MR" in str(plan)
     assert plan.to_json()["blocking"]["KC"] == plan.blocking.KC

@@ -29,7 +29,7 @@ def native() -> dict[str, Any]:
         "stop": (void, pointer, word),
     }
     names = tuple(signatures) if THREADED else tuple(signatures)[:3]
-    found = compile.load(pool_module(data_field()), host_target(), names)
+    found = compile.load(pool_module(host_target(), data_field()), host_target(), names)
     return {name: ctypes.CFUNCTYPE(*signatures[name])(found[name]) for name in names}
 
 

@@ -27,7 +27,7 @@ def count_words(pieces_m: int) -> int:
 
 def strip_functions(a: Arithmetic) -> list[Function]:
     """For a module that has `pack_n`, and `against_strip` for some rows of P."""
-    return [pause_function(), _wait(), _pack_piece(a), _multiply_piece(a), _run(a)]
+    return [pause_function(a.target), _wait(), _pack_piece(a), _multiply_piece(a), _run(a)]
 
 
 def _run(a: Arithmetic) -> Function:

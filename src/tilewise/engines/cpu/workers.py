@@ -12,6 +12,7 @@ import sys
 
 from tilewise.engines.cpu.ir import Function, module
 from tilewise.engines.cpu.job import WORDS as JOB_WORDS
+from tilewise.engines.cpu.target import Target
 
 SPIN = 2000  # rounds of `pause` before a worker parks: about 0.1 ms
 OPEN = 1 << 31
@@ -22,17 +23,17 @@ SLEEPERS, QUIT, IDENTITY, BUSY, MUTEX, CONDITION, THREADS = 24, 25, 26, 28, 32, 
 WORDS = THREADS + 1024
 
 
-def pool_module(data_field: int) -> str:
+def pool_module(target: Target, data_field: int) -> str:
     """`data_field`: bytes from an array object's start to the address of its elements."""
-    pool = [pause_function(), _take(), _work(), _submit(), _start(), _stop()] if THREADED else []
+    pool = [pause_function(target), _take(), _work(), _submit(), _start(), _stop()] if THREADED else []
     return module([*pool, _serial(), _run(), _launch(), _launch_arrays(data_field)])
 
 
-def pause_function() -> Function:
+def pause_function(target: Target) -> Function:
     """A breath between two looks at a word that another thread will change."""
     f = Function("pause", [])
-    arm = platform.machine().lower() in ("aarch64", "arm64")
-    if arm:
+    machine = target.triple.partition("-")[0] or platform.machine().lower()
+    if machine in ("aarch64", "arm64"):
         f.call("void", "llvm.aarch64.hint", [("i32", 1)])  # yield
     else:
         f.call("void", "llvm.x86.sse2.pause", [])
