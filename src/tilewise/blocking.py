@@ -20,7 +20,7 @@ LITTLE = 2**20  # steps times bytes up to which packing costs more than it bring
 TALL_K = 8192  # from here on k is shared among threads where P is small
 SMALL_P = 256 * 256  # cells of such a P
 DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
-HEAVY = ("exp", "log", "log1p", "logaddexp")
+HEAVY = ("exp", "log", "log1p", "logaddexp")  # a call of the C library, or a long chain of instructions
 KERNELS = {
     "packed_n": "M is read where it lies, panels of N are packed on the way, a register tile over all of KC",
     "packed": "panels of M and N packed first: for any strides and dtypes",
@@ -54,7 +54,7 @@ class Blocking:
 def register_tile(registers: int, dtype: DType, *, tracks_arg: bool = False, heavy: bool = False) -> tuple[int, int]:
     """Rows and vectors of the tile whose sums stay in registers over k."""
     wide = registers >= 32
-    if heavy:  # a step calls the C library, and nothing survives a call in a register anyway
+    if heavy:  # a step hides the next one's loads, and wants the registers for itself
         return (4, 1)
     if tracks_arg:
         return (4, 3) if wide else (3, 2)

@@ -217,7 +217,9 @@ def test_bench_draws_the_cpus_suites(suite, tmp_path, capsys):
     kept = Path(__file__).parents[2] / "docs" / "benchmarks" / f"cpu-{suite}-2-threads.json"
     document = json.loads(kept.read_text())
     few = tmp_path / "few.json"
-    few.write_text(json.dumps({**document, "rows": [r for r in document["rows"] if "mkl" not in r.get("kernel", "")][:2]}))
+    few.write_text(
+        json.dumps({**document, "rows": [r for r in document["rows"] if "mkl" not in r.get("kernel", "")][:2]})
+    )
     for number, source in enumerate((kept, few)):
         drawn = tmp_path / f"{number}.png"
         says(capsys, ["bench", "--from", source, "--plot", drawn], 0)

@@ -21,9 +21,7 @@ def shapes_figure(document: dict[str, Any], pyplot: Any) -> Any:
         peers = [peer for peer in PEERS if any((peer, dtype, shape) in seconds for shape in shapes)]
         for number, peer in enumerate(peers):
             name, colour, hatch = PEERS[peer]
-            ratios = [
-                seconds.get((peer, dtype, shape), 0.0) / seconds[("tilewise", dtype, shape)] for shape in shapes
-            ]
+            ratios = [seconds.get((peer, dtype, shape), 0.0) / seconds[("tilewise", dtype, shape)] for shape in shapes]
             places = [place + (number - (len(peers) - 1) / 2) * 0.4 for place in range(len(shapes))]
             bars = axes.bar(places, ratios, 0.38, color=colour, hatch=hatch, edgecolor="white", label=f"over {name}")
             axes.bar_label(bars, [f"{ratio:.2f}" if ratio else "" for ratio in ratios], fontsize=7, padding=1)

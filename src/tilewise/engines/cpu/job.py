@@ -19,7 +19,7 @@ WORDS = (
     "onto",  # 1: add onto what P holds
     "KC", "MC", "NC", "group",
     "workspace", "workspace_bytes",  # one for each worker
-    "sums", "sums_at",  # shared: packed strips of N, or what tasks that share cells of P leave there; bytes from workspace
+    "sums", "sums_at",  # shared: packed strips of N, or sums of the same cells of P; and how far behind the workspace
     "members",
     "strip",  # elements from one of the two packed strips of N to the other
     "task", "tasks", "workers", "words",  # what runs, how often, by how many; and how many words this job has

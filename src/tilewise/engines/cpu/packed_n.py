@@ -7,6 +7,8 @@ an operand a few times only gains nothing from packing it first, so this wins un
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilewise.engines.cpu.arithmetic import Arithmetic
 from tilewise.engines.cpu.ir import Function, module
 from tilewise.engines.cpu.job import TASK_PARAMS, JobReader
@@ -59,10 +61,11 @@ def _group(a: Arithmetic, forms: list[TileForm], keeping: TileForm) -> Function:
         M, P = f.at(a.kind, "%M", f.mul(i.index, "%row_m")), f.at(a.kind, "%P", f.mul(i.index, "%row_p"))
         with f.loop(0, whole, a.NR) as j:
             panel, cells = f.at(a.kind, "%panels", f.mul(j.index, "%kc")), f.at(a.kind, P, j.index)
+            in_place = f.at(a.kind, "%N", j.index)
             f.either(
                 f.op(f"and i1 %packs, {f.test('eq', i.index, 0)}"),
-                lambda N=f.at(a.kind, "%N", j.index), to=panel: tile(keeping, M, N, cells, rows, a.NR, f", ptr {to}"),  # type: ignore[misc]
-                lambda: tile(forms[-1], M, panel, cells, rows, a.NR),
+                partial(tile, keeping, M, in_place, cells, rows, a.NR, f", ptr {panel}"),
+                partial(tile, forms[-1], M, panel, cells, rows, a.NR),
             )
         for form in forms:
             fits = f.op(

@@ -39,7 +39,7 @@ MODULES: dict[str, tuple[Callable[[Arithmetic], str], tuple[str, ...]]] = {
     "tiny": (lambda a: tiny_module(a, data_field()), ("run", "enter")),
 }
 AT = {name: number for number, name in enumerate(WORDS)}
-ENTER = (None, ctypes.c_void_p, *[ctypes.py_object] * 3)
+ENTER: list[Any] = [ctypes.c_void_p, *[ctypes.py_object] * 3]
 
 
 @lru_cache(maxsize=512)
@@ -108,7 +108,7 @@ class Ready:
         self.launch = native()["launch_arrays" if data_field() else "launch"]
         short = "enter" in self.functions and not problem.stack and self.tasks.count == 1 and data_field()
         kind = ctypes.PYFUNCTYPE if cut.kernel == "tiny" else ctypes.CFUNCTYPE  # what is over at once keeps the GIL
-        self.enter = kind(*ENTER)(self.functions["enter"]) if short else None
+        self.enter = kind(None, *ENTER)(self.functions["enter"]) if short else None
         self.result = problem.result.numpy
         self.shape: tuple[int, ...] = ()  # of P, as the caller sees it
         self.keeps: Any = None  # what must not go while this is known by its id

@@ -13,6 +13,8 @@ from tilewise.engines.cpu.arithmetic import Arithmetic
 from tilewise.engines.cpu.packed import writes_apart
 from tilewise.engines.cpu.strips import count_tasks
 
+BITS_ROWS = 4096  # rows of a task whose N is packed into bits: packing it costs more than such a block
+PIECES = 2
 SMALL = 150_000  # steps below which a second thread costs more than it brings
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
@@ -65,7 +67,7 @@ def cut_tasks(
 
 def _share(extent: int, workers: int, unit: int) -> int:
     """Two pieces for each worker, in whole units: the faster one takes the last."""
-    pieces = 2 * workers if workers > 1 else 1
+    pieces = PIECES * workers if workers > 1 else 1
     return max(1, -(-extent // (pieces * unit))) * unit
 
 
@@ -123,7 +125,7 @@ def pieces(m: int, n: int, workers: int, cut: Blocking, own: bool) -> tuple[int,
     best = min(grids, key=lambda grid: (grid[0] * n + 2 * grid[1] * m, grid))
     task_m, task_n = -(-m // best[0]), -(-n // best[1])
     if own and cut.columns > 1:  # a block of bits is small, and packing N for each costs more than its cells
-        task_m, task_n = min(task_m, 1024), min(task_n, 8 * cut.NR)
+        task_m, task_n = min(task_m, BITS_ROWS), min(task_n, 8 * cut.NR)
     elif own:
         task_m, task_n = min(task_m, OWN_BLOCK), min(task_n, OWN_BLOCK)
     return -(-task_m // cut.MR) * cut.MR, -(-task_n // cut.NR) * cut.NR

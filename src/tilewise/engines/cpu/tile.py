@@ -22,6 +22,7 @@ PARAMS = [
 ]  # fmt: skip
 
 
+FAR = 1
 AHEAD = 8  # rows of N that are asked for before they are packed
 
 
@@ -40,7 +41,8 @@ class TileForm:
     @property
     def name(self) -> str:
         origin = ("direct" if self.direct_m else "packed") + "_" + ("direct" if self.direct_n else "packed")
-        return f"tile_{origin}_{self.rows}x{self.vectors}{'_masked' if self.masked else ''}{'_keeps' if self.keeps_n else ''}"
+        how = "_masked" if self.masked else "_keeps" if self.keeps_n else ""
+        return f"tile_{origin}_{self.rows}x{self.vectors}{how}"
 
 
 def tile_function(a: Arithmetic, form: TileForm) -> Function:
@@ -152,7 +154,7 @@ class _Tile:
                 kept = f.at(a.kind, "%kept", f.mul(k, form.panel), v * a.lanes)
                 f.do(f"store {a.vector} {ns[v][0]}, ptr {kept}, align {a.bytes}")
             elif form.direct_n:
-                self.prefetch(f.at(a.kind, places[0], self.width))
+                self.prefetch(f.at(a.kind, places[0], self.width * FAR))
         result = list(values)
         cells = form.rows * form.vectors
         count = values[-1] if a.tracks_arg else ""

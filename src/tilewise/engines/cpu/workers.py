@@ -196,12 +196,12 @@ def _run() -> Function:
 
 
 PLACES = (("M", "M"), ("N", "N"), ("P", "P"), ("arg", "arg"), ("workspace", "space"))
+LAUNCH_PARAMS = [("ptr", name) for name in ("pool", "template", *(name for _, name in PLACES))]
 
 
 def _launch() -> Function:
     """The short way from Python: a copy of the job's words gets its addresses, and its tasks are run."""
-    params = [("ptr", "pool"), ("ptr", "template"), *((("ptr", name) for _, name in PLACES))]
-    f = Function("launch", params, public=True)
+    f = Function("launch", LAUNCH_PARAMS, public=True)
 
     def word(base: str, name: str) -> str:
         return f.at("i64", base, JOB_WORDS.index(name))
@@ -218,15 +218,15 @@ def _launch() -> Function:
         f.do(f"store ptr %{value}, ptr {word(job, name)}, align 8")
     f.do(f"store ptr {f.at('i8', '%space', template('sums_at'))}, ptr {word(job, 'sums')}, align 8")
     task = f.op(f"inttoptr i64 {template('task')} to ptr")
-    f.do(
-        f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {template('workers')})"
-    )
+    f.do(f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {template('workers')})")
     return f
 
 
 def _launch_arrays(data_field: int) -> Function:
     """The same for array objects of NumPy, whose first field after the header is where their elements are."""
-    f = Function("launch_arrays", [("ptr", "pool"), ("ptr", "template"), *((("ptr", name) for _, name in PLACES))], public=True)
+    f = Function(
+        "launch_arrays", [("ptr", "pool"), ("ptr", "template"), *((("ptr", name) for _, name in PLACES))], public=True
+    )
     places = [f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P")]
     f.do(
         f"call void @launch(ptr %pool, ptr %template, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, ptr %arg, "
@@ -268,5 +268,3 @@ def _stop() -> Function:
         thread = f.op(f"load i64, ptr {f.at('i64', _word(f, THREADS), i.index)}")
         f.call("i32", "pthread_join", [("i64", thread), ("ptr", "null")])
     return f
-
-
