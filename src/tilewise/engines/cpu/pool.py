@@ -20,11 +20,11 @@ from tilewise.errors import UsageError
 @lru_cache(maxsize=1)
 def native() -> dict[str, Any]:
     """The pool's functions, callable; the GIL is released inside."""
-    void, pointer, word, array = None, ctypes.c_void_p, ctypes.c_int64, ctypes.py_object
+    void, pointer, word = None, ctypes.c_void_p, ctypes.c_int64
     signatures: dict[str, tuple[Any, ...]] = {
         "run": (void, pointer, pointer, pointer, word, word),
         "launch": (void, *[pointer] * 7),
-        "launch_arrays": (void, pointer, pointer, array, array, array, pointer, pointer),
+        "launch_arrays": (void, *[pointer] * 7),
         "start": (word, pointer, word),
         "stop": (void, pointer, word),
     }

@@ -39,7 +39,7 @@ MODULES: dict[str, tuple[Callable[[Arithmetic], str], tuple[str, ...]]] = {
     "tiny": (lambda a: tiny_module(a, data_field()), ("run", "enter")),
 }
 AT = {name: number for number, name in enumerate(WORDS)}
-ENTER: list[Any] = [ctypes.c_void_p, *[ctypes.py_object] * 3]
+ENTER = [ctypes.c_void_p] * 4
 
 
 @lru_cache(maxsize=512)
@@ -105,7 +105,8 @@ class Ready:
         self.template = self._words(cut, problem.accumulate)
         self.template_address = ctypes.addressof(self.template)
         self.reduction = self._reduction() if self.tasks.tasks_k > 1 else None
-        self.launch = native()["launch_arrays" if data_field() else "launch"]
+        self.by_object = bool(data_field())
+        self.launch = native()["launch_arrays" if self.by_object else "launch"]
         short = "enter" in self.functions and not problem.stack and self.tasks.count == 1 and data_field()
         kind = ctypes.PYFUNCTYPE if cut.kernel == "tiny" else ctypes.CFUNCTYPE  # what is over at once keeps the GIL
         self.enter = kind(None, *ENTER)(self.functions["enter"]) if short else None
@@ -145,7 +146,7 @@ class Ready:
         if self.enter is not None:
             if self.swapped:
                 M, N = N, M
-            self.enter(self.template_address, M, N, P)
+            self.enter(self.template_address, id(M), id(N), id(P))
         else:
             self.run(M, N, P)
         return P if self.shape or out is not None else P[()]
@@ -164,7 +165,7 @@ class Ready:
     def run(self, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
         if self.swapped:
             M, N = N, M
-        where = (M, N, P) if data_field() else (address(M), address(N), address(P))
+        where = (id(M), id(N), id(P)) if self.by_object else (address(M), address(N), address(P))
         args = 0 if arg is None else address(arg)
         pool = current_pool() if self.workers > 1 else None
         threads = pool.address if pool is not None else 0
