@@ -14,7 +14,6 @@ from tilewise.engines.cpu.packed import writes_apart
 from tilewise.engines.cpu.strips import count_tasks
 
 BITS_ROWS = 4096  # rows of a task whose N is packed into bits: packing it costs more than such a block
-PIECES = 2
 SMALL = 150_000  # steps below which a second thread costs more than it brings
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
@@ -46,7 +45,7 @@ def cut_tasks(
         each = max(1, -(-members // (4 * workers)))
         return Tasks(-(-members // each), task_m=each, worth_threads=worth)
     if cut.kernel == "few_rows":
-        task_n = _share(n, workers if members < workers else 1, 64 // a.bytes)
+        task_n = _share(n, workers if members < workers else 1, 64 // a.bytes, each=1)  # long lines of N
         return Tasks(members * -(-n // task_n), tasks_n=-(-n // task_n), task_n=task_n, worth_threads=worth)
     if cut.kernel in ("few_columns", "dots"):
         task_m = _share(m, workers if members < workers else 1, a.MR)
@@ -65,9 +64,9 @@ def cut_tasks(
     return _packed(a, cut, (m, k, n), members, rows_of_P, workers, worth)
 
 
-def _share(extent: int, workers: int, unit: int) -> int:
-    """Two pieces for each worker, in whole units: the faster one takes the last."""
-    pieces = PIECES * workers if workers > 1 else 1
+def _share(extent: int, workers: int, unit: int, each: int = 2) -> int:
+    """So many pieces for each worker, in whole units: with two, the faster one takes the last."""
+    pieces = each * workers if workers > 1 else 1
     return max(1, -(-extent // (pieces * unit))) * unit
 
 

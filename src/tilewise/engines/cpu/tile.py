@@ -22,7 +22,6 @@ PARAMS = [
 ]  # fmt: skip
 
 
-FAR = 1
 AHEAD = 8  # rows of N that are asked for before they are packed
 
 
@@ -154,7 +153,7 @@ class _Tile:
                 kept = f.at(a.kind, "%kept", f.mul(k, form.panel), v * a.lanes)
                 f.do(f"store {a.vector} {ns[v][0]}, ptr {kept}, align {a.bytes}")
             elif form.direct_n:
-                self.prefetch(f.at(a.kind, places[0], self.width * FAR))
+                self.prefetch(f.at(a.kind, places[0], self.width))
         result = list(values)
         cells = form.rows * form.vectors
         count = values[-1] if a.tracks_arg else ""
