@@ -18,9 +18,12 @@ FEW = 16  # rows or columns that count as a handful
 TINY = 2048  # steps up to which the call is the cost
 LITTLE = 2**20  # steps times bytes up to which packing costs more than it brings: 64³ in float32
 TALL_K = 8192  # from here on k is shared among threads where P is small
-HEAVY = ("exp", "log", "log1p", "logaddexp")
+SMALL_P = 256 * 256  # cells of such a P
+DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
+HEAVY = ("exp", "log", "log1p", "logaddexp")  # a call of the C library, or a long chain of instructions
 KERNELS = {
-    "packed": "panels of M and N packed, a register tile over all of KC",
+    "packed_n": "M is read where it lies, panels of N are packed on the way, a register tile over all of KC",
+    "packed": "panels of M and N packed first: for any strides and dtypes",
     "bits": "truth values, eight columns to a byte",
     "few_rows": "a handful of rows; N is read once, where it lies",
     "few_columns": "a handful of columns; M is read once, where it lies",
@@ -51,7 +54,7 @@ class Blocking:
 def register_tile(registers: int, dtype: DType, *, tracks_arg: bool = False, heavy: bool = False) -> tuple[int, int]:
     """Rows and vectors of the tile whose sums stay in registers over k."""
     wide = registers >= 32
-    if heavy:  # a step calls the C library, and nothing survives a call in a register anyway
+    if heavy:  # a step hides the next one's loads, and wants the registers for itself
         return (4, 1)
     if tracks_arg:
         return (4, 3) if wide else (3, 2)
@@ -127,7 +130,14 @@ def _small_kernel(view: _View, problem: Problem, NR: int) -> tuple[str, str] | N
         return "few_rows", f"{m} rows: N is read once where it lies, packing it would cost more"
     if n <= FEW and view.m_along_k and view.p_along_n and m > FEW:
         return "few_columns", f"{n} columns: M is read once where it lies, packing it would cost more"
+    if view.m_along_k and view.n_along_n and view.p_along_n and (k < TALL_K or m * n > SMALL_P):
+        return "packed_n", "M's rows lie along k, and are read where they are"
     return None
+
+
+def even_strips(k: int) -> int:
+    """KC: strips of k alike, near DEPTH; a short one at the end would read and write P for little work."""
+    return -(-k // (8 * max(1, round(k / DEPTH)))) * 8
 
 
 def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | None = None) -> Blocking:
@@ -155,13 +165,15 @@ def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | No
         if kernel != "packed" or name == "bits":
             raise UsageError(f"kernel={kernel!r} does not fit {problem.shape} {problem.dtype}: {name!r} would run")
         name, swapped, why = "packed", turned.p_along_n and not straight.p_along_n, "the kernel was asked for"
-    KC = {"few_columns": 4096}.get(name, 256)
+    even = even_strips(problem.k)
+    KC = {"few_columns": 4096, "packed": even, "packed_n": even}.get(name, 256)
     if name == "few_rows" and problem.k * max(problem.m, problem.n) * part > 2**18:
         m = min(problem.m, problem.n)
         KC = 8 if m <= 2 else 16 if m <= 8 else 64  # N comes from memory: thin strips are few, long streams
     if tracks_arg and part == 1:
         KC = 127  # a tile counts its k in integers as wide as a lane
-    MC = {1: 1024, 2: 1024, 4: 1024, 8: 512, 16: 256}[partial.itemsize] // MR * MR
+    MC = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[partial.itemsize] // MR * MR
     MC = 256 // MR * MR if name == "bits" else MC  # its packed M is four times as large as M
     NC = max(1, 16384 // partial.itemsize // NR) * NR
-    return Blocking(name, swapped, MR, NR, KC, MC, NC, 8 * NR, why, 8 if name == "bits" else 1)
+    group = (12 if name == "packed_n" else 8) * NR
+    return Blocking(name, swapped, MR, NR, KC, MC, NC, group, why, 8 if name == "bits" else 1)

@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -208,6 +209,21 @@ def test_bench_saves_shows_and_plots(tmp_path, capsys):
     assert all(row["relative_error"] < 1e-5 for row in document["rows"])
     assert "reference 32" in says(capsys, ["bench", "--from", saved, "--plot", drawn], 0).out
     assert drawn.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("suite", ["shapes", "semirings"])
+def test_bench_draws_the_cpus_suites(suite, tmp_path, capsys):
+    """Whatever peers took part: the documents of the tables, and a run with fewer rows."""
+    kept = Path(__file__).parents[2] / "docs" / "benchmarks" / f"cpu-{suite}-2-threads.json"
+    document = json.loads(kept.read_text())
+    few = tmp_path / "few.json"
+    few.write_text(
+        json.dumps({**document, "rows": [r for r in document["rows"] if "mkl" not in r.get("kernel", "")][:2]})
+    )
+    for number, source in enumerate((kept, few)):
+        drawn = tmp_path / f"{number}.png"
+        says(capsys, ["bench", "--from", source, "--plot", drawn], 0)
+        assert drawn.read_bytes()[:4] == b"\x89PNG"
 
 
 def test_a_pipe_that_closes_early_is_no_error():

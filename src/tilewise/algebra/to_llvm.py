@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.expression import Apply, Constant, Expression, Extreme, Number, Variable, constant_over
+from tilewise.algebra.llvm_softplus import LN2, softplus
 from tilewise.errors import DtypeError
 
 Value = tuple[str, ...]  # the registers of one value: two for complex numbers
@@ -237,14 +238,17 @@ class Renderer:
     def _log_add_exp(self, a: str, b: str) -> str:
         """max + log(1 + exp(−|a − b|)); equal values (infinities too) give a + log 2, a NaN gives NaN."""
         op, t = self.writer.op, self.type
+
+        def number(value: float) -> str:
+            return constant(value, self.dtype, self.lanes)[0]
+
         above = op(f"select {self.mask} {op(f'fcmp ogt {t} {a}, {b}')}, {t} {a}, {t} {b}")
         apart = self.writer.call(t, f"llvm.fabs.{self._suffix()}", [(t, op(f"fsub {t} {a}, {b}"))])
-        shrunk = self.writer.call(t, f"llvm.exp.{self._suffix()}", [(t, op(f"fneg {t} {apart}"))])
-        grown = self._each_lane("log1p" if self.kind == "double" else "log1pf", shrunk)
-        usual = op(f"fadd {t} {above}, {grown}")
+        usual = op(f"fadd {t} {above}, {softplus(self.kind, self.lanes, apart, op, self._fma, number)}")
         same = op(f"fcmp oeq {t} {a}, {b}")
-        twice = op(f"fadd {t} {a}, {constant(float(np.log(2.0)), self.dtype, self.lanes)[0]}")
-        return op(f"select {self.mask} {same}, {t} {twice}, {t} {usual}")
+        found = op(f"select {self.mask} {same}, {t} {op(f'fadd {t} {a}, {number(LN2)}')}, {t} {usual}")
+        lost = op(f"fcmp uno {t} {a}, {b}")
+        return op(f"select {self.mask} {lost}, {t} {op(f'fadd {t} {a}, {b}')}, {t} {found}")
 
     def _each_lane(self, function: str, a: str) -> str:
         """A function of the C library that LLVM has no vector form of, lane by lane."""

@@ -15,6 +15,7 @@ Work = Callable[[], Any]
 
 PAUSE = 0.25  # seconds, with more than one thread
 BURST = 0.06  # seconds that a burst aims at
+LONG = 20.0  # seconds from which a work is run once: beside that, warming up is nothing
 
 
 def bursts(works: Mapping[str, Work], rounds: int, threads: int) -> dict[str, float]:
@@ -22,11 +23,16 @@ def bursts(works: Mapping[str, Work], rounds: int, threads: int) -> dict[str, fl
     times: dict[str, list[float]] = {name: [] for name in works}
     runs = {}
     for name, work in works.items():
-        work()  # compiles, loads and warms
-        runs[name] = max(1, min(50, int(BURST / max(_seconds(work), 1e-6))))
+        first = _seconds(work)  # compiles, loads and warms
+        if first > LONG:
+            times[name], runs[name] = [first], 0
+        else:
+            runs[name] = max(1, min(50, int(BURST / max(_seconds(work), 1e-6))))
     for turn in range(rounds):
         names = list(works)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:
+            if not runs[name]:
+                continue
             if threads > 1:
                 time.sleep(PAUSE)
                 works[name]()

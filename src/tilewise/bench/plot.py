@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tilewise.bench.cpu_plot import semirings_figure, shapes_figure
 from tilewise.bench.report import case_text, label, shape_text
 from tilewise.errors import EngineError, UsageError
 
@@ -25,7 +26,7 @@ OTHER = ("#444444", ".")
 
 
 def draw(document: dict[str, Any], path: Path) -> None:
-    """One file: for `ladder` the speed over size and the roofline, for `tiles` the sweep."""
+    """One file: for `ladder` the speed over size and the roofline; one picture for every other suite."""
     try:
         import matplotlib
     except ImportError:
@@ -33,20 +34,25 @@ def draw(document: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    if document["suite"] == "semirings" or (document["device"]["kind"] == "cpu" and document["suite"] == "shapes"):
-        raise UsageError(f"bench {document['suite']} has no picture here yet: leave --plot out")
-    if document["suite"] == "linear":
-        raise UsageError("bench linear has five figures and no picture: leave --plot out")
+    if document["suite"] == "linear" or (document["suite"] == "semirings" and document["device"]["kind"] != "cpu"):
+        raise UsageError(f"bench {document['suite']} has no picture on a card: leave --plot out")
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
+    elif document["suite"] == "semirings":
+        figure = semirings_figure(document, pyplot)
+    elif document["suite"] == "shapes" and document["device"]["kind"] == "cpu":
+        figure = shapes_figure(document, pyplot)
     elif document["suite"] == "shapes":
         figure = _cliff(document, pyplot)
     else:
         figure, (left, right) = pyplot.subplots(1, 2, figsize=(14.5, 5.2), constrained_layout=True)
         _over_size(document, left)
         _roofline(document, right)
-    dtype = document["rows"][0]["dtype"] if document["rows"] else ""
-    figure.suptitle(f"{document['device']['name']}, {dtype}, {document['date']}")
+    dtypes = dict.fromkeys(row["dtype"] for row in document["rows"] if "dtype" in row)
+    threads = dict.fromkeys(row["threads"] for row in document["rows"] if "threads" in row)
+    names = [document["device"]["name"], *dtypes] if len(dtypes) == 1 else [document["device"]["name"]]
+    names += [f"{count} thread{'s' if count > 1 else ''}" for count in threads]
+    figure.suptitle(", ".join([*names, document["date"]]))
     figure.savefig(path, dpi=110)
     pyplot.close(figure)
 

@@ -66,7 +66,8 @@ def rivals(size: int = 1024, threads: int = 2, rounds: int = 3) -> list[Row]:
 
 
 def closures(sizes: Sequence[int] = (1024,), threads: int = 2, rounds: int = 3) -> list[Row]:
-    """closure in float64 beside SciPy's floyd_warshall. SciPy takes about 2 s at 1024 and 64 times that at 4096."""
+    """closure in float64 beside SciPy's floyd_warshall. SciPy takes about 2 s at 1024 and 64 times that at 4096,
+    where it is run once."""
     from scipy.sparse.csgraph import floyd_warshall
 
     from tilewise.engines.cpu.pool import set_num_threads

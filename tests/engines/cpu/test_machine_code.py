@@ -20,6 +20,7 @@ from tilewise.engines.cpu.arithmetic import arithmetic
 from tilewise.engines.cpu.bits import pack_bits_function
 from tilewise.engines.cpu.few_rows import few_rows_module
 from tilewise.engines.cpu.packed import packed_module
+from tilewise.engines.cpu.packed_n import packed_n_module
 from tilewise.engines.cpu.target import INSTRUCTION_SETS, Target, host_target, known_target
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.errors import EngineError, UsageError
@@ -64,6 +65,7 @@ def test_neon_compiles(ring: str, dtype: str) -> None:
     assert compile.object_code(packed_module(a), target).startswith(b"\x7fELF")
     if a.same_storage and not a.heavy:
         assert compile.object_code(few_rows_module(a), target).startswith(b"\x7fELF")
+        assert compile.object_code(packed_n_module(a), target).startswith(b"\x7fELF")
     if a.bits:
         assert "store i64" in pack_bits_function(a).text()
 

@@ -186,6 +186,27 @@ def test_logaddexp_is_numpys() -> None:
         np.testing.assert_allclose(tw.matmul(M, N, semiring="log"), right, rtol=eps, atol=eps)
 
 
+@pytest.mark.parametrize(("dtype", "wider"), [("float32", "float64"), ("float64", "longdouble")])
+def test_logaddexp_is_right_to_a_few_units_in_the_last_place(dtype: str, wider: str) -> None:
+    rng = np.random.default_rng(0)
+    x, y = (np.concatenate([rng.uniform(-s, s, 5000) for s in (1e-3, 1, 30, 80)]).astype(dtype) for _ in range(2))
+    made = tw.matmul(np.stack([x, y], 1), np.zeros((2, 1), dtype), semiring="log")[:, 0]
+    above, below = np.maximum(x, y).astype(wider), np.minimum(x, y).astype(wider)
+    right = above + np.log1p(np.exp(below - above))
+    unit = np.spacing(np.maximum(np.abs(right), np.abs(above)).astype(dtype)).astype(wider)
+    assert (np.abs(made - right) <= 5 * unit).all()
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_logaddexp_of_what_is_not_finite(dtype: str) -> None:
+    inf, nan = np.inf, np.nan
+    pairs = [(inf, inf), (-inf, -inf), (inf, -inf), (-inf, 3), (3, -inf), (nan, 1), (1, nan), (nan, inf), (0, -5e3)]
+    M = np.array(pairs * 8, dtype)
+    made = tw.matmul(M, np.zeros((2, 1), dtype), semiring="log")[:, 0]
+    with np.errstate(invalid="ignore"):
+        np.testing.assert_array_equal(made, np.logaddexp(M[:, 0], M[:, 1]))
+
+
 def test_zero_extents() -> None:
     assert tw.matmul(np.ones((0, 5)), np.ones((5, 3))).shape == (0, 3)
     assert (tw.matmul(np.ones((4, 0)), np.ones((0, 3))) == 0).all()
@@ -202,7 +223,8 @@ def test_the_plan_names_the_cut() -> None:
     M = np.ones((1000, 1000), np.float32)
     plan = tw.plan(M, M)
     assert plan.engine == "cpu"
-    assert plan.kernel == "packed"
+    assert plan.kernel == "packed_n"
+    assert tw.plan(M.T, M).kernel == tw.plan(M, M, kernel="packed").kernel == "packed"
     assert plan.blocking is not None
     assert "MR" in str(plan)
     assert plan.to_json()["blocking"]["KC"] == plan.blocking.KC

@@ -150,15 +150,18 @@ def test_a_cgroups_quota_counts(text: str, cores: int | None, monkeypatch: pytes
 
 
 def test_memory_stays_within_a_few_panels() -> None:
-    """Strided operands of 32 MB each are absorbed by packing; nothing the size of an operand is allocated."""
+    """Operands of 32 MB each, strided or row by row: nothing the size of an operand is allocated beside them."""
     code = """
 import resource, numpy as np, tilewise as tw
 tw.set_num_threads(2)
 M, N = np.ones((2000, 4000), np.float32)[:, ::2], np.ones((4000, 2000), np.float32)[::2].T
+A, B = np.ones((2000, 4000), np.float32), np.ones((4000, 2000), np.float32)
 P = np.empty((2000, 2000), np.float32)
 P[:] = 0
-tw.matmul(M[:64, :64], N[:64, :64])
+tw.matmul(M[:64, :64], N[:64, :64]), tw.matmul(A[:64, :64], B[:64, :64])
 before = resource.getrusage(resource.RUSAGE_SELF).ru_maxrss
+tw.matmul(A, B, out=P)
+assert P[5, 5] == 4000
 tw.matmul(M, N, out=P)
 assert P[5, 5] == 2000
 print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)

@@ -14,7 +14,7 @@ from tilewise.engines.cpu.tile import TileForm, tile_function
 
 
 def few_columns_module(a: Arithmetic) -> str:
-    forms = [TileForm(a.MR, v, direct_m=True, panel=v * a.lanes) for v in range(1, a.tile[1] + 1)]
+    forms = [TileForm(a.MR, v, direct_m=True, along_k=True, panel=v * a.lanes) for v in range(1, a.tile[1] + 1)]
     packs = [pack_function(a, f"pack_n{form.vectors}", form.panel, a.source_n) for form in forms]
     return module([*packs, merge_function(a), *(tile_function(a, form) for form in forms), _run(a, forms)])
 

@@ -19,10 +19,13 @@ WORDS = (
     "onto",  # 1: add onto what P holds
     "KC", "MC", "NC", "group",
     "workspace", "workspace_bytes",  # one for each worker
-    "sums",  # shared: the packed strip of N; or what tasks that share cells of P leave there, tasks_k × m × n
+    "sums", "sums_at",  # shared: packed strips of N, or sums of the same cells of P; and how far behind the workspace
     "members",
-    "strip_j", "strip_k",  # where the strip of N begins that all workers share
+    "strip",  # elements from one of the two packed strips of N to the other
+    "task", "tasks", "workers", "words",  # what runs, how often, by how many; and how many words this job has
 )  # fmt: skip
+
+COUNTERS = -(-len(WORDS) // 8) * 8 + 8  # behind the words, on lines of their own: what tasks tell each other
 
 TASK_PARAMS = [("ptr", "job"), ("i64", "task"), ("i64", "worker")]
 

@@ -16,7 +16,7 @@ from tilewise.engines.cpu.ir import Function, module
 from tilewise.engines.cpu.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.merge import merge_function
 from tilewise.engines.cpu.pack import pack_function
-from tilewise.engines.cpu.strips import pack_strip_function, run_strip_function
+from tilewise.engines.cpu.strips import strip_functions
 from tilewise.engines.cpu.tile import TileForm, tile_function
 
 
@@ -33,7 +33,7 @@ def packed_module(a: Arithmetic) -> str:
         write_bits_function(a) if a.bits else write_function(a),
         run_function(a),
         reduce_function(a),
-        *([] if writes_apart(a) else [pack_strip_function(a), run_strip_function(a)]),
+        *([] if writes_apart(a) else [_against_strip(a), *strip_functions(a)]),
     ]
     return module(functions)
 
@@ -120,6 +120,22 @@ def multiply_function(a: Arithmetic) -> Function:
                     f"call void @block(i64 {mc}, i64 {nc}, i64 {kc}, ptr {packed_m}, ptr %space, ptr {P}, i64 %row_p, "
                     f"i64 {plane}, i1 {first}, i64 {f.add(p.index, '%k0')}, i64 {group})"
                 )
+    return f
+
+
+def _against_strip(a: Arithmetic) -> Function:
+    """`rows` of P against a strip of N that lies packed; their M is packed first."""
+    params = [
+        ("ptr", "job"), ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("ptr", "panels"), ("ptr", "P"),
+        ("i1", "first"), ("ptr", "space"),
+    ]  # fmt: skip
+    f = Function("against_strip", params)
+    row_m, col_m, row_p, group = JobReader(f).words("row_m", "col_m", "row_p", "group")
+    f.do(f"call void @pack_m(ptr %M, i64 {row_m}, i64 {col_m}, i64 %rows, i64 %kc, ptr %space)")
+    f.do(
+        f"call void @block(i64 %rows, i64 %cols, i64 %kc, ptr %space, ptr %panels, ptr %P, i64 {row_p}, i64 0, "
+        f"i1 %first, i64 0, i64 {group})"
+    )
     return f
 
 

@@ -19,7 +19,9 @@ from tilewise.engines.cpu.few_columns import few_columns_module
 from tilewise.engines.cpu.few_rows import few_rows_module
 from tilewise.engines.cpu.job import WORDS
 from tilewise.engines.cpu.packed import packed_module, writes_apart
-from tilewise.engines.cpu.pool import num_threads, run_tasks
+from tilewise.engines.cpu.packed_n import packed_n_module
+from tilewise.engines.cpu.pool import current_pool, native, num_threads
+from tilewise.engines.cpu.strips import count_words
 from tilewise.engines.cpu.target import Target, host_target
 from tilewise.engines.cpu.tasks import Tasks, cut_tasks
 from tilewise.engines.cpu.tiny import tiny_module
@@ -29,15 +31,15 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 MODULES: dict[str, tuple[Callable[[Arithmetic], str], tuple[str, ...]]] = {
     "packed": (packed_module, ("run", "reduce")),
+    "packed_n": (packed_n_module, ("run", "run_strips")),
     "bits": (packed_module, ("run", "reduce")),
     "few_rows": (lambda a: few_rows_module(a, data_field()), ("run", "enter")),
     "few_columns": (few_columns_module, ("run",)),
     "dots": (dots_module, ("run",)),
     "tiny": (lambda a: tiny_module(a, data_field()), ("run", "enter")),
 }
-JobWords = ctypes.c_int64 * len(WORDS)
 AT = {name: number for number, name in enumerate(WORDS)}
-ENTER = ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p, ctypes.c_void_p)
+ENTER = [ctypes.c_void_p] * 4
 
 
 @lru_cache(maxsize=512)
@@ -45,7 +47,7 @@ def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
     """The addresses of a kernel's functions, compiled on first use."""
     write, names = MODULES[name]
     if name == "packed" and not writes_apart(a):
-        names = (*names, "pack_strip", "run_strip")
+        names = (*names, "run_strips")
     return compile.load(write(a), a.target, names)
 
 
@@ -99,28 +101,43 @@ class Ready:
         threads = num_threads()
         self.tasks = _tasks(a, cut, self.placed, threads)
         self.workers = min(threads, self.tasks.count) if self.tasks.worth_threads else 1
+        self.space = self.workers * self.tasks.each + self.tasks.sums
         self.template = self._words(cut, problem.accumulate)
         self.template_address = ctypes.addressof(self.template)
+        self.reduction = self._reduction() if self.tasks.tasks_k > 1 else None
+        self.by_object = bool(data_field())
+        self.launch = native()["launch_arrays" if self.by_object else "launch"]
         short = "enter" in self.functions and not problem.stack and self.tasks.count == 1 and data_field()
-        self.enter = ENTER(self.functions["enter"]) if short else None
+        kind = ctypes.PYFUNCTYPE if cut.kernel == "tiny" else ctypes.CFUNCTYPE  # what is over at once keeps the GIL
+        self.enter = kind(None, *ENTER)(self.functions["enter"]) if short else None
         self.result = problem.result.numpy
         self.shape: tuple[int, ...] = ()  # of P, as the caller sees it
         self.keeps: Any = None  # what must not go while this is known by its id
 
     def _words(self, cut: Blocking, onto: bool) -> Any:
-        words, t = JobWords(), self.tasks
-        values = dict(
-            zip(("m", "k", "n"), (self.placed[0].rows, self.placed[0].cols, self.placed[1].cols), strict=True)
-        )
+        t = self.tasks
+        count = count_words(t.tasks_m) if t.strip else len(WORDS)
+        words = (ctypes.c_int64 * count)()
+        M, N = self.placed[:2]
+        values = {"m": M.rows, "k": M.cols, "n": N.cols, "onto": int(onto), "words": count}
         for name, x in zip(("m", "n", "p", "a"), self.placed, strict=False):
             values |= {f"row_{name}": x.row, f"col_{name}": x.col, f"at_{name}": x.offsets.ctypes.data}
         values |= {
-            "tasks_m": t.tasks_m, "tasks_n": t.tasks_n, "tasks_k": t.tasks_k, "onto": int(onto),
+            "tasks_m": t.tasks_m, "tasks_n": t.tasks_n, "tasks_k": t.tasks_k,
             "task_m": t.task_m, "task_n": t.task_n, "task_k": t.task_k, "members": len(self.placed[2].offsets),
-            "KC": cut.KC, "MC": cut.MC, "NC": cut.NC, "group": cut.group, "workspace_bytes": t.each,
+            "KC": cut.KC, "MC": cut.MC, "NC": cut.NC, "group": cut.group, "strip": t.strip,
+            "workspace_bytes": t.each, "sums_at": self.workers * t.each,
+            "task": self.functions["run_strips" if t.strip else "run"], "tasks": t.count, "workers": self.workers,
         }  # fmt: skip
         for name, value in values.items():
             words[AT[name]] = value
+        return words
+
+    def _reduction(self) -> Any:
+        """The job that adds up what stretches of k have left apart."""
+        words = type(self.template).from_buffer_copy(self.template)
+        words[AT["task"]], words[AT["workers"]] = self.functions["reduce"], 1
+        words[AT["tasks"]] = words[AT["members"]] * words[AT["m"]]
         return words
 
     def multiply(self, M: Array, N: Array, out: Array | None = None) -> Any:
@@ -131,7 +148,7 @@ class Ready:
                 M, N = N, M
             self.enter(self.template_address, id(M), id(N), id(P))
         else:
-            self.run(address(M), address(N), address(P))
+            self.run(M, N, P)
         return P if self.shape or out is not None else P[()]
 
     def takes(self, out: Any, M: Array, N: Array) -> bool:
@@ -145,39 +162,23 @@ class Ready:
             and not np.may_share_memory(out, N)
         )
 
-    def run(self, M: int, N: int, P: int, arg: int = 0) -> None:
-        job = JobWords.from_buffer_copy(self.template)
-        job[AT["M"]], job[AT["N"]] = (N, M) if self.swapped else (M, N)
-        job[AT["P"]], job[AT["arg"]] = P, arg
-        t = self.tasks
-        if not t.each and not t.sums:
-            run_tasks(self.functions["run"], ctypes.addressof(job), t.count, self.workers)
+    def run(self, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
+        if self.swapped:
+            M, N = N, M
+        where = (id(M), id(N), id(P)) if self.by_object else (address(M), address(N), address(P))
+        args = 0 if arg is None else address(arg)
+        pool = current_pool() if self.workers > 1 else None
+        threads = pool.address if pool is not None else 0
+        if not self.space:
+            self.launch(threads, self.template_address, *where, args, 0)
             return
-        space = workspace.borrow(self.workers * t.each + t.sums)
+        space = workspace.borrow(self.space)
         try:
-            job[AT["workspace"]], job[AT["sums"]] = space[1], space[1] + self.workers * t.each
-            if t.strips:
-                self._strip_by_strip(job)
-                return
-            run_tasks(self.functions["run"], ctypes.addressof(job), t.count, self.workers)
-            if t.tasks_k > 1:
-                rows = job[AT["members"]] * job[AT["m"]]
-                run_tasks(self.functions["reduce"], ctypes.addressof(job), rows, 1)
+            self.launch(threads, self.template_address, *where, args, space[1])
+            if self.reduction is not None:
+                self.launch(0, ctypes.addressof(self.reduction), *where, args, space[1])
         finally:
             workspace.give_back(space)
-
-    def _strip_by_strip(self, job: Any) -> None:
-        """Every strip of N is packed by all workers together, and then multiplied by all of them."""
-        t, at = self.tasks, ctypes.addressof(job)
-        n, k, NC, KC = (job[AT[name]] for name in ("n", "k", "NC", "KC"))
-        pack, multiply = (self.functions[name] for name in ("pack_strip", "run_strip"))
-        for j in range(0, n, NC):
-            job[AT["strip_j"]] = j
-            pieces = -(-min(NC, n - j) // t.task_n)
-            for p in range(0, k, KC):
-                job[AT["strip_k"]] = p
-                run_tasks(pack, at, pieces, self.workers)
-                run_tasks(multiply, at, t.count, self.workers)
 
 
 def _tasks(a: Arithmetic, cut: Blocking, placed: list[Placed], threads: int) -> Tasks:

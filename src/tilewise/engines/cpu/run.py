@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-from tilewise.engines.cpu.address import address
 from tilewise.engines.cpu.ready import Array, Ready
 from tilewise.engines.cpu.target import Target
 from tilewise.planning import Plan
@@ -24,5 +23,5 @@ def run(
             arg[...] = -1
         return None
     ready = Ready(plan, M, N, P, arg, target)
-    ready.run(address(M), address(N), address(P), 0 if arg is None else address(arg))
+    ready.run(M, N, P, arg)
     return ready

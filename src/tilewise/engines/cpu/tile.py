@@ -22,6 +22,9 @@ PARAMS = [
 ]  # fmt: skip
 
 
+AHEAD = 8  # rows of N that are asked for before they are packed
+
+
 @dataclass(frozen=True)
 class TileForm:
     rows: int
@@ -30,12 +33,15 @@ class TileForm:
     direct_n: bool = False
     panel: int = 0  # lanes of a packed panel of N
     edge: bool = False  # used at P's edge only: shorter code matters more than a faster loop
+    along_k: bool = False  # with direct_m: M's elements lie side by side along k
+    keeps_n: bool = False  # with direct_n: N is left packed on the way, in the panel at `kept`
     masked: bool = False  # N is read where it lies, and fewer columns are left than a vector has lanes
 
     @property
     def name(self) -> str:
         origin = ("direct" if self.direct_m else "packed") + "_" + ("direct" if self.direct_n else "packed")
-        return f"tile_{origin}_{self.rows}x{self.vectors}{'_masked' if self.masked else ''}"
+        how = "_masked" if self.masked else "_keeps" if self.keeps_n else ""
+        return f"tile_{origin}_{self.rows}x{self.vectors}{how}"
 
 
 def tile_function(a: Arithmetic, form: TileForm) -> Function:
@@ -74,7 +80,7 @@ def index_kind(a: Arithmetic) -> str:
 class _Tile:
     def __init__(self, a: Arithmetic, form: TileForm) -> None:
         self.a, self.form = a, form
-        self.f = Function(form.name, PARAMS)
+        self.f = Function(form.name, [*PARAMS, ("ptr", "kept")] if form.keeps_n else PARAMS)
         self.render = a.renderer(self.f, a.lanes)
         long_loop = a.partial.kind in "fc" and not (a.heavy or a.tracks_arg or form.edge)
         self.unroll = 4 if long_loop else 1  # unrolled integer chains are reassociated, and spill
@@ -142,7 +148,11 @@ class _Tile:
         for v in range(form.vectors):
             places = [f.at(a.kind, row_n, number * form.panel + v * a.lanes) for number in range(a.parts)]
             ns.append(tuple(self.load_N(place) for place in places))
-            if form.direct_n:
+            if form.keeps_n:
+                self.prefetch(f.at(a.kind, places[0], f.mul("%step_n", AHEAD)))
+                kept = f.at(a.kind, "%kept", f.mul(k, form.panel), v * a.lanes)
+                f.do(f"store {a.vector} {ns[v][0]}, ptr {kept}, align {a.bytes}")
+            elif form.direct_n:
                 self.prefetch(f.at(a.kind, places[0], self.width))
         result = list(values)
         cells = form.rows * form.vectors
@@ -175,7 +185,7 @@ class _Tile:
         """M[row, k] in every lane."""
         a, f = self.a, self.f
         if self.form.direct_m:
-            place = f.at(a.kind, self.rows[row], f.mul(k, "%step_m"))
+            place = f.at(a.kind, self.rows[row], k if self.form.along_k else f.mul(k, "%step_m"))
             return (self.broadcast(f.op(f"load {a.kind}, ptr {place}, align {a.bytes}"), a.kind, a.lanes),)
         if a.spread > 1:
             place = f.at("i32", "%M", f.mul(k, self.form.rows), row)
