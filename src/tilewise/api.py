@@ -87,7 +87,15 @@ def matmul(
 
 
 def _of_every_size(
-    M: Any, N: Any, semiring: str | Semiring, out: Any, device: str, pinned: Any, precision: str, more: bool, memory: Any
+    M: Any,
+    N: Any,
+    semiring: str | Semiring,
+    out: Any,
+    device: str,
+    pinned: Any,
+    precision: str,
+    more: bool,
+    memory: Any,
 ) -> Any:
     """A product that streams: a budget was given, or an operand is a store or spread over a cluster. Else None."""
     from tilewise.scale.sources import is_dask, is_zarr

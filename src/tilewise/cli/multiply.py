@@ -22,7 +22,7 @@ from tilewise.cli.output import json_option, print_json, print_rows, remark
 @click.option("--kernel", help="A rung of the ladder: naive, tiled, tiled_edges, coarsened, register_tiled.")
 @click.option("--tile", type=int, help="TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True, help="float32 on a card: ieee, high, tf32.")
-@click.option("--memory", help="Stream from file to file within so much memory: 2GB. Killed, it goes on when run again.")
+@click.option("--memory", help="Stream from file to file within so much memory: 2GB. Run again, it goes on.")
 @click.option("--restart", is_flag=True, help="Forget the tiles that an earlier run with --memory finished.")
 @click.option("--cluster", help="Spread the tiles over Dask workers: local, or a scheduler's address.")
 @click.option("--check", is_flag=True, help="Compare with the reference in float64; exit 1 if it is off.")
@@ -64,7 +64,7 @@ def command(
         from tilewise.cli.streaming import multiply_streaming
 
         if not (m_file and n_file and output) or kernel or tile:
-            raise click.UsageError("--memory, --cluster and .zarr take two files and -o, and neither --kernel nor --tile")
+            raise click.UsageError("--memory, --cluster and .zarr take two files and -o, and no --kernel or --tile")
         made = multiply_streaming(m_file, n_file, output, semiring, device, precision, memory, restart, cluster, check)
         if as_json:
             print_json(made.document)

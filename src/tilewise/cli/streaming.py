@@ -58,7 +58,9 @@ def multiply_streaming(
 
 def _within(job: FileProduct, restart: bool) -> FileReport:
     s = job.schedule
-    remark(f"{s.grid[0]}x{s.grid[1]} tiles of {s.rows}x{s.cols}, {s.phases} phases each; {seconds(s.predicted)} expected")
+    remark(
+        f"{s.grid[0]}x{s.grid[1]} tiles of {s.rows}x{s.cols}, {s.phases} phases each; {seconds(s.predicted)} expected"
+    )
     bar, task = progress(s.tiles * max(1, s.phases), "multiplying")
     with bar:
         report = job.run(lambda done, total: bar.update(task, completed=done, total=total), restart)
@@ -103,5 +105,3 @@ def check_rows(m_file: Path, n_file: Path, output: Path, semiring: str) -> tuple
         return 0.0, 0.0
     tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "complex64": 2e-5}.get(P.dtype.name, 1e-13)
     return relative_error(got, expected), tolerance if floats else 0.0
-
-

@@ -13,9 +13,17 @@ ELEMENT = "typedef unsigned short Element;  // 2 bytes, as bits\n"
 
 @lru_cache(maxsize=256)
 def render_tensor_cores(
-    dtype: str, tile: TensorTile, *, m_along_k: bool, n_along_k: bool, p_aligned: bool, accumulate: bool
+    dtype: str,
+    tile: TensorTile,
+    *,
+    m_along_k: bool,
+    n_along_k: bool,
+    p_aligned: bool,
+    accumulate: bool,
+    unrounded: bool = False,
 ) -> str:
-    """`*_along_k`: an operand's k lies side by side; `p_aligned`: rows of P start on 16-byte boundaries."""
+    """`*_along_k`: an operand's k lies side by side; `p_aligned`: rows of P start on 16-byte boundaries; `unrounded`: P
+    is float32."""
     kind = {"bfloat16": "bf16", "float16": "f16"}[dtype]
     defines = {
         "BLOCK_M": tile.rows,
@@ -26,12 +34,14 @@ def render_tensor_cores(
         "N_ALONG_K": int(n_along_k),
         "P_ALIGNED": int(p_aligned),
         "ACCUMULATE": int(accumulate),
+        "UNROUNDED": int(unrounded),
     }
     return "\n".join(
         (
             f"// tensor_cores over {dtype}, sums in float32",
             *(f"#define {name} {value}" for name, value in defines.items()),
             ELEMENT,
+            f"typedef {'float' if unrounded else 'Element'} Result;",
             kernel_text("hopper/ptx.cuh"),
             _conversions(kind),
             _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
@@ -58,6 +68,7 @@ def _conversions(kind: str) -> str:
 }}
 
 static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
+static __device__ __forceinline__ float widen(float sum) {{ return sum; }}
 """
 
 

@@ -21,4 +21,5 @@ def source_of(plan: Plan) -> str:
         n_along_k=along_columns(p.layout_n, p.k, p.n),
         p_aligned=lead is not None and lead % 8 == 0 and p.layout_p.alignment >= 16,
         accumulate=p.accumulate,
+        unrounded=p.unrounded,
     )

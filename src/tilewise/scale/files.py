@@ -22,11 +22,11 @@ from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host
 from tilewise.scale.journal import Journal
 from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
-from tilewise.scale.sources import NpyFile, ZarrSource, open_source
+from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
 
 Progress = Callable[[int, int], None]
-SPARE = 16 * host.BAND  # bands that are converted, checked or encoded, and what the engine packs into
+SPARE = 16 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
 
 
 @dataclass(frozen=True)
@@ -56,7 +56,7 @@ class FileReport:
 
 
 class FileProduct:
-    """The job: opened and planned when made, run by `run`. The budget is the whole process's: what it already uses counts."""
+    """The job: opened and planned when made, run by `run`. The budget is the whole process's: what it uses counts."""
 
     def __init__(
         self,
@@ -124,9 +124,7 @@ class FileProduct:
                     from tilewise.scale import card
 
                     stream = card.stream
-                stream(
-                    self.schedule, self.M, self.N, self.target, done=done, progress=progress, finished=finished
-                )
+                stream(self.schedule, self.M, self.N, self.target, done=done, progress=progress, finished=finished)
             self._unchanged()
             self.target.finish()
             self.journal.remove()

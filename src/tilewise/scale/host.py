@@ -81,7 +81,7 @@ def stream(
     result = problem.semiring.over(problem.dtype).result.numpy
     sums = np.empty(schedule.rows * schedule.cols, problem.result.numpy)
     total, count = schedule.tiles * max(1, schedule.phases), len(done) * max(1, schedule.phases)
-    with _Finisher(P, finished) as finisher, ReadAhead(schedule, M, N, done) as panels:
+    with Finisher(P, finished) as finisher, ReadAhead(schedule, M, N, done) as panels:
         if problem.k == 0:
             for tile in schedule.walk():
                 nothing = np.full(tile.shape, problem.algebra.zero, result)
@@ -113,7 +113,7 @@ def write_rounded(P: Target, tile: Tile, sums: Array, result: np.dtype[Any]) -> 
         P.write(slice(start, start + len(band)), tile.cols, band)
 
 
-class _Finisher:
+class Finisher:
     """A thread that waits for the disk, so that the next tile need not."""
 
     def __init__(self, P: Target, finished: Finished | None) -> None:
@@ -122,7 +122,7 @@ class _Finisher:
         self._error: BaseException | None = None
         self._thread = threading.Thread(target=self._work, name="tilewise finisher", daemon=True)
 
-    def __enter__(self) -> _Finisher:
+    def __enter__(self) -> Finisher:
         self._thread.start()
         return self
 
@@ -157,7 +157,7 @@ def checksum(tile: Tile, P: Any, dtype: np.dtype[Any]) -> int:
     for top in range(0, rows, step):
         band = np.empty((min(step, rows - top), cols), dtype)
         P.read(slice(tile.rows.start + top, tile.rows.start + top + len(band)), tile.cols, band)
-        value = zlib.crc32(memoryview(band.view(np.uint8).reshape(-1)), value)
+        value = zlib.crc32(band.view(np.uint8).data, value)
     return value
 
 

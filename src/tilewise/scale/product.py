@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import os
 from dataclasses import dataclass
-from typing import Any
 
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import DeviceError

@@ -1,8 +1,8 @@
 """Problem + budget → Schedule: which tile of P stays, which panels stream by, what that moves and how long it takes.
 
 One level up from a kernel's plan, and the same words: the small memory holds one tile of P and, for the phase at hand
-and the next, a panel of M and one of N. A wider tile reads the operands fewer times; a deeper panel visits the tile less
-often. Pure functions over plain values: no array, device or file is touched.
+and the next, a panel of M and one of N. A wider tile reads the operands fewer times; a deeper panel visits the tile
+less often. Pure functions over plain values: no array, device or file is touched.
 """
 
 from __future__ import annotations
@@ -157,8 +157,8 @@ class Schedule:
     def __repr__(self) -> str:
         p = self.problem
         return (
-            f"Schedule({p.shape} {p.dtype} {p.semiring} within {size(self.memory)}: {self.grid[0]}x{self.grid[1]} tiles "
-            f"of {self.rows}x{self.cols}, {self.phases} phases of {self.depth}, {seconds(self.predicted)})"
+            f"Schedule({p.shape} {p.dtype} {p.semiring} within {size(self.memory)}: {self.grid[0]}x{self.grid[1]} "
+            f"tiles of {self.rows}x{self.cols}, {self.phases} phases of {self.depth}, {seconds(self.predicted)})"
         )
 
     def summary(self) -> list[tuple[str, str]]:
@@ -239,7 +239,8 @@ def make_schedule(
 
 def _sides(extent: int, grain: int) -> list[int]:
     """Sides of a tile worth trying: the matrix cut in 1, 2, 3, … equal parts, in multiples of the grain."""
-    sides, parts = [], 1
+    sides: list[int] = []
+    parts = 1
     while parts <= MOST:
         side = max(1, min(extent, -(-math.ceil(extent / parts) // grain) * grain))
         if not sides or side < sides[-1]:

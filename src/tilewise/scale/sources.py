@@ -9,6 +9,7 @@ from __future__ import annotations
 import os
 import sys
 import zlib
+from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -110,12 +111,12 @@ class NpyFile:
         straight = here.strides[1] == item or here.shape[1] <= 1
         wanted = (along.stop - along.start) * item
         if straight and along.stop - along.start == length and here.flags.c_contiguous:
-            self._fill(memoryview(here.reshape(-1)).cast("B"), self.offset + lines.start * length * item)
+            self._fill(here.reshape(-1).data.cast("B"), self.offset + lines.start * length * item)
         else:
             row = here if straight else np.empty((1, here.shape[1]), here.dtype)
             for number in range(lines.stop - lines.start):
                 at = self.offset + ((lines.start + number) * length + along.start) * item
-                self._fill(memoryview(row[number if straight else 0]).cast("B")[:wanted], at)
+                self._fill(row[number if straight else 0].data.cast("B")[:wanted], at)
                 if not straight:
                     here[number] = row[0]
         if self.swapped:
@@ -203,7 +204,7 @@ def _folder_of(array: Any) -> Path | None:
 def _cuts(part: slice, step: int) -> list[tuple[int, int]]:
     """A range cut where the chunks end."""
     edges = [part.start, *range((part.start // step + 1) * step, part.stop, step), part.stop]
-    return list(zip(edges, edges[1:], strict=False)) if part.stop > part.start else []
+    return list(pairwise(edges)) if part.stop > part.start else []
 
 
 def is_zarr(array: Any) -> bool:

@@ -39,7 +39,7 @@ class Target(Protocol):
 class ArrayTarget:
     """An array in memory, or a memmap of the caller."""
 
-    grain = None
+    grain: tuple[int, int] | None = None
 
     def __init__(self, array: Array) -> None:
         self.array = array
@@ -60,7 +60,7 @@ class ArrayTarget:
 class NpyTarget:
     """A .npy file that grows under a name of its own; `read` gives back what was written."""
 
-    grain = None
+    grain: tuple[int, int] | None = None
 
     def __init__(self, path: Path, shape: tuple[int, int], dtype: DType) -> None:
         self.path, self.part = path, path.with_name(f".{path.name}.part")
@@ -103,11 +103,11 @@ class NpyTarget:
         whole = cols.stop - cols.start == width
         with _disk(self.path):
             if whole:
-                _put(self._file, memoryview(bits.reshape(-1)), self._offset + rows.start * width * item)
+                _put(self._file, bits.reshape(-1).data, self._offset + rows.start * width * item)
                 return
             for number in range(rows.stop - rows.start):
                 at = self._offset + ((rows.start + number) * width + cols.start) * item
-                _put(self._file, memoryview(bits[number]), at)
+                _put(self._file, bits[number].data, at)
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         found = NpyFile(self.part)
@@ -247,7 +247,7 @@ def _no_room(name: object, error: OSError) -> FileError:
         free = ""
         with contextlib.suppress(OSError):
             free = f" ({size(shutil.disk_usage(Path(str(name)).parent).free)} free)"
-        return FileError(f"the disk of {name} is full{free}: make room and run the same command; finished tiles are kept")
+        return FileError(f"the disk of {name} is full{free}: make room and run it again; finished tiles are kept")
     return FileError(f"{name} cannot be written: {error.strerror or error}; finished tiles are kept")
 
 

@@ -68,8 +68,9 @@ def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: 
     whole = all(stride % 8 == 0 for stride in (lead, *P.layout.stack)) and P.pointer % 16 == 0
     m_along_k, n_along_k = not along_columns(M.layout, M.rows, M.cols), along_columns(N.layout, N.rows, N.cols)
     source = render_tensor_cores(
-        p.dtype.name, tile, m_along_k=m_along_k, n_along_k=n_along_k, p_aligned=whole, accumulate=p.accumulate
-    )
+        p.dtype.name, tile, m_along_k=m_along_k, n_along_k=n_along_k, p_aligned=whole, accumulate=p.accumulate,
+        unrounded=p.unrounded,
+    )  # fmt: skip
     function = kernel_function(source, plan.kernel, device, g.shared_bytes)
     blocks = min(plan.machine.units, plan.grid[0] * plan.grid[1])
     launches = []

@@ -117,7 +117,7 @@ static __device__ __forceinline__ void carry_out(
 
 // What P holds is added first when the product is accumulated.
 static __device__ __forceinline__ void add_onto(
-    float (&sums)[SUMS], const Element* P, int m, int n, long long ldp, int top, int left)
+    float (&sums)[SUMS], const Result* P, int m, int n, long long ldp, int top, int left)
 {
     int lane = threadIdx.x % 32;
     #pragma unroll
@@ -127,9 +127,36 @@ static __device__ __forceinline__ void add_onto(
     }
 }
 
+// Sums that stay sums come and go straight between P and the registers: four lanes share 32 bytes of a row.
+static __device__ __forceinline__ void exchange_sums(
+    float (&sums)[SUMS], Result* P, int m, int n, long long ldp, int top, int left)
+{
+    int lane = threadIdx.x % 32;
+    #pragma unroll
+    for (int turn = ACCUMULATE ? 0 : 1; turn < 2; ++turn)  // first all loads, which then wait for memory together
+        #pragma unroll
+        for (int i = 0; i < SUMS; i += 2) {
+            int row = top + lane / 4 + i / 2 % 2 * 8, column = left + i / 4 * 8 + lane % 4 * 2;
+            float* cells = reinterpret_cast<float*>(P) + row * ldp + column;
+            float2* pair = reinterpret_cast<float2*>(cells);
+            if (row >= m || column >= n) continue;
+            bool both = column + 1 < n;
+            if (turn == 0) {
+                float2 before = P_ALIGNED && both ? *pair : make_float2(cells[0], both ? cells[1] : 0.0f);
+                sums[i] += before.x;
+                sums[i + 1] += before.y;
+            } else if (P_ALIGNED && both) {
+                *pair = make_float2(sums[i], sums[i + 1]);
+            } else {
+                cells[0] = sums[i];
+                if (both) cells[1] = sums[i + 1];
+            }
+        }
+}
+
 static __device__ __forceinline__ void consume(
     char* stages, Barrier* full, Barrier* empty, unsigned* staging, Barrier* staged, Barrier* carried, int group,
-    const Element* P, int m, int k, int n, long long ldp)
+    Result* P, int m, int k, int n, long long ldp)
 {
     int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
     int steps = (k + BLOCK_K - 1) / BLOCK_K;
@@ -165,6 +192,10 @@ static __device__ __forceinline__ void consume(
         wgmma_wait<0>();
         if (leader) barrier_arrive(&empty[before]);
         int top = group * 64 + threadIdx.x / 32 % 4 * 16;  // of this warp's 16 rows, within the tile
+        if (UNROUNDED) {
+            exchange_sums(sums, P, m, n, ldp, tile_m * BLOCK_M + top, tile_n * BLOCK_N);
+            continue;
+        }
         if (ACCUMULATE) add_onto(sums, P, m, n, ldp, tile_m * BLOCK_M + top, tile_n * BLOCK_N);
         barrier_wait(carried, empty_staging);
         empty_staging ^= 1;
@@ -175,7 +206,7 @@ static __device__ __forceinline__ void consume(
 }
 
 extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1) tensor_cores(
-    const __grid_constant__ TensorMap map_m, const __grid_constant__ TensorMap map_n, Element* P,
+    const __grid_constant__ TensorMap map_m, const __grid_constant__ TensorMap map_n, Result* P,
     int m, int k, int n, long long ldp)
 {
     extern __shared__ char memory[];
@@ -202,8 +233,8 @@ extern "C" __global__ void __launch_bounds__(128 * (CONSUMERS + 1), 1) tensor_co
         registers_give<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0)
             produce(stages, full, empty, &map_m, &map_n, m, k, n);
-        else if (threadIdx.x >= 32)
-            carry_out(staging, staged, carried, P, m, n, ldp);
+        else if (threadIdx.x >= 32 && !UNROUNDED)
+            carry_out(staging, staged, carried, reinterpret_cast<Element*>(P), m, n, ldp);
     } else {
         registers_take<CONSUMER_REGISTERS>();
         consume(stages, full, empty, staging, staged, carried, group - 1, P, m, k, n, ldp);
