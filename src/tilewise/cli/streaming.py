@@ -38,7 +38,12 @@ def multiply_streaming(
     if cluster:
         from tilewise.scale.cluster import multiply_on_cluster
 
-        document, rows = multiply_on_cluster(m_file, n_file, output, semiring, device, precision, room, cluster)
+        bar, task = progress(1, "multiplying")
+        with bar:
+            document, rows = multiply_on_cluster(
+                m_file, n_file, output, semiring, device, precision, room, cluster,
+                lambda done, total: bar.update(task, completed=done, total=total),
+            )  # fmt: skip
     else:
         chosen = best_device(device)
         if device == "auto":

@@ -25,6 +25,7 @@ from tilewise.graph.cycles import find_cycle
 from tilewise.graph.laws import check_idempotent, one_of, stand_in_for_zero
 from tilewise.graph.paths import NONE
 from tilewise.graph.predecessors import repair
+from tilewise.scale.sources import is_dask
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[int, int], None]
@@ -51,6 +52,12 @@ def closure(
 
     A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
     """
+    if is_dask(W):
+        from tilewise.graph.dask_closure import dask_closure
+
+        if return_predecessors:
+            raise UsageError("closures of Dask arrays come without predecessors: compute W first")
+        return dask_closure(W, semiring)
     library = find_library(W)
     operand = library.operand(W, "W")
     if operand.host is None:
@@ -84,6 +91,19 @@ def closure(
     assert table.host is not None
     table.host[...] = graph.before
     return library.deliver(made), library.deliver(table)
+
+
+def close_block(D: Array, algebra: Algebra, one: Number, first: int = 0) -> None:
+    """Close a square of a larger closure in place; its nodes are numbered from `first` there."""
+    assert not isinstance(algebra.zero, complex)
+    try:
+        _close(_Graph(D.copy(), D, None, algebra, one, algebra.zero), 0, len(D), 0)
+    except CycleError as error:
+        nodes = tuple(node + first for node in error.nodes)
+        named = (
+            " → ".join(map(str, (*nodes, nodes[0]))) if nodes else f"one among nodes {first} to {first + len(D) - 1}"
+        )
+        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes) from None
 
 
 @dataclass

@@ -33,12 +33,12 @@ MEMORY = (8e9, 8e9)
 
 def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
     """P = M ⊗ N, or P ⊕= M ⊗ N, on arrays in memory, by the engine the plan names. `problem` says the rest."""
-    made = make_plan(_of_panels(problem, M, N, P, accumulate), host_machine(NOMINAL))
+    made = make_plan(of_panels(problem, M, N, P, accumulate), host_machine(NOMINAL))
     (reference.run if made.engine == "reference" else cpu.run)(made, M, N, P)
     return made
 
 
-def _of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Problem:
+def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Problem:
     m, k = M.shape
     n = N.shape[1]
     layouts = [Layout(x.strides[0] // x.itemsize, x.strides[1] // x.itemsize) for x in (M, N, P)]

@@ -63,9 +63,12 @@ class NpyTarget:
     grain: tuple[int, int] | None = None
 
     def __init__(self, path: Path, shape: tuple[int, int], dtype: DType) -> None:
-        self.path, self.part = path, path.with_name(f".{path.name}.part")
+        self.path, self.part = path, path.resolve().with_name(f".{path.name}.part")
         self.shape, self.dtype = shape, dtype
         self._file = -1
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_file": -1}  # who is sent it opens the file anew
 
     def begin(self) -> None:
         """A fresh file of the whole size: a disk that is too small says so now, and not at the last tile."""
@@ -142,10 +145,13 @@ class ZarrTarget:
     """A Zarr array that grows under a name of its own. Tiles hold whole chunks, so a chunk is written once."""
 
     def __init__(self, path: Path, shape: tuple[int, int], dtype: DType, chunk: int = 1024) -> None:
-        self.path, self.part = path, path.with_name(f".{path.name}.part")
+        self.path, self.part = path, path.resolve().with_name(f".{path.name}.part")
         self.shape, self.dtype = shape, dtype
         self.grain: tuple[int, int] | None = (max(1, min(chunk, shape[0])), max(1, min(chunk, shape[1])))
         self._array: Any = None
+
+    def __getstate__(self) -> dict[str, Any]:
+        return self.__dict__ | {"_array": None}
 
     def begin(self) -> None:
         assert self.grain is not None
