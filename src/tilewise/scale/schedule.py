@@ -247,7 +247,7 @@ def _sides(extent: int, grain: int) -> list[int]:
             sides.append(side)
         if side <= grain:
             break
-        parts = parts + 1 if parts < 32 else math.ceil(parts * 1.1)
+        parts = parts + 1 if parts < 12 else math.ceil(parts * 1.2)
     if extent > grain and sides[-1] > grain:
         sides.append(grain)
     return sides
@@ -266,7 +266,7 @@ def _depths(made: Schedule) -> Iterator[Schedule]:
         yield replace(made, depth=1)
         return
     phases = math.ceil(k / deepest)
-    for factor in (1, 2, 4, 8, 16, 32, 64):
+    for factor in (1, 2, 4, 8):
         depth = math.ceil(k / (phases * factor))
         depth = min(deepest, -(-depth // GRAIN) * GRAIN, k)
         yield replace(made, depth=depth)
