@@ -11,6 +11,7 @@ import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
+from functools import partial
 from pathlib import Path
 from typing import Any
 
@@ -109,28 +110,26 @@ class FileProduct:
     def run(self, progress: Progress | None = None, restart: bool = False) -> FileReport:
         """Make what is missing; P takes its name when it is whole."""
         start = time.perf_counter()
-        done = self._begin(restart)
-        resumed = len(done)
         dtype = self.target.dtype.numpy
 
         def finished(tile: Tile) -> None:
             self.journal.finished(tile.number, host.checksum(tile, self.target, dtype))
 
         try:
+            done = self._begin(restart)
             if len(done) < self.schedule.tiles:
-                if self.device == "cpu":
-                    stream: Any = host.stream
-                else:
+                stream: Any = host.stream
+                if self.device != "cpu":
                     from tilewise.scale import card
 
-                    stream = card.stream
+                    stream = partial(card.stream, device=self.device)
                 stream(self.schedule, self.M, self.N, self.target, done=done, progress=progress, finished=finished)
             self._unchanged()
             self.target.finish()
             self.journal.remove()
         finally:
             self.close()
-        return FileReport(self.schedule, time.perf_counter() - start, resumed, self.output)
+        return FileReport(self.schedule, time.perf_counter() - start, len(done), self.output)
 
     def _begin(self, restart: bool) -> frozenset[int]:
         """The tiles that need not be made again."""
