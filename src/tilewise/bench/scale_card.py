@@ -131,12 +131,16 @@ def contest(side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", s
         P = matmul(M, N, device=device, memory=memory)
         seconds = time.perf_counter() - start
     rate = 2 * side**3 / seconds
+    beside = f"{rate / resident:.2f} of resident, {rate / loop:.2f} times the plain loop"
     rng = np.random.default_rng(2)
     rows, cols = (np.sort(rng.choice(side, SAMPLE, replace=False)) for _ in range(2))
     expected = M[rows].astype(np.float64) @ np.ascontiguousarray(N[:, cols]).astype(np.float64)
     got = P[np.ix_(rows, cols)].astype(np.float64)
     return {
         "what": "larger than the card",
+        "who": f"{memory / 1e9:.3g} GB",
+        "size": f"{side}³ {dtype}",
+        "result": f"{rate / 1e12:.4g} TFLOP/s, {beside}",
         "dtype": dtype,
         "shape": [side] * 3,
         "operand_bytes": M.nbytes + N.nbytes,
@@ -174,13 +178,18 @@ def staging_rates(nbytes: int = 2 * 10**9, device: str = "cuda:0") -> list[Row]:
                 start = time.perf_counter()
                 list(pool.map(piece, range(len(source) // step)))
                 seconds = time.perf_counter() - start
-            rows.append({"what": f"staging, {threads} threads", "bytes_a_second": nbytes / 2 / seconds})
+            rows.append(_staged(f"{threads} threads", nbytes / 2 / seconds))
         from cuda.bindings import driver
 
         start = time.perf_counter()
         driver.cuMemHostRegister(source.ctypes.data, source.nbytes, 0)
-        rows.append({"what": "pinning pages in place", "bytes_a_second": nbytes / (time.perf_counter() - start)})
+        rows.append(_staged("pinning pages in place", nbytes / (time.perf_counter() - start)))
         driver.cuMemHostUnregister(source.ctypes.data)
     finally:
         queues.close()
     return rows
+
+
+def _staged(who: str, rate: float) -> Row:
+    result = f"{rate / 1e9:.3g} GB/s"
+    return {"what": "into pinned memory", "who": who, "size": "", "result": result, "bytes_a_second": rate}

@@ -109,6 +109,8 @@ def live_data(blocks: int = 16, side: int = 512) -> list[Row]:
             {
                 "what": "live data on 4 workers",
                 "who": name,
+                "size": f"{blocks}×{blocks}×{blocks} blocks",
+                "result": f"{watched.peak / 1e6:,.0f} MB at the peak, {seconds:.3g} s",
                 "blocks": blocks,
                 "shape": [blocks * side] * 3,
                 "dtype": "float64",
@@ -119,3 +121,114 @@ def live_data(blocks: int = 16, side: int = 512) -> list[Row]:
             }
         )
     return rows
+
+
+def memory_limit(limit: str = "450MB", blocks: int = 16, side: int = 512, patience: float = 150.0) -> list[Row]:
+    """The same products on workers that may not hold more than `limit` each: what Dask's own does then, and ours."""
+    import dask.array as da
+
+    rows: list[Row] = []
+    for name in ("tilewise", "dask"):
+        makers = da.random.default_rng(1), da.random.default_rng(2)
+        x, y = (r.standard_normal((blocks * side,) * 2, chunks=side) for r in makers)
+        started = time.perf_counter()
+        spilled, outcome = 0, "finished"
+        with local_cluster(limit) as client:
+            job = client.compute((matmul(x, y) if name == "tilewise" else x @ y).sum())
+            while not job.done() and time.perf_counter() - started < patience:
+                time.sleep(0.2)
+                workers = client.scheduler_info(n_workers=-1)["workers"].values()
+                now = sum(w["metrics"].get("spilled_bytes", {}).get("disk", 0) for w in workers)
+                spilled = max(spilled, now)
+            if job.status == "error":
+                outcome = f"failed: {type(job.exception()).__name__}"
+            elif not job.done():
+                outcome = f"not finished after {patience:.0f} s"
+                job.cancel()
+            seconds = time.perf_counter() - started
+        spill = f", spilled {spilled / 1e6:,.0f} MB to disk" if spilled else ""
+        rows.append(
+            {
+                "what": f"4 workers of {limit}",
+                "who": name,
+                "size": f"{blocks}×{blocks}×{blocks} blocks of {side}² float64",
+                "result": f"{outcome}, {seconds:.3g} s{spill}",
+                "outcome": outcome,
+                "spilled_bytes": spilled,
+                "seconds": seconds,
+            }
+        )
+    return rows
+
+
+def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...] = (1, 2)) -> list[Row]:
+    """The model of many workers held against runs: rates of one worker are measured apart, times are predicted, and
+    then the products are made, from .npy files, in tiles of a quarter of the side."""
+    import tempfile
+
+    import dask.array as da
+    import numpy as np
+
+    from tilewise.problem import problem_of_shape
+    from tilewise.scale.cluster import StoredMatrix
+    from tilewise.scale.workers import Crew, Spread
+
+    rows: list[Row] = []
+    with tempfile.TemporaryDirectory() as folder:
+        rng = np.random.default_rng(0)
+        stored = {}
+        for side in sides:
+            path = Path(folder) / f"{side}.npy"
+            np.save(path, rng.standard_normal((side, side), np.float32))
+            stored[side] = StoredMatrix(path)
+        for count in workers:
+            with local_cluster(workers=count) as client:
+                rates = client.submit(_rates, stored[sides[0]], pure=False).result()
+                start = time.perf_counter()
+                client.gather(client.map(_nothing, range(64), pure=False))
+                each = (time.perf_counter() - start) / 64 * count
+                crew = Crew(count, rates[0], rates[1], overlap=False, each=each)
+                for side in sides:
+                    step = side // 4
+                    x = da.from_array(stored[side], chunks=step, asarray=False, meta=np.empty((0, 0), np.float32))
+                    job = matmul(x, x).sum()
+                    start = time.perf_counter()
+                    client.compute(job).result()
+                    took = time.perf_counter() - start
+                    spread = Spread(problem_of_shape(side, side, side), crew, 4, 4, 1)
+                    ratio = spread.predicted / took
+                    rows.append(
+                        {
+                            "what": "the model of workers",
+                            "who": f"{count} workers" if count > 1 else "1 worker",
+                            "size": f"{side}³ float32 in 4×4 tiles",
+                            "result": f"{spread.predicted:.3g} s predicted, {took:.3g} s measured: {ratio:.2f}",
+                            "predicted_seconds": spread.predicted,
+                            "seconds": took,
+                            "ratio": ratio,
+                            "bytes_in_a_worker": spread.bytes_in,
+                        }
+                    )
+    return rows
+
+
+def _rates(stored: Any) -> tuple[float, float]:
+    """On a worker: steps a second of a tile's product, bytes a second of a panel's reading."""
+    import numpy as np
+
+    side = stored.shape[0] // 4
+    part = (slice(0, side), slice(0, side))
+    M = stored[part]
+    times = []
+    for _ in range(5):
+        start = time.perf_counter()
+        M = stored[part]
+        middle = time.perf_counter()
+        matmul(M, M, out=np.empty_like(M))
+        times.append((middle - start, time.perf_counter() - middle))
+    read, multiply = (float(np.median(column)) for column in zip(*times, strict=True))
+    return side**3 / multiply, M.nbytes / read
+
+
+def _nothing(number: int) -> int:
+    return number

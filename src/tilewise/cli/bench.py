@@ -36,7 +36,8 @@ def command(
     as_json: bool,
 ) -> None:
     """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep), `shapes` (half precision on a card,
-    float32 and float64 on a CPU) or `semirings` (every algebra on a CPU). Peers that are installed take part.
+    float32 and float64 on a CPU), `semirings` (every algebra on a CPU) or `scale` (larger than card, memory or one
+    process). Peers that are installed take part.
 
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
