@@ -52,7 +52,7 @@ def test_a_cycle_through_two_blocks_is_refused_and_nothing_is_left(tmp_path):
     assert sorted(p.name for p in tmp_path.iterdir()) == ["W.npy"]
 
 
-@pytest.mark.parametrize("memory", [10**6, 10**7, 10**9])
+@pytest.mark.parametrize("memory", [1_500_000, 10**7, 10**9])
 def test_the_budget_is_kept_and_fewer_rounds_need_more(memory):
     rounds = choose_rounds(1000, 4, memory)
     assert rounds.needs <= memory

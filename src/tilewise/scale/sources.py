@@ -226,12 +226,12 @@ def open_source(path: Path) -> NpyFile | ZarrSource:
 
 def open_zarr(path: Path, mode: str, **how: Any) -> Any:
     """A Zarr array on disk, opened or (mode "w") made; what is missing or foreign is named."""
+    if mode != "w" and not path.exists():
+        raise FileError(f"{path} does not exist")
     try:
         import zarr
     except ImportError:
         raise UsageError(f"{path} needs Zarr, which is not installed: pip install 'tilewise[dask]'") from None
-    if mode != "w" and not path.exists():
-        raise FileError(f"{path} does not exist")
     try:
         found = zarr.create_array(str(path), **how) if mode == "w" else zarr.open(str(path), mode=mode)
     except Exception as error:
