@@ -24,11 +24,13 @@ BF16 = DTYPES["bfloat16"]
 FORMS = [
     {"m_along_k": m, "n_along_k": n, "p_aligned": m, "accumulate": n} for m in (False, True) for n in (False, True)
 ]
+FORMS += [form | {"unrounded": True} for form in FORMS]
+UNROUNDED = render_tensor_cores("float16", TILES[0], **FORMS[-1])
 
 
 def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
-    for text in (render_realign(), render_tensor_cores("bfloat16", TILES[0], **FORMS[2])):
+    for text in (render_realign(), render_tensor_cores("bfloat16", TILES[0], **FORMS[2]), UNROUNDED):
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 
 
