@@ -424,13 +424,23 @@ def _on_the_card(
 
 
 def _on_the_card_and_back(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
-    """Host arrays travel as contiguous copies, so the plan is made for those."""
+    """Host arrays travel as contiguous copies, so the plan is made for those; what the card cannot hold is streamed."""
+    from tilewise.arrays.card import memory as card_memory
     from tilewise.engines.cuda.host import multiply_on_device
 
     p = call.problem
     problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
     made = make_plan(problem, _machine(call.device), kernel, tile)
     M, N, P = _hosts(call.M, call.N, target)
+    if not (p.stack or p.accumulate or kernel or tile) and M.nbytes + N.nbytes + P.nbytes > card_memory(call.device)[0]:
+        from tilewise.scale.product import streamed
+        from tilewise.scale.sources import ArraySource
+        from tilewise.scale.targets import ArrayTarget
+
+        start = time.perf_counter()
+        sources = ArraySource(M, "M"), ArraySource(N, "N")
+        streamed(*sources, p.semiring, None, call.device, p.precision).run(ArrayTarget(P))
+        return made, Times(0.0, time.perf_counter() - start, 0.0)
     return made, multiply_on_device(made, M, N, P, call.device)
 
 

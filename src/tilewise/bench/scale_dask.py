@@ -84,7 +84,7 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def live_data(blocks: int = 16, side: int = 512) -> list[Row]:
+def live_data(blocks: int = 16, side: int = 384) -> list[Row]:
     """blocks × blocks × blocks products of float64 blocks: peak memory of the workers and seconds, each on a fresh
     cluster. P is summed, so that neither keeps it."""
     import dask.array as da
@@ -123,7 +123,7 @@ def live_data(blocks: int = 16, side: int = 512) -> list[Row]:
     return rows
 
 
-def memory_limit(limit: str = "450MB", blocks: int = 16, side: int = 512, patience: float = 150.0) -> list[Row]:
+def memory_limit(limit: str = "300MB", blocks: int = 16, side: int = 384, patience: float = 150.0) -> list[Row]:
     """The same products on workers that may not hold more than `limit` each: what Dask's own does then, and ours."""
     import dask.array as da
 
@@ -183,7 +183,7 @@ def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...
             stored[side] = StoredMatrix(path)
         for count in workers:
             with local_cluster(workers=count) as client:
-                rates = client.submit(_rates, stored[sides[0]], pure=False).result()
+                rates = client.submit(_rates, stored[sides[-1]], pure=False).result()
                 start = time.perf_counter()
                 client.gather(client.map(_nothing, range(64), pure=False))
                 each = (time.perf_counter() - start) / 64 * count
@@ -220,7 +220,7 @@ def _rates(stored: Any) -> tuple[float, float]:
     part = (slice(0, side), slice(0, side))
     M = stored[part]
     times = []
-    for _ in range(5):
+    for _ in range(15):
         start = time.perf_counter()
         M = stored[part]
         middle = time.perf_counter()

@@ -93,13 +93,13 @@ def _scale(device: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callabl
 
     from tilewise.bench import scale_cpu
 
-    for side in sizes or ((4096,) if quick else (8192, 16384)):
+    for side in sizes or ((4096,) if quick else (16384,)):
         yield partial(scale_cpu.files, side)
     yield partial(scale_cpu.closure, 3000 if quick else 8000)
     if find_spec("distributed"):
         from tilewise.bench import scale_dask
 
-        yield partial(scale_dask.live_data, 16, 128 if quick else 512)
+        yield partial(scale_dask.live_data, 16, 128 if quick else 384)
         yield partial(scale_dask.memory_limit, blocks=8 if quick else 16)
         yield scale_dask.planned
 
