@@ -54,9 +54,12 @@ def matmul(
         Zarr arrays, `out` too. Dask arrays give a Dask array, tile by tile on whichever scheduler computes it.
     """
     if memory is not None or "zarr" in sys.modules or "dask" in sys.modules:
-        made = _of_every_size(M, N, semiring, out, device, kernel or tile, precision, accumulate or return_arg, memory)
-        if made is not None:
-            return made
+        from tilewise.scale.product import is_larger, larger_matmul
+
+        if is_larger(M, N, out, memory):
+            if kernel or tile or accumulate or return_arg:
+                raise UsageError("accumulate=, return_arg=, kernel= and tile= need operands that lie in memory whole")
+            return larger_matmul(M, N, semiring, out, device, precision, memory)
     key: tuple[Any, ...] | None = None
     if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg:
         ring = semiring if semiring.__class__ is str else id(semiring)
@@ -84,69 +87,6 @@ def matmul(
         _execute(call, product, kernel, tile, arg, key)
     delivered = out if out is not None else call.library.deliver(product)
     return delivered if arg is None else (delivered, call.library.deliver(arg))
-
-
-def _of_every_size(
-    M: Any,
-    N: Any,
-    semiring: str | Semiring,
-    out: Any,
-    device: str,
-    pinned: Any,
-    precision: str,
-    more: bool,
-    memory: Any,
-) -> Any:
-    """A product that streams: a budget was given, or an operand is a store or spread over a cluster. Else None."""
-    from tilewise.scale.sources import is_dask, is_zarr
-
-    spread = is_dask(M) or is_dask(N)
-    if memory is None and not spread and not any(is_zarr(x) for x in (M, N, out)):
-        return None
-    if more or pinned:
-        raise UsageError("accumulate=, return_arg=, kernel= and tile= need operands that lie in memory whole")
-    if spread:
-        from tilewise.scale.dask_product import dask_matmul
-
-        if out is not None or memory is not None:
-            raise UsageError("Dask arrays take neither out= nor memory=: store the product, and chunks are the budget")
-        return dask_matmul(M, N, semiring, device, precision)
-    from tilewise.scale.budget import budget
-    from tilewise.scale.product import streamed
-    from tilewise.scale.sources import ArraySource, ZarrSource
-    from tilewise.scale.targets import ArrayTarget, target_of
-
-    libraries = [None if is_zarr(x) else find_library(x) for x in (M, N)]
-    library = libraries[0] or libraries[1] or find_library(np.empty(0))
-    sources = []
-    for name, array, own in (("M", M, libraries[0]), ("N", N, libraries[1])):
-        operand = None if own is None else own.operand(array, name)
-        if operand is not None and operand.host is None:
-            raise DeviceError(f"{name} is on {operand.device}: memory= streams from the host, where it must lie")
-        sources.append(ZarrSource(array, name) if operand is None else ArraySource(operand.host, name))
-    where = "cpu" if device == "auto" else device if device == "cpu" else f"cuda:{card_number(device)}"
-    room = None if memory is None else budget(memory)
-    grain = tuple(out.chunks) if is_zarr(out) else None
-    job = streamed(sources[0], sources[1], semiring, room, where, precision, grain)
-    p = job.schedule.problem
-    result = p.semiring.over(p.dtype).result
-    if out is None:
-        product = library.empty((p.m, p.n), result, "cpu")
-        assert product.host is not None
-        job.run(ArrayTarget(product.host))
-        return library.deliver(product)
-    if is_zarr(out):
-        job.run(target_of(out, (p.m, p.n), result))
-        return out
-    given = _given_out(out, library, library.operand(out, "out"))
-    product_shape((p.m, p.k), (p.k, p.n), given.shape)
-    _check_out_dtype(given, result)
-    assert given.host is not None
-    for source in sources:
-        if isinstance(source, ArraySource) and np.may_share_memory(source.array, given.host):
-            raise UsageError("out overlaps an operand, which is read again while tiles are written: pass another out")
-    job.run(ArrayTarget(given.array if given.converted else given.host))
-    return out
 
 
 @dataclass(frozen=True)

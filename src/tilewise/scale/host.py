@@ -16,7 +16,7 @@ from tilewise.engines import cpu, reference
 from tilewise.engines.cpu.limits import host_machine
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.planning import Plan, make_plan
-from tilewise.problem import Layout, Problem, row_major
+from tilewise.problem import Layout, Problem
 from tilewise.scale.panels import ReadAhead
 from tilewise.scale.schedule import Level, Schedule, Tile
 from tilewise.scale.sources import BAND, Source
@@ -159,11 +159,3 @@ def checksum(tile: Tile, P: Any, dtype: np.dtype[Any]) -> int:
         P.read(slice(tile.rows.start + top, tile.rows.start + top + len(band)), tile.cols, band)
         value = zlib.crc32(band.view(np.uint8).data, value)
     return value
-
-
-def row_major_problem(problem: Problem) -> Problem:
-    """The same problem for panels that lie row by row, its sums kept unrounded."""
-    m, k, n = problem.m, problem.k, problem.n
-    return replace(
-        problem, layout_m=row_major(m, k), layout_n=row_major(k, n), layout_p=row_major(m, n), unrounded=True
-    )

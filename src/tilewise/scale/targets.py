@@ -18,7 +18,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DType
 from tilewise.errors import FileError, ShapeError
 from tilewise.planning import size
-from tilewise.scale.sources import BAND, NpyFile, ZarrSource, is_zarr, open_zarr
+from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_zarr
 from tilewise.shapes import written
 
 Array = np.ndarray[Any, np.dtype[Any]]
@@ -209,13 +209,6 @@ class ZarrArrayTarget:
 
     def sync(self) -> None:
         pass
-
-
-def target_of(out: Any, shape: tuple[int, int], dtype: DType) -> Target:
-    """Where the caller wants P."""
-    if is_zarr(out):
-        return ZarrArrayTarget(out, shape, dtype)
-    return ArrayTarget(out)
 
 
 def _put_chunks(array: Any, rows: slice, cols: slice, part: Array, name: str) -> None:
