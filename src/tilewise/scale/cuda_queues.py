@@ -116,9 +116,8 @@ class CudaQueues:
 
     def compile(self, problem: Problem) -> None:
         """Make a product's kernel ready without running it; no address is followed."""
-        launch.prepare(
-            make_plan(problem, self.machine), *(256 * 2**20 * i for i in (1, 2, 3)), self.device, self._first
-        )
+        plan, place = make_plan(problem, self.machine), 2**28
+        launch.prepare(plan, place, 2 * place, 3 * place, self.device, self._first)
 
     def round(self, sums: int, lead: int, rows: int, cols: int, kinds: tuple[DType, DType], stream: Any) -> None:
         function = kernel_function(render_round(*kinds), "round_rows", self.device)
