@@ -17,7 +17,7 @@ from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
-from tilewise.tensor_tiles import IDEA, KERNEL, best_tile, refusal, route
+from tilewise.tensor_tiles import IDEA, KERNEL, TensorWay, best_way, refusal
 
 JSON_VERSION = 1
 DEFAULT_TILE = 16
@@ -46,6 +46,7 @@ class Plan:
     why: str
     notes: tuple[str, ...] = ()
     blocking: Blocking | None = None  # how the cpu engine cuts it
+    tensor: TensorWay | None = None  # how the tensor cores take it
 
     @property
     def phases(self) -> int:
@@ -234,27 +235,24 @@ def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int |
 
 
 def _on_tensor_cores(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    chosen, predicted = best_tile(problem, machine)
+    way, predicted = best_way(problem, machine)
+    chosen = way.tile
     plan = _assemble(problem, machine, "cuda", KERNEL, DEFAULT_TILE if tile is None else tile, chosen.geometry)
-    routes = {
-        "M": route(problem.layout_m, problem.m, problem.k, problem.dtype_m, problem.dtype),
-        "N": route(problem.layout_n, problem.k, problem.n, problem.dtype_n, problem.dtype),
-    }
-    reasons = {"realigned": "its rows do not start on 16 bytes", "packed": "elements apart, or another dtype"}
-    notes = [f"{name} is {way} first: {reasons[way]}" for name, way in routes.items() if way in reasons]
+    notes = way.words()
     if tile is not None:
         notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     plan = replace(
         plan,
-        packs=tuple(name for name, way in routes.items() if way == "packed"),
+        packs=tuple(name for name, how in zip("MN", way.routes, strict=True) if how == "packed"),
         predicted=max(predicted, floor),
         floor=floor,
         bound=bound,
         notes=tuple(notes),
+        tensor=way,
     )
     blocks = f"{plan.grid[0]}x{plan.grid[1]} tiles of {chosen.rows}x{chosen.cols}"
-    waves = math.ceil(plan.grid[0] * plan.grid[1] / machine.units)
+    waves = way.waves(problem.m, problem.n, machine.units)
     asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
     return replace(plan, why=f"{asked}; {blocks} are {waves} waves on {machine.units} multiprocessors")
 

@@ -1,13 +1,15 @@
 """The tensor-core kernel as the planner sees it: its tiles, what it takes, how operands reach it, and its model.
 
 The copy engine wants rows that start on 16-byte boundaries. An operand whose rows do not is realigned into a workspace
-first (`kernels/hopper/realign.cu`), one with holes between its elements, or of another dtype, is packed.
+first (`kernels/hopper/realign.cu`); M can often be taken by classes of rows instead (`tensor_cores.cu`). One with holes
+between its elements, or of another dtype, is packed.
 """
 
 from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from itertools import product
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DType
@@ -18,59 +20,151 @@ from tilewise.rungs import Geometry
 KERNEL = "tensor_cores"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
-# of the tensor cores' peak, by rows and by parts of 64 columns
-SHARES = {64: (0.47, 0.65, 0.72, 0.755), 128: (0.45, 0.765, 0.79, 0.80), 192: (0.55, 0.78, 0.82)}
 SHARED_BYTES = 227 * 1024  # a Hopper block's
-START_SECONDS = 8e-6  # filling the pipeline, the last tile's stores, the launch
-COPY_BANDWIDTH = 0.7  # share of the memory's bandwidth that realigning reaches
+SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
+THIN = 1  # rows or columns beyond whole tiles that `thin_edges.cuh` makes in the background
+
+LONGEST_LINE = 2**26 - 1024  # elements; the grid that realigns it has no more blocks along it
+
+CARRIED_WAVES = 2  # from so many on, other warps carry sums out
+
+AS_IT_IS, BY_CLASSES, REALIGNED, PACKED = "as it is", "by classes", "realigned", "packed"
+
+# The model's figures, measured on an H200 (docs/tensor-cores.md says how).
+TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot hold under this load
+UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
+SHARPNESS = 4  # how little two limits that are equally near hinder each other
+LINE_SECONDS = 1.5e-9  # the copy engine's time for each 128-byte line it touches
+CLASSES_SLOW = 1.03  # a phase with rows of M by classes,
+CLASSES_SECONDS = 3e-6  # and their descriptors' way in
+TILE_SECONDS = {
+    "boxes": 0.4e-6,
+    "rows": 1.2e-6,
+    "carried": 0.6e-6,
+    "partial": 0.4e-6,
+}  # a tile's start and its stores, as far as nothing hides them
+START_SECONDS = 4.2e-6  # the launch, the first tiles' way in, the last one's way out
+CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
+MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
+COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
+TRIP_SECONDS = 1.2e-6  # to L2 and back, while everybody asks
+EDGE_SECONDS = 7e-6  # what thin edges cost in the background
+GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
+GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
 
 
 @dataclass(frozen=True)
 class TensorTile:
-    """A tile of P: `rows` in steps of a warpgroup's 64, `cols` in steps of 16, which wgmma and the stores allow."""
+    """A tile of P: `rows` in steps of a warpgroup's 64, `cols` in steps of the copy engine's 64.
+
+    `cluster` blocks with tiles above one another bring their common tile of N together.
+    """
 
     rows: int
     cols: int
+    cluster: int = 1
 
     @property
     def groups(self) -> int:
         """Warpgroups that multiply; one more copies."""
         return self.rows // 64
 
+    def box_lines_n(self, n_along_k: bool) -> int:
+        """Lines of N that one copy brings: a block of a cluster brings its share of them, of the columns if it can."""
+        if n_along_k:
+            return self.cols // self.cluster
+        return DEPTH if self._parts % self.cluster == 0 else DEPTH // self.cluster
+
+    def stages(self, store: str) -> int:
+        """As many pairs of tiles as shared memory holds beside the staging of P, and no more than help."""
+        return min(8, (SHARED_BYTES - 1024 - self._staging_bytes(store)) // (self._stage_bytes + 16))
+
     @property
-    def stages(self) -> int:
-        """As many pairs of tiles as shared memory holds beside a finished tile, and no more than help."""
-        return min(8, (SHARED_BYTES - 1024 - 16 - self._staging_bytes) // (self._stage_bytes + 16))
+    def _parts(self) -> int:
+        return self.cols // 64
 
     @property
     def _stage_bytes(self) -> int:
-        return (self.rows + math.ceil(self.cols / 64) * 64) * 2 * DEPTH
+        return (self.rows + self.cols) * 2 * DEPTH
 
-    @property
-    def _staging_bytes(self) -> int:
-        return self.rows * (self.cols // 2 + 4) * 4  # as the kernel's PITCH has it
+    def _staging_bytes(self, store: str) -> int:
+        """As the kernel's STAGING_BYTES has it."""
+        boxes = {"partial": 0, "carried": self._parts}.get(store, min(2, self._parts))
+        return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
 
-    @property
-    def share(self) -> float:
-        """Of the tensor cores' peak, inside a large product; measured on an H200 (`tilewise bench shapes`)."""
-        parts = math.ceil(self.cols / 64)
-        wasted = self.cols / (parts * 64)  # columns come 64 at a time, and what is not used was still brought
-        return float(SHARES[self.rows][parts - 1] * wasted**0.65)
+    def shared_bytes(self, store: str) -> int:
+        return 1024 + self.stages(store) * (self._stage_bytes + 16) + self._staging_bytes(store)
 
     @property
     def geometry(self) -> Geometry:
-        shared = 1024 + self.stages * (self._stage_bytes + 16) + self._staging_bytes + 16
-        return Geometry((128 * (self.groups + 1), 1), self.rows, self.cols, DEPTH, shared)
+        return Geometry((128 * (self.groups + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes("rows"))
 
 
-# 192 rows take three warpgroups, whose registers then hold no more than 176 columns
 TILES = tuple(
-    TensorTile(rows, cols) for rows in (128, 192, 64) for cols in range(256, 48, -16) if rows != 192 or cols <= 176
+    TensorTile(rows, cols, cluster)
+    for rows, cols, cluster in product((128, 192, 64), (256, 192, 128, 64), (1, 2))
+    if rows * cols <= 192 * 192  # 192 rows take three warpgroups, whose registers then hold no more than 192 columns
 )
 
 
-def tile_of(geometry: Geometry) -> TensorTile:
-    return TensorTile(geometry.rows, geometry.cols)
+@dataclass(frozen=True)
+class TensorWay:
+    """How the tensor-core kernel takes a product."""
+
+    tile: TensorTile
+    routes: tuple[str, str]  # how M and N reach it
+    splits: int = 1  # parts that k is cut into
+    classes: int = 1  # of the rows of M, where they are taken by classes
+    edge_rows: int = 0  # thin edges of P, made on the way
+    edge_cols: int = 0
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        reasons = {
+            REALIGNED: "is realigned first, onto 128-byte lines that the copy engine takes at full speed",
+            BY_CLASSES: f"is taken by {self.classes} classes of rows: its rows do not start on 16 bytes",
+            PACKED: "is packed first: elements apart, or another dtype",
+        }
+        words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
+        if self.tile.cluster > 1:
+            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
+        if self.edge_rows or self.edge_cols:
+            words.append(
+                f"thin edges ({self.edge_rows} rows, {self.edge_cols} columns of P) are made while data passes by"
+            )
+        if self.splits > 1:
+            words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
+        return words
+
+    def tiles(self, m: int, n: int) -> int:
+        """Cluster tiles of P, thin edges apart."""
+        tall = self.tile.rows * self.tile.cluster
+        few, longer = divmod(m - self.edge_rows, self.classes)
+        down = longer * math.ceil((few + 1) / tall) + (self.classes - longer) * math.ceil(few / tall)
+        return down * math.ceil((n - self.edge_cols) / self.tile.cols)
+
+    def blocks(self, m: int, n: int, units: int) -> int:
+        """A persistent grid: no more blocks than the card holds at once."""
+        cluster = self.tile.cluster
+        return min(units // cluster, self.tiles(m, n) * self.splits) * cluster
+
+    def waves(self, m: int, n: int, units: int) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
+
+    def store(self, layout: Layout, m: int, n: int, alignment: int, units: int) -> str:
+        """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
+        `carried` by other warps if that is worth it."""
+        if self.splits > 1:
+            return "partial"
+        lead = layout.leading_dimension(m, n)
+        strides = (*(() if m <= 1 else (lead or 1,)), *layout.stack)
+        whole = (
+            lead is not None and alignment >= 16 and all(stride % 8 == 0 for stride in (*strides, n - self.edge_cols))
+        )
+        if whole and self.routes[0] != BY_CLASSES:
+            return "boxes"
+        edges = self.edge_rows or self.edge_cols  # the carriers would be busy with those
+        return "rows" if edges or self.waves(m, n, units) < CARRIED_WAVES else "carried"
 
 
 def refusal(problem: Problem, machine: Machine) -> str | None:
@@ -79,6 +173,9 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
         return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
     if problem.dtype.name not in ("bfloat16", "float16"):
         return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {problem.dtype}"
+    lead = problem.layout_p.leading_dimension(problem.m, problem.n)
+    if problem.unrounded and (lead is None or lead % 2 or any(stride % 2 for stride in problem.layout_p.stack)):
+        return f"kernel={KERNEL!r} keeps unrounded sums in rows that start on 8 bytes"
     ring, plain = problem.semiring, SEMIRINGS["plus_times"]
     if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
         return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
@@ -86,14 +183,19 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
 
 
 def route(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> str:
-    """How an operand reaches the kernel: `as it is`, `realigned` or `packed`."""
+    """How an operand reaches the kernel if nothing better is known: `as it is`, `realigned` or `packed`."""
     lines = contiguous_lines(layout, rows, cols)
-    if lines is None or dtype != wanted:
-        return "packed"
+    if lines is None or dtype != wanted or lines[1] > LONGEST_LINE:
+        return PACKED
     count, _, lead = lines
     strides = (*(() if count <= 1 else (lead,)), *layout.stack)
     whole = all(stride % 8 == 0 for stride in strides) and layout.alignment >= 16
-    return "as it is" if whole else "realigned"
+    return AS_IT_IS if whole else REALIGNED
+
+
+def row_classes(layout: Layout, rows: int, cols: int) -> int:
+    """Every how many rows one starts equally far from a 16-byte boundary."""
+    return 8 // math.gcd(layout.row, 8) if rows > 1 else 1
 
 
 def contiguous_lines(layout: Layout, rows: int, cols: int) -> tuple[int, int, int] | None:
@@ -110,24 +212,92 @@ def along_columns(layout: Layout, rows: int, cols: int) -> bool:
     return not ((layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1))
 
 
-def best_tile(problem: Problem, machine: Machine) -> tuple[TensorTile, float]:
-    """The tile with the least expected time: whole waves of tiles at its share of the peak, or the bytes."""
-    rate = machine.tensor_rate(problem.dtype.name) / machine.units
+def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
+    """The way with the least expected seconds."""
+    timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
+    seconds, _, best = min(timed)
+    return best, seconds
 
-    def expected(tile: TensorTile) -> float:
-        tiles = math.ceil(problem.m / tile.rows) * math.ceil(problem.n / tile.cols)
-        steps = tile.rows * tile.cols * max(1, math.ceil(problem.k / DEPTH)) * DEPTH
-        waves = math.ceil(tiles / machine.units)
-        return waves * steps / (rate * tile.share)
 
-    best = min(TILES, key=expected)
-    moved = 0
-    for layout, rows, cols, dtype in (
-        (problem.layout_m, problem.m, problem.k, problem.dtype_m),
-        (problem.layout_n, problem.k, problem.n, problem.dtype_n),
-    ):
-        if route(layout, rows, cols, dtype, problem.dtype) != "as it is":
-            moved += 4 * rows * cols  # read and written
-    copies = problem.members * moved / (machine.bandwidth * COPY_BANDWIDTH)
-    work = max(problem.members * expected(best), problem.least_bytes / machine.bandwidth)
-    return best, work + copies + START_SECONDS
+def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
+    m, k, n = problem.m, problem.k, problem.n
+    for_m = [route(problem.layout_m, m, k, problem.dtype_m, problem.dtype)]
+    for_n = [route(problem.layout_n, k, n, problem.dtype_n, problem.dtype)]
+    lines_m, lines_n = contiguous_lines(problem.layout_m, m, k), contiguous_lines(problem.layout_n, k, n)
+    for options, lines in ((for_m, lines_m), (for_n, lines_n)):
+        if options == [AS_IT_IS] and lines and lines[0] > 1 and lines[2] % DEPTH:
+            options.append(REALIGNED)  # lines that straddle 128 bytes cost the copy engine twice
+    skewed = not along_columns(problem.layout_m, m, k) and not along_columns(problem.layout_n, k, n)
+    if for_m == [REALIGNED] and skewed and not problem.stack and m > 1 and not problem.unrounded:
+        for_m.append(BY_CLASSES)
+    ways = []
+    for tile, *routes in product(TILES, for_m, for_n):
+        if routes[0] == BY_CLASSES:
+            ways.append(TensorWay(tile, (routes[0], routes[1]), 1, row_classes(problem.layout_m, m, k)))
+        else:
+            splits = _splits(problem, tile, machine)
+            ways += [TensorWay(tile, (routes[0], routes[1]), parts) for parts in splits]
+        if PACKED not in routes and not problem.stack and ways[-1].splits == 1 and not problem.unrounded:
+            thin = [extent % size for extent, size in ((m, tile.rows), (n, tile.cols))]
+            rows, cols = (
+                edge if edge <= THIN and extent > edge else 0 for edge, extent in zip(thin, (m, n), strict=True)
+            )
+            if rows or cols:
+                ways.append(TensorWay(tile, ways[-1].routes, 1, ways[-1].classes, rows, cols))
+    return ways
+
+
+def _splits(problem: Problem, tile: TensorTile, machine: Machine) -> tuple[int, ...]:
+    """k is cut only where its tiles leave most of the card idle."""
+    tiles = TensorWay(tile, ("", "")).tiles(problem.m, problem.n) * tile.cluster
+    phases = math.ceil(problem.k / DEPTH)
+    most = min(machine.units // max(1, tiles), phases // 4)
+    return (1, most) if most > 1 and not problem.unrounded else (1,)
+
+
+def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
+    """Seconds: whole waves of tiles, or the bytes; then what comes before and after.
+
+    A phase takes as long as the tensor cores need for it, or L2 for its bytes, or the copy engine for its lines, and a
+    little longer where two of them are equally busy.
+    """
+    tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
+    cores = tile.rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
+    rows, cols = tile.rows, tile.cols / tile.cluster
+    lines = rows * _touched(way.routes[0], problem.layout_m, m, k) + cols * _touched(
+        way.routes[1], problem.layout_n, k, n
+    )
+    limits = (cores, (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH, lines * LINE_SECONDS)
+    # rows of one class lie far apart, and their lines are touched twice
+    slow = CLASSES_SLOW if way.routes[0] == BY_CLASSES else 1.0
+    phase: float = slow * math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
+    phases = max(1, math.ceil(math.ceil(k / DEPTH) / way.splits))
+    store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, machine.units)
+    waves = way.waves(m, n, machine.units)
+    memory = machine.bandwidth * MEMORY_SHARE
+    work = problem.members * max(waves * (phases * phase + TILE_SECONDS[store]), problem.least_bytes / memory)
+    work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
+    moved = sum(4 * size for how, size in zip(way.routes, (m * k, k * n), strict=True) if how in (REALIGNED, PACKED))
+    if way.edge_rows or way.edge_cols:
+        work = max(work, _edge_seconds(way, problem, machine)) + EDGE_SECONDS
+    if way.routes[0] == BY_CLASSES:
+        work += CLASSES_SECONDS
+    if moved:
+        work += COPY_SECONDS + problem.members * moved / memory
+    if way.splits > 1:
+        work += problem.members * (GATHER_SECONDS + 8 * way.splits * m * n / GATHER_BANDWIDTH)
+    return work
+
+
+def _edge_seconds(way: TensorWay, problem: Problem, machine: Machine) -> float:
+    """Thin edges in the background: trips to L2, one after the other."""
+    m, k, n = problem.m, problem.k, problem.n
+    trips = way.edge_rows * math.ceil(n / 32 / machine.units) + way.edge_cols * math.ceil(m / 32 / machine.units)
+    return trips * math.ceil(k / 96) * TRIP_SECONDS
+
+
+def _touched(how: str, layout: Layout, rows: int, cols: int) -> int:
+    """128-byte lines of memory that a tile's row of 128 bytes lies in."""
+    lines = contiguous_lines(layout, rows, cols)
+    whole = how in (REALIGNED, PACKED) or lines is None or (how == AS_IT_IS and lines[2] % DEPTH == 0)
+    return 1 if whole else 2

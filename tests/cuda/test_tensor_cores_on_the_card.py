@@ -7,7 +7,10 @@ import itertools
 import pytest
 
 import tilewise as tw
-from tilewise.tensor_tiles import TILES
+import tilewise.planning as planning
+import tilewise.tensor_tiles as tensor_tiles
+from tilewise.engines.cuda.device import describe
+from tilewise.tensor_tiles import TILES, TensorWay
 
 torch = pytest.importorskip("torch")
 
@@ -48,17 +51,64 @@ def test_layouts_and_edges(shape, layouts):
         assert torch.isnan(around).all(), "something was written outside P"
 
 
-@pytest.mark.parametrize("tile", TILES[::3], ids=lambda t: f"{t.rows}x{t.cols}")
-@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
-def test_every_tile(tile, dtype, monkeypatch):
-    import tilewise.planning as planning
+def multiply_by(way, monkeypatch, M, N, **options):
+    """The product by this very way."""
+    monkeypatch.setattr(planning, "best_way", lambda problem, machine: (way, 1e-9))
+    planning._plan.cache_clear()
+    try:
+        return tw.matmul(M, N, kernel="tensor_cores", **options)
+    finally:
+        monkeypatch.undo()
+        planning._plan.cache_clear()
 
-    monkeypatch.setattr(planning, "best_tile", lambda problem, machine: (tile, 1e-9))
-    planning._plan.cache_clear()
-    for m, k, n in ((520, 264, 392), (131, 77, 263)):
+
+@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
+def test_every_tile(tile, monkeypatch):
+    for dtype, (m, k, n) in ((torch.bfloat16, (520, 264, 392)), (torch.float16, (131, 72, 264))):
         M, N = matrix(m, k, dtype=dtype)[0], matrix(k, n, dtype=dtype)[0]
-        assert_close(tw.matmul(M, N, kernel="tensor_cores"), M, N)
-    planning._plan.cache_clear()
+        P = multiply_by(TensorWay(tile, ("as it is", "as it is")), monkeypatch, M, N)
+        assert_close(P, M, N)
+
+
+@pytest.mark.parametrize("shape", [(129, 65, 257), (260, 77, 516), (513, 100, 511), (2049, 200, 1025), (64, 1000, 64)])
+@pytest.mark.parametrize("layouts", list(itertools.product((False, True), repeat=2)), ids=["NN", "NT", "TN", "TT"])
+def test_every_way(shape, layouts, monkeypatch):
+    """Realigned, by classes, with thin edges, with k cut: each that the planner may choose, twice, among NaN."""
+    m, k, n = shape
+    machine = describe("cuda:0")
+    for extra, offset in ((0, 0), (1, 0), (3, 1), (4, 0), (0, 3)):
+        M, _ = matrix(m, k, transposed=layouts[0], extra=extra, offset=offset)
+        N, _ = matrix(k, n, transposed=layouts[1], extra=extra, offset=offset)
+        P, around = matrix(m, n, extra=extra, offset=offset)
+        kinds = {}
+        for way in tensor_tiles._ways(tw.plan(M, N).problem, machine):
+            kinds.setdefault((way.routes, way.splits > 1, way.classes, way.edge_rows, way.edge_cols), way)
+        for way in kinds.values():
+            P.fill_(float("nan"))
+            multiply_by(way, monkeypatch, M, N, out=P)
+            assert_close(P, M, N)
+            first = P.clone()
+            P.fill_(float("nan"))
+            assert torch.isnan(around).all(), f"something was written outside P by {way}"
+            multiply_by(way, monkeypatch, M, N, out=P)
+            assert torch.equal(P, first), f"other bits by {way}"
+
+
+@pytest.mark.parametrize("shape", [(300, 257, 129), (256, 256, 256), (128, 8192, 128), (4097, 513, 257)])
+def test_a_graph_replays_the_product(shape):
+    m, k, n = shape
+    M, N = matrix(m, k)[0], matrix(k, n)[0]
+    P = torch.empty(m, n, device="cuda", dtype=torch.bfloat16)
+    tw.matmul(M, N, out=P)
+    graph = torch.cuda.CUDAGraph()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph):
+        tw.matmul(M, N, out=P)
+    for _ in range(3):
+        M.copy_(torch.randn(m, k, device="cuda"))
+        P.fill_(float("nan"))
+        graph.replay()
+        assert_close(P, M, N)
 
 
 def test_accumulate():
@@ -70,14 +120,16 @@ def test_accumulate():
         assert (P.double() - expected).norm() <= 6e-3 * expected.norm()
 
 
-def test_nan_and_inf_stay_where_they_belong():
-    M, N = matrix(257, 129)[0], matrix(129, 300)[0]
-    M[256, 128] = float("nan")
-    N[128, 299] = float("inf")
+@pytest.mark.parametrize("shape", [(257, 129, 300), (2049, 257, 1025)])
+def test_nan_and_inf_stay_where_they_belong(shape):
+    m, k, n = shape
+    M, N = matrix(m, k)[0], matrix(k, n)[0]
+    M[m - 1, k - 1] = float("nan")
+    N[k - 1, n - 1] = float("inf")
     P = tw.matmul(M, N, kernel="tensor_cores")
-    assert torch.isnan(P[256]).all()
-    assert not torch.isfinite(P[:, 299]).any()
-    assert torch.isfinite(P[:256, :299]).all()
+    assert torch.isnan(P[m - 1]).all()
+    assert not torch.isfinite(P[:, n - 1]).any()
+    assert torch.isfinite(P[: m - 1, : n - 1]).all()
 
 
 def test_stacks_vectors_and_other_strides():

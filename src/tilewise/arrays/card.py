@@ -61,6 +61,10 @@ def allocate(nbytes: int, device: str, stream: Any) -> Any:
     """Memory on a card, in the order of a stream; what does not fit says how much was asked and how much is free."""
     card = open_card(device)
     try:
+        if capturing(stream):
+            from cuda.core import GraphMemoryResource
+
+            return GraphMemoryResource(card).allocate(nbytes, stream=stream)
         return card.allocate(nbytes, stream=stream)
     except Exception as error:
         if "OUT_OF_MEMORY" not in str(error):
@@ -70,6 +74,13 @@ def allocate(nbytes: int, device: str, stream: Any) -> Any:
             f"{nbytes:,} bytes do not fit on {device}: {free:,} of {total:,} are free; "
             "multiply in pieces, or free other arrays first"
         ) from None
+
+
+def capturing(stream: Any) -> bool:
+    """Whether what is queued on a stream goes into a CUDA graph."""
+    from cuda.bindings import driver
+
+    return int(driver.cuStreamIsCapturing(stream.handle)[1]) != 0
 
 
 def memory(device: str) -> tuple[int, int]:

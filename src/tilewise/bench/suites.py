@@ -55,8 +55,11 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
     if suite == "shapes":
         from tilewise.bench import card_shapes
 
-        for shape in tuple((s, s, s) for s in sizes) or card_shapes.SHAPES:
-            yield lambda shape=shape: card_shapes.contest(shape, "bfloat16", 3 if quick else 5)  # type: ignore[misc]
+        cases = tuple(card_shapes.Case((s, s, s)) for s in sizes) or card_shapes.CASES
+        for case in cases:
+            yield lambda case=case: card_shapes.contest(case, "bfloat16", 3 if quick else 5)  # type: ignore[misc]
+        if not sizes:
+            yield lambda: card_shapes.host_cost("bfloat16", 3 if quick else 5)
     elif suite == "ladder":
         for size in sizes or SQUARES:
             shape = (size, size, size)

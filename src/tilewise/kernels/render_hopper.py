@@ -1,4 +1,4 @@
-"""The tensor-core kernel's text: Hopper's instructions, the wgmma of the tile's width, and the kernel itself."""
+"""The tensor-core kernels' text: Hopper's instructions, the wgmma of the tile's width, and the kernel itself."""
 
 from __future__ import annotations
 
@@ -7,8 +7,9 @@ from functools import lru_cache
 from tilewise.kernels.render import kernel_text
 from tilewise.tensor_tiles import TensorTile
 
-GROUP = 8  # rows of tiles that are walked together, so that their columns of N stay in L2
+GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 ELEMENT = "typedef unsigned short Element;  // 2 bytes, as bits\n"
+KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
 @lru_cache(maxsize=256)
@@ -18,41 +19,67 @@ def render_tensor_cores(
     *,
     m_along_k: bool,
     n_along_k: bool,
-    p_aligned: bool,
-    accumulate: bool,
-    unrounded: bool = False,
+    store: str,
+    accumulate: bool = False,
+    box_rows: int | None = None,
+    edges: bool = False,
+    classes: int = 0,
 ) -> str:
-    """`*_along_k`: an operand's k lies side by side; `p_aligned`: rows of P start on 16-byte boundaries; `unrounded`: P
-    is float32."""
-    kind = {"bfloat16": "bf16", "float16": "f16"}[dtype]
+    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `rows`, `carried`, `partial`);
+    `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones are made;
+    `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes."""
+    kind = KINDS[dtype]
     defines = {
         "BLOCK_M": tile.rows,
         "BLOCK_N": tile.cols,
-        "STAGES": tile.stages,
-        "GROUP": GROUP,
+        "BOX_M": box_rows or tile.rows,
+        "STAGES": tile.stages(store),
+        "CLUSTER": tile.cluster,
+        "CLASSES": classes or 1,
+        "SKEWED": int(classes > 0),
+        "GROUP": GROUP // tile.cluster,
         "M_ALONG_K": int(m_along_k),
         "N_ALONG_K": int(n_along_k),
-        "P_ALIGNED": int(p_aligned),
+        "BOXED": int(store == "boxes"),
+        "CARRIED": int(store == "carried"),
+        "SPLIT": int(store == "partial"),
         "ACCUMULATE": int(accumulate),
-        "UNROUNDED": int(unrounded),
+        "EDGES": int(edges),
     }
     return "\n".join(
         (
             f"// tensor_cores over {dtype}, sums in float32",
             *(f"#define {name} {value}" for name, value in defines.items()),
             ELEMENT,
-            f"typedef {'float' if unrounded else 'Element'} Result;",
             kernel_text("hopper/ptx.cuh"),
             _conversions(kind),
+            kernel_text("hopper/words.cuh"),
+            kernel_text("hopper/thin_edges.cuh"),
             _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
             kernel_text("hopper/tensor_cores.cu"),
         )
     )
 
 
+@lru_cache(maxsize=8)
+def render_gather(dtype: str, accumulate: bool, shares: int) -> str:
+    """`shares`: how many threads add up the parts of k together."""
+    return "\n".join(
+        (
+            f"#define SHARES {shares}",
+            f"#define ACCUMULATE {int(accumulate)}",
+            ELEMENT,
+            kernel_text("hopper/ptx.cuh"),
+            _conversions(KINDS[dtype]),
+            kernel_text("hopper/gather.cu"),
+        )
+    )
+
+
 @lru_cache(maxsize=1)
 def render_realign() -> str:
-    return ELEMENT + "\n" + kernel_text("hopper/realign.cu")
+    names = ("hopper/ptx.cuh", "hopper/words.cuh", "hopper/realign.cu")
+    return "\n".join((ELEMENT, *(kernel_text(name) for name in names)))
 
 
 def _conversions(kind: str) -> str:
@@ -68,7 +95,6 @@ def _conversions(kind: str) -> str:
 }}
 
 static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
-static __device__ __forceinline__ float widen(float sum) {{ return sum; }}
 """
 
 

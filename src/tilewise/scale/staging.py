@@ -18,12 +18,12 @@ from tilewise.scale.schedule import SETS
 from tilewise.scale.sources import ArraySource, Source
 
 Array = np.ndarray[Any, np.dtype[Any]]
-ALIGN = 16  # bytes that lines on the card begin on, so that every kernel takes them as they are
+ALIGN = 128  # bytes that lines on the card begin on, so that every kernel takes them as they are
 
 
 def lead_of(length: int, itemsize: int) -> int:
     """Elements from line to line."""
-    step = max(8, ALIGN // itemsize)
+    step = ALIGN // itemsize
     return -(-length // step) * step
 
 

@@ -2,9 +2,12 @@
 
 from __future__ import annotations
 
+import math
 import re
 import shutil
 import subprocess
+import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -13,30 +16,38 @@ import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.kernels.render_hopper import render_realign, render_tensor_cores
+from tilewise.kernels.render_hopper import render_gather, render_realign, render_tensor_cores
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
-from tilewise.tensor_tiles import TILES, along_columns, contiguous_lines, route
+from tilewise.tensor_tiles import TILES, _ways, along_columns, best_way, contiguous_lines, route
 
 H200 = KNOWN_CARDS["h200"]
 BF16 = DTYPES["bfloat16"]
 FORMS = [
-    {"m_along_k": m, "n_along_k": n, "p_aligned": m, "accumulate": n} for m in (False, True) for n in (False, True)
+    {"m_along_k": True, "n_along_k": False, "store": "boxes"},
+    {"m_along_k": False, "n_along_k": True, "store": "boxes", "accumulate": True},
+    {"m_along_k": True, "n_along_k": True, "store": "carried"},
+    {"m_along_k": True, "n_along_k": False, "store": "carried", "classes": 8},
+    {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 8, "edges": True},
+    {"m_along_k": False, "n_along_k": False, "store": "rows", "edges": True, "accumulate": True},
+    {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 1, "box_rows": 8},
+    {"m_along_k": True, "n_along_k": False, "store": "partial"},
+    {"m_along_k": True, "n_along_k": False, "store": "partial", "accumulate": True},
 ]
-FORMS += [form | {"unrounded": True} for form in FORMS]
-UNROUNDED = render_tensor_cores("float16", TILES[0], **FORMS[-1])
 
 
 def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
-    for text in (render_realign(), render_tensor_cores("bfloat16", TILES[0], **FORMS[2]), UNROUNDED):
+    texts = [render_realign(), render_gather("float16", True, 8), render_gather("bfloat16", False, 1)]
+    texts += [render_tensor_cores("bfloat16", tile, **form) for tile, form in zip(TILES, FORMS, strict=False)]
+    for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
-@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}")
+@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
 def test_no_form_spills_or_serialises(tmp_path, tile):
     for number, form in enumerate(FORMS):
         path = tmp_path / f"{number}.cu"
@@ -56,7 +67,8 @@ def test_no_form_spills_or_serialises(tmp_path, tile):
         said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
         assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
         assert "C75" not in said, "ptxas serialises wgmma"
-        assert tile.geometry.shared_bytes <= 227 * 1024
+        assert tile.shared_bytes(form["store"]) <= 227 * 1024
+        assert tile.stages(form["store"]) >= 3
 
 
 def test_plans_choose_it_for_halves_on_hopper_alone():
@@ -83,10 +95,52 @@ def test_asked_for_where_it_cannot_be_it_says_why(dtype, semiring, card, says):
         make_plan(problem_of_shape(64, 64, 64, dtype, semiring), KNOWN_CARDS[card], "tensor_cores")
 
 
-def test_a_ragged_plan_says_what_is_realigned():
-    plan = make_plan(problem_of_shape(4097, 4097, 4097, "bfloat16"), H200)
-    assert [note.split(":")[0] for note in plan.notes] == ["M is realigned first", "N is realigned first"]
-    assert make_plan(problem_of_shape(4096, 4096, 4096, "bfloat16"), H200).notes == ()
+def tensor_way(m, k, n, layouts="NN", lead=0):
+    """The way of a bfloat16 product on an H200; `lead` elements more than the lines need."""
+    layout_m = Layout(k + lead, 1) if layouts[0] == "N" else Layout(1, m + lead)
+    layout_n = Layout(n + lead, 1) if layouts[1] == "N" else Layout(1, k + lead)
+    problem = replace(problem_of_shape(m, k, n, "bfloat16"), layout_m=layout_m, layout_n=layout_n)
+    return make_plan(problem, H200, "tensor_cores").tensor
+
+
+def test_a_ragged_plan_says_what_is_special():
+    notes = make_plan(problem_of_shape(4097, 4097, 4097, "bfloat16"), H200).notes
+    assert any(note.startswith("M is taken by 8 classes of rows") for note in notes)
+    assert any(note.startswith("N is realigned first") for note in notes)
+    assert any("thin edges (1 rows, 1 columns of P)" in note for note in notes)
+    aligned = make_plan(problem_of_shape(2048, 2048, 2048, "bfloat16"), H200)
+    assert aligned.notes == ()
+
+
+def test_ways_follow_shape_and_layout():
+    assert tensor_way(4096, 4096, 4096).tile.cluster == 2  # blocks share their tiles of N
+    assert tensor_way(512, 512, 512).tile.cluster == 1  # and do not where it takes longer than it saves
+    assert tensor_way(128, 65536, 128).splits > 8  # a tall k is cut
+    assert tensor_way(4096, 4096, 4096).splits == 1
+    assert tensor_way(16, 8192, 8192).tile.rows == 64
+    assert tensor_way(4096, 50257, 4096).routes == ("by classes", "as it is")
+    assert tensor_way(4097, 4097, 4097, "NT").routes == ("realigned", "realigned")  # classes need k across N's lines
+    assert tensor_way(4096, 4096, 4096, lead=64).routes == ("as it is", "as it is")
+    assert "realigned" in tensor_way(8192, 8192, 8192, lead=8).routes  # lines that straddle 128 bytes cost twice
+
+
+@pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (9, 100, 2049)])
+def test_tiles_cover_P_whatever_the_way(shape):
+    m, _, n = shape
+    for way in _ways(problem_of_shape(*shape, "bfloat16"), H200):
+        tall = way.tile.rows * way.tile.cluster
+        per_class = [len(range(at, m - way.edge_rows, way.classes)) for at in range(way.classes)]
+        down = sum(math.ceil(rows / tall) for rows in per_class)
+        assert way.tiles(m, n) == down * math.ceil((n - way.edge_cols) / way.tile.cols)
+        assert way.blocks(m, n, 132) % way.tile.cluster == 0
+        assert way.blocks(m, n, 132) <= 132
+
+
+def test_a_plan_is_made_in_no_time():
+    started = time.perf_counter()
+    for size in range(3000, 3020):
+        best_way(problem_of_shape(size, size, size, "bfloat16"), H200)
+    assert (time.perf_counter() - started) / 20 < 0.02  # once a shape: plans are kept
 
 
 @pytest.mark.parametrize(

@@ -1,19 +1,20 @@
 """Matrices on the card, as launches see them: an address, a layout, a dtype; and the memory they pass through.
 
 A workspace lives for one call. A scratch buffer is kept for the next call on the same stream, because allocating costs
-more than a small product: who uses one holds `SCRATCH_LOCK` until everything that reads it has been queued.
+more than a small product.
 """
 
 from __future__ import annotations
 
 import math
-from contextlib import ExitStack
+from collections.abc import Iterator
+from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
 from typing import Any
 
 from tilewise.algebra.dtypes import DType
-from tilewise.arrays.card import allocate
+from tilewise.arrays.card import allocate, capturing
 from tilewise.problem import Layout, row_major
 
 
@@ -52,20 +53,38 @@ def workspace(
 
 
 SCRATCH_LIMIT = 2**30  # bytes of one buffer that are kept; larger ones are allocated each time
-SCRATCH_LOCK = Lock()
-_scratch: dict[tuple[str, int, str], Any] = {}
+_lock = Lock()
+_kept: dict[tuple[str, int, str], Any] = {}
 
 
-def scratch(nbytes: int, role: str, device: str, stream: Any) -> Any:
-    """A buffer of at least `nbytes` for this stream and role; the next call with both may get the same one."""
+@contextmanager
+def scratch(needs: dict[str, int], device: str, stream: Any) -> Iterator[list[Any]]:
+    """A buffer of so many bytes for each role, for as long as work that uses them is being queued on `stream`.
+
+    The next call with this stream may get the same ones. While a graph is captured the buffers are the graph's own.
+    """
+    if capturing(stream):
+        with ExitStack() as own:
+            yield [_for_one_call(nbytes, device, stream, own) for nbytes in needs.values()]
+        return
+    with _lock, ExitStack() as own:
+        yield [_buffer(nbytes, role, device, stream, own) for role, nbytes in needs.items()]
+
+
+def _buffer(nbytes: int, role: str, device: str, stream: Any, own: ExitStack) -> Any:
+    if nbytes > SCRATCH_LIMIT:
+        return _for_one_call(nbytes, device, stream, own)
     key = (device, int(stream.handle), role)
-    kept = _scratch.get(key)
-    if kept is not None and kept.size >= nbytes:
-        return kept
-    if kept is not None:
-        del _scratch[key]
-        kept.close(stream)
-    made = allocate(max(nbytes, 1), device, stream)
-    if nbytes <= SCRATCH_LIMIT:
-        _scratch[key] = made
-    return made
+    kept = _kept.get(key)
+    if kept is None or kept.size < nbytes:
+        if kept is not None:
+            del _kept[key]
+            kept.close(stream)
+        kept = _kept[key] = allocate(max(nbytes, 1), device, stream)
+    return kept
+
+
+def _for_one_call(nbytes: int, device: str, stream: Any, own: ExitStack) -> Any:
+    buffer = allocate(max(nbytes, 1), device, stream)
+    own.callback(buffer.close, stream)
+    return buffer

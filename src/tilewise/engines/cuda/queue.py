@@ -17,8 +17,7 @@ from tilewise.errors import EngineError
 @lru_cache(maxsize=1024)
 def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0) -> Any:
     """The kernel as the driver's function, allowed the dynamic shared memory it needs."""
-    from cuda.bindings import driver
-
+    driver = _driver()
     code, function = driver.cuKernelGetFunction(load_kernel(source, name, device).handle)
     if not int(code) and shared_bytes:
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
@@ -39,17 +38,43 @@ class Launch:
         arguments: tuple[Any, ...],
         stream: Any,
         shared_bytes: int = 0,
+        overlap: bool = False,
     ) -> None:
+        """`overlap`: the kernel may start while the one queued before it ends, and waits for its results by itself."""
         self._arguments = arguments  # kept alive: the driver reads them through the pointers below
         addresses = [a.getPtr() if hasattr(a, "getPtr") else ctypes.addressof(a) for a in arguments]
         self._pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         sizes = ((*grid, 1, 1)[:3], (*block, 1, 1)[:3])
-        self._call = (function, *sizes[0], *sizes[1], shared_bytes, stream.handle, ctypes.addressof(self._pointers), 0)
         self._words = f"{sizes[0]} blocks of {sizes[1]} threads"
+        pointers = ctypes.addressof(self._pointers)
+        if overlap:
+            self._launch, self._call = _overlapping(function, *sizes, shared_bytes, stream, pointers)
+        else:
+            self._launch = _driver().cuLaunchKernel
+            self._call = (function, *sizes[0], *sizes[1], shared_bytes, stream.handle, pointers, 0)
 
     def __call__(self) -> None:
-        from cuda.bindings import driver
-
-        code = driver.cuLaunchKernel(*self._call)[0]
-        if int(code):
+        code = self._launch(*self._call)[0]
+        if code:
             raise EngineError(f"the launch of {self._words} failed: {code}")
+
+
+def _overlapping(
+    function: Any, grid: tuple[int, ...], block: tuple[int, ...], shared_bytes: int, stream: Any, pointers: int
+) -> tuple[Any, tuple[Any, ...]]:
+    driver = _driver()
+    attribute = driver.CUlaunchAttribute()
+    attribute.id = driver.CUlaunchAttributeID.CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+    attribute.value.programmaticStreamSerializationAllowed = 1
+    config = driver.CUlaunchConfig()
+    config.gridDimX, config.gridDimY, config.gridDimZ = grid
+    config.blockDimX, config.blockDimY, config.blockDimZ = block
+    config.sharedMemBytes, config.hStream = shared_bytes, stream.handle
+    config.attrs, config.numAttrs = [attribute], 1
+    return driver.cuLaunchKernelEx, (config, function, pointers, 0)
+
+
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver

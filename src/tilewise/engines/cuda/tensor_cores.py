@@ -1,4 +1,4 @@
-"""Launching `kernels/hopper/tensor_cores.cu`: descriptors for the copy engine, operands realigned where it needs that.
+"""Launching `kernels/hopper/`: descriptors for the copy engine, operands realigned where it needs that, the product.
 
 Descriptors are made once for each (address, shape, box) and kept.
 """
@@ -12,80 +12,219 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from tilewise.engines.cuda.placed import SCRATCH_LOCK, Placed, scratch
+from tilewise.engines.cuda.placed import Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.engines.cuda.realign import Edge, lines_of, realign_launches, realigned, scratch_bytes
 from tilewise.errors import EngineError
-from tilewise.kernels.render_hopper import render_realign, render_tensor_cores
+from tilewise.kernels.render_hopper import render_gather, render_tensor_cores
 from tilewise.planning import Plan
-from tilewise.problem import Layout, row_major
-from tilewise.tensor_tiles import DEPTH, KERNEL, along_columns, contiguous_lines, route, tile_of
+from tilewise.tensor_tiles import (
+    BY_CLASSES,
+    DEPTH,
+    KERNEL,
+    REALIGNED,
+    TensorWay,
+    along_columns,
+    contiguous_lines,
+)
 
-REALIGN_BLOCKS = 1056  # of 256 threads: enough to fill the card
 __all__ = ["KERNEL", "prepare"]
-
-ROW_ELEMENTS = 64  # realigned rows start on 128-byte lines: a box row that straddles two costs the copy engine twice
 
 
 def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Callable[[], None]:
     """Everything that can be done before the launch; M and N have lines of elements side by side, P rows."""
-    p = plan.problem
-    ways = [route(x.layout, x.rows, x.cols, x.dtype, p.dtype) for x in (M, N)]
-    if ways == ["as it is", "as it is"]:
-        launches = _launches(plan, M, N, P, device, stream)
-
-        def queue() -> None:
-            for launch in launches:
-                launch()
-
-        return queue
+    p, way = plan.problem, plan.tensor
+    assert way is not None
+    needs = {role: scratch_bytes(x, p.stack) for role, x, how in _operands(M, N, way) if how == REALIGNED}
+    if way.edge_rows or way.edge_cols:
+        needs["edges"] = 2 * p.k * (way.edge_rows + way.edge_cols)
+    if way.splits > 1:
+        needs["partials"] = 4 * way.splits * p.m * _even(p.n)
+    if not needs:
+        launches = _product_launches(plan, M, N, P, {}, device, stream)
+        return launches[0] if len(launches) == 1 else lambda: _queue(launches)
 
     prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
 
-    def realign_and_queue() -> None:
-        with SCRATCH_LOCK:
-            buffers = [
-                scratch(_scratch_bytes(x, p.stack), role, device, stream) if way == "realigned" else None
-                for x, way, role in zip((M, N), ways, "MN", strict=True)
-            ]
+    def by_way_of_scratch() -> None:
+        with scratch(needs, device, stream) as buffers:
             if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
-                operands, jobs = [], []
-                for source, buffer in zip((M, N), buffers, strict=True):
-                    made, work = (source, []) if buffer is None else _realigned(source, p.stack, int(buffer.handle))
-                    operands.append(made)
-                    jobs += work
-                product_launches = _launches(plan, operands[0], operands[1], P, device, stream)
-                prepared[:] = [(buffers, _realign_launches(jobs, device, stream) + product_launches)]
-            for launch in prepared[0][1]:
-                launch()
+                addresses = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
+                prepared[:] = [(buffers, _product_launches(plan, M, N, P, addresses, device, stream))]
+            _queue(prepared[0][1])
 
-    return realign_and_queue
+    return by_way_of_scratch
 
 
-def _launches(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> list[Launch]:
-    p, g, tile = plan.problem, plan.geometry, tile_of(plan.geometry)
-    lead = P.layout.leading_dimension(P.rows, P.cols)
-    assert lead is not None
-    whole = all(stride % 8 == 0 for stride in (lead, *P.layout.stack)) and P.pointer % 16 == 0
-    m_along_k, n_along_k = not along_columns(M.layout, M.rows, M.cols), along_columns(N.layout, N.rows, N.cols)
-    source = render_tensor_cores(
-        p.dtype.name, tile, m_along_k=m_along_k, n_along_k=n_along_k, p_aligned=whole, accumulate=p.accumulate,
-        unrounded=p.unrounded,
-    )  # fmt: skip
-    function = kernel_function(source, plan.kernel, device, g.shared_bytes)
-    blocks = min(plan.machine.units, plan.grid[0] * plan.grid[1])
-    launches = []
-    for member in product(*(range(extent) for extent in p.stack)):
+def _queue(launches: list[Launch]) -> None:
+    for launch in launches:
+        launch()
+
+
+def _operands(M: Placed, N: Placed, way: TensorWay) -> tuple[tuple[str, Placed, str], ...]:
+    return ("M", M, way.routes[0]), ("N", N, way.routes[1])
+
+
+def _product_launches(
+    plan: Plan, M: Placed, N: Placed, P: Placed, addresses: dict[str, int], device: str, stream: Any
+) -> list[Launch]:
+    """Realign what must be, multiply, and add up the parts of k if it was cut; `addresses` are of scratch buffers."""
+    p, way = plan.problem, plan.tensor
+    assert way is not None
+    ready, jobs = {"M": M, "N": N}, []
+    for role, source, _ in _operands(M, N, way):
+        if role in addresses:
+            ready[role], work = realigned(source, p.stack, addresses[role])
+            jobs += work
+    edges = _edges(M, N, way, addresses["edges"]) if "edges" in addresses else []
+    launches = realign_launches(jobs, edges, device, stream)
+    make = _Product(plan, ready["M"], ready["N"], P, edges, device, stream)
+    for number, member in enumerate(product(*(range(extent) for extent in p.stack))):
+        launches.append(make.launch(member, addresses.get("partials", 0), overlap=number == 0 and bool(jobs or edges)))
+        if way.splits > 1:
+            launches.append(make.gather(member, addresses["partials"]))
+    return launches
+
+
+class _Size(ctypes.Structure):
+    """The kernel's `Size`."""
+
+    _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
+
+
+class _Side(ctypes.Structure):
+    """The kernel's `Side`: an operand, and the other one's last rows or columns."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("end", ctypes.c_void_p),
+        ("lines", ctypes.c_int),
+        ("length", ctypes.c_int),
+        ("lead", ctypes.c_longlong),
+        ("along_k", ctypes.c_int),
+        ("edge", ctypes.c_void_p),
+        ("edges", ctypes.c_int),
+    )
+
+
+class _ThinEdges(ctypes.Structure):
+    """The kernel's `ThinEdges`."""
+
+    _fields_ = (("of_cols", _Side), ("of_rows", _Side))
+
+
+def _edges(M: Placed, N: Placed, way: TensorWay, address: int) -> list[Edge]:
+    """M's last rows and N's last columns, and where they are copied to."""
+    rows, cols, k = way.edge_rows, way.edge_cols, M.cols
+    last_rows, last_cols = (
+        M.pointer + 2 * (M.rows - rows) * M.layout.row,
+        N.pointer + 2 * (N.cols - cols) * N.layout.col,
+    )
+    return [
+        Edge(last_rows, address, k, rows, M.layout.col, M.layout.row),
+        Edge(last_cols, address + 2 * k * rows, k, cols, N.layout.row, N.layout.col),
+    ]
+
+
+def _side(source: Placed, along_k: bool, edge: Edge) -> _Side:
+    lines, length, lead = lines_of(source)
+    end = source.pointer + 2 * ((lines - 1) * lead + length)
+    return _Side(source.pointer, end, lines, length, lead, along_k, edge.to, edge.count)
+
+
+class _Product:
+    """The product of operands that are where the kernel wants them."""
+
+    def __init__(
+        self, plan: Plan, M: Placed, N: Placed, P: Placed, edges: list[Edge], device: str, stream: Any
+    ) -> None:
+        p, way = plan.problem, plan.tensor
+        lead = P.layout.leading_dimension(P.rows, P.cols)
+        assert way is not None
+        assert lead is not None
+        self._plan, self._way, self._lead, self._device, self._stream = plan, way, lead, device, stream
+        self._M, self._N, self._P = M, N, P
+        self._m, self._n = p.m - way.edge_rows, p.n - way.edge_cols
+        self._classes = way.classes if way.routes[0] == BY_CLASSES else 0
+        m_along_k = not along_columns(M.layout, M.rows, M.cols)
+        self._n_along_k = along_columns(N.layout, N.rows, N.cols)
+        self._box_rows = min(way.tile.rows, -(-p.m // 8) * 8) if m_along_k else DEPTH
+        self._store = way.store(P.layout, P.rows, P.cols, P.pointer & -P.pointer, plan.machine.units)
+        if p.unrounded:  # P is its only part of k; its lead is even
+            self._store = "partial"
+        source = render_tensor_cores(
+            p.dtype.name,
+            way.tile,
+            m_along_k=m_along_k,
+            n_along_k=self._n_along_k,
+            store=self._store,
+            accumulate=p.accumulate and way.splits == 1,
+            box_rows=self._box_rows if m_along_k else None,
+            edges=bool(edges),
+            classes=self._classes,
+        )
+        self._shared_bytes = way.tile.shared_bytes(self._store)
+        self._function = kernel_function(source, KERNEL, device, self._shared_bytes)
+        self._edges = _ThinEdges()
+        if edges:  # all of M with N's last columns, and all of N with M's last rows
+            self._edges = _ThinEdges(_side(M, m_along_k, edges[1]), _side(N, self._n_along_k, edges[0]))
+
+    def launch(self, member: tuple[int, ...], partials: int, overlap: bool) -> Launch:
+        p, way = self._plan.problem, self._way
+        target = self._P.member(member)
+        boxed = self._store == "boxes"
+        lead = _even(p.n) if partials else self._lead
+        if p.unrounded:
+            partials = target
+        maps_m, skews = self._maps_of_m(member)
         arguments = (
-            _box_map(M, member, tile.rows if m_along_k else DEPTH),
-            _box_map(N, member, tile.cols if n_along_k else DEPTH),
-            ctypes.c_void_p(P.member(member)),
-            ctypes.c_int(p.m),
-            ctypes.c_int(p.k),
-            ctypes.c_int(p.n),
+            maps_m,
+            _bits(_box_map(self._N, member, way.tile.box_lines_n(self._n_along_k))),
+            _bits(tensor_map(target, self._m, self._n, self._lead, DEPTH)) if boxed else (ctypes.c_ulonglong * 16)(),
+            ctypes.c_void_p(target),
+            ctypes.c_void_p(partials),
+            _Size(self._m, p.k, self._n, way.splits),
+            skews,
+            self._edges,
             ctypes.c_longlong(lead),
         )
-        launches.append(Launch(function, (blocks,), g.block, arguments, stream, g.shared_bytes))
-    return launches
+        blocks = way.blocks(p.m, p.n, self._plan.machine.units)
+        block = (128 * (way.tile.groups + 1),)
+        return Launch(self._function, (blocks,), block, arguments, self._stream, self._shared_bytes, overlap)
+
+    def _maps_of_m(self, member: tuple[int, ...]) -> tuple[Any, Any]:
+        """One descriptor for each class of rows, and how many elements before its rows each begins."""
+        M = self._M
+        if not self._classes:
+            return _bits(_box_map(M, member, self._box_rows)), (ctypes.c_int * 1)(0)
+        maps, skews = (ctypes.c_ulonglong * (16 * self._classes))(), (ctypes.c_int * self._classes)()
+        step = self._classes * M.layout.row
+        for at in range(self._classes):
+            address = M.member(member) + 2 * at * M.layout.row
+            skews[at] = address % 16 // 2
+            rows = max(1, (self._m - at + self._classes - 1) // self._classes)
+            made = tensor_map(address - address % 16, rows, M.cols + skews[at], step, self._box_rows)
+            maps[16 * at : 16 * at + 16] = list(_bits(made))
+        return maps, skews
+
+    def gather(self, member: tuple[int, ...], partials: int) -> Launch:
+        p = self._plan.problem
+        shares = 8 if self._way.splits >= 16 else 1
+        function = kernel_function(render_gather(p.dtype.name, p.accumulate, shares), "gather", self._device)
+        arguments = (
+            ctypes.c_void_p(partials),
+            ctypes.c_void_p(self._P.member(member)),
+            *(ctypes.c_int(extent) for extent in (p.m, p.n, self._way.splits)),
+            ctypes.c_longlong(_even(p.n)),
+            ctypes.c_longlong(self._lead),
+        )
+        blocks = math.ceil(p.m * math.ceil(p.n / 2) * shares / 256)
+        return Launch(function, (blocks,), (256,), arguments, self._stream, 0, True)
+
+
+def _even(extent: int) -> int:
+    """The lead of a matrix of partial sums: they are written two at a time."""
+    return extent + extent % 2
 
 
 def _box_map(matrix: Placed, member: tuple[int, ...], box_lines: int) -> Any:
@@ -93,6 +232,11 @@ def _box_map(matrix: Placed, member: tuple[int, ...], box_lines: int) -> Any:
     assert lines is not None
     count, length, lead = lines
     return tensor_map(matrix.member(member), count, length, lead if count > 1 else -(-length // 8) * 8, box_lines)
+
+
+def _bits(made: Any) -> Any:
+    """A descriptor as the 128 bytes that a kernel takes by value."""
+    return (ctypes.c_ulonglong * 16).from_buffer_copy(ctypes.string_at(made.getPtr(), 128))
 
 
 @lru_cache(maxsize=4096)
@@ -116,60 +260,3 @@ def tensor_map(pointer: int, lines: int, length: int, lead: int, box_lines: int)
     if int(code):
         raise EngineError(f"the copy engine refused a matrix of {lines} lines of {length}, {lead} apart: {code}")
     return made
-
-
-class _Lines(ctypes.Structure):
-    """A matrix as `realign` sees it, and where its lines go."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("target", ctypes.c_void_p),
-        ("lines", ctypes.c_int),
-        ("length", ctypes.c_int),
-        ("lead", ctypes.c_longlong),
-        ("lead_to", ctypes.c_longlong),
-    )
-
-
-def _own_stack(source: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:
-    """The members an operand really has: an axis it is broadcast over counts once."""
-    return tuple(1 if stride == 0 else extent for extent, stride in zip(stack, source.layout.stack, strict=True))
-
-
-def _realigned_lead(length: int) -> int:
-    return -(-length // ROW_ELEMENTS) * ROW_ELEMENTS
-
-
-def _scratch_bytes(source: Placed, stack: tuple[int, ...]) -> int:
-    lines = contiguous_lines(source.layout, source.rows, source.cols)
-    assert lines is not None
-    count, length, _ = lines
-    return 2 * math.prod(_own_stack(source, stack)) * count * _realigned_lead(length)
-
-
-def _realigned(source: Placed, stack: tuple[int, ...], pointer: int) -> tuple[Placed, list[_Lines]]:
-    """The same lines at `pointer`, each on a boundary of its own, and the work that brings them there."""
-    lines = contiguous_lines(source.layout, source.rows, source.cols)
-    assert lines is not None
-    count, length, lead = lines
-    own, lead_to = _own_stack(source, stack), _realigned_lead(length)
-    fresh = row_major(count, lead_to, own).stack
-    made = Placed(pointer, source.dtype, count, length, Layout(lead_to, 1, fresh))
-    members = product(*(range(extent) for extent in own))
-    jobs = [_Lines(source.member(i), made.member(i), count, length, lead, lead_to) for i in members]
-    strides = tuple(0 if extent == 1 else stride for extent, stride in zip(own, fresh, strict=True))
-    columns = along_columns(source.layout, source.rows, source.cols)
-    layout = Layout(1, lead_to, strides) if columns else Layout(lead_to, 1, strides)
-    return Placed(pointer, source.dtype, source.rows, source.cols, layout), jobs
-
-
-def _realign_launches(jobs: list[_Lines], device: str, stream: Any) -> list[Launch]:
-    """Two matrices a launch: their tails overlap."""
-    function = kernel_function(render_realign(), "realign", device)
-    launches = []
-    for first in range(0, len(jobs), 2):
-        pair = jobs[first : first + 2]
-        across = math.ceil(max(job.lines for job in pair) / 8)
-        along = max(1, min(math.ceil(max(job.length for job in pair) / 256), math.ceil(REALIGN_BLOCKS / across)))
-        launches.append(Launch(function, (across, along, len(pair)), (256,), (pair[0], pair[-1]), stream))
-    return launches

@@ -51,6 +51,67 @@ static __device__ __forceinline__ void copy_box(void* to, const TensorMap* map, 
         : "memory");
 }
 
+// The same box into every block of `ranks` (one bit each), at the same place of each one's shared memory and barriers.
+static __device__ __forceinline__ void copy_box_to(
+    void* to, const TensorMap* map, Barrier* barrier, int x, int y, unsigned short ranks)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.2d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1, {%3, %4}], [%2], %5;"
+        ::"r"(shared_address(to)), "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "h"(ranks)
+        : "memory");
+}
+
+// A box of shared memory out to a matrix; what would lie outside the matrix is left out by the hardware.
+static __device__ __forceinline__ void store_box(const TensorMap* map, const void* from, int x, int y) {
+    asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
+                 ::"l"(map), "r"(shared_address(from)), "r"(x), "r"(y) : "memory");
+}
+
+static __device__ __forceinline__ void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
+
+// The boxes given to `store_box` have been read: their shared memory may be written again.
+static __device__ __forceinline__ void store_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+
+static __device__ __forceinline__ void store_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
+
+// Ordinary writes to shared memory become visible to the copy engine and the tensor cores.
+static __device__ __forceinline__ void publish_shared() { asm volatile("fence.proxy.async.shared::cta;" ::: "memory"); }
+
+// `threads` threads meet at the named barrier `id` (0 is __syncthreads).
+static __device__ __forceinline__ void meet(int id, int threads) {
+    asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+static __device__ __forceinline__ unsigned cluster_rank() {
+    unsigned rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+static __device__ __forceinline__ void cluster_meet() {
+    asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
+}
+
+// Arrives at the barrier of that name in another block of the cluster.
+static __device__ __forceinline__ void barrier_arrive_at(Barrier* barrier, unsigned rank) {
+    asm volatile(
+        "{\n"
+        ".reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %0, %1;\n"
+        "mbarrier.arrive.shared::cluster.b64 _, [there];\n"
+        "}\n" ::"r"(shared_address(barrier)),
+        "r"(rank)
+        : "memory");
+}
+
+// The kernel queued before may still be running; from here on its results are there.
+static __device__ __forceinline__ void wait_for_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+
+static __device__ __forceinline__ void let_next_kernel_start() {
+    asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+}
+
 static __device__ __forceinline__ void prefetch_map(const TensorMap* map) {
     asm volatile("prefetch.tensormap [%0];" ::"l"(map) : "memory");
 }

@@ -1,20 +1,17 @@
 // realign: lines of 2-byte elements that start anywhere become lines that start on 128-byte boundaries.
 //
 // Layout: source line r starts at from + r * lead, at any even address; target line r at to + r * lead_to, a multiple of 64.
-//   A warp takes 256 elements of a line at a time: every lane loads one aligned 16-byte word, borrows its neighbour's, and
-//   shifts the pair by the line's own offset. The offset is the same for the whole warp, so the switch over it is no branch.
+//   A warp takes 1024 elements of a line: every lane loads four aligned 16-byte words, all on their way before the first is
+//   used, borrows its neighbour's, and shifts the pairs by the line's offset. The offset is the same for the whole warp,
+//   so the switch over it is no branch.
 // Edges: words that stick out of the matrix as a whole are read element by element; past a line's end anything may follow.
-// Barrier: none; neighbours exchange words by shuffle. Two matrices go in one launch: blockIdx.z says which.
+// Barrier: none; neighbours exchange words by shuffle.
+// Two matrices go in one launch: blockIdx.z says which. A third part copies single rows or columns, `edge`, side by side.
+
+#define SEGMENT 1024
 
 struct Lines { const Element* from; Element* to; int lines; int length; long long lead; long long lead_to; };
-
-static __device__ __forceinline__ uint4 load_word(const Element* at, const Element* first, const Element* last) {
-    if (at >= first && at + 8 <= last) return __ldg(reinterpret_cast<const uint4*>(at));
-    union { uint4 word; Element lane[8]; } pieces;
-    #pragma unroll
-    for (int i = 0; i < 8; ++i) pieces.lane[i] = at + i >= first && at + i < last ? at[i] : (Element)0;
-    return pieces.word;
-}
+struct Edge { const Element* from; Element* to; int k; int count; long long step; long long next; };  // from k to k
 
 // 16 bytes from the 32 of (low, high), `shift` elements on.
 template <int shift> static __device__ __forceinline__ uint4 shifted(uint4 low, uint4 high) {
@@ -26,42 +23,68 @@ template <int shift> static __device__ __forceinline__ uint4 shifted(uint4 low, 
     return make_uint4(made[0], made[1], made[2], made[3]);
 }
 
-template <int shift> static __device__ __forceinline__ void realign_line(
+// The word after `mine`, which a lane finds at its right neighbour; the last lane's neighbour is lane 0 of the next 256.
+static __device__ __forceinline__ uint4 neighbour(uint4 mine, uint4 next) {
+    int lane = threadIdx.x % 32;
+    uint4 shown = lane ? mine : next, found;
+    found.x = __shfl_sync(~0u, shown.x, lane + 1);
+    found.y = __shfl_sync(~0u, shown.y, lane + 1);
+    found.z = __shfl_sync(~0u, shown.z, lane + 1);
+    found.w = __shfl_sync(~0u, shown.w, lane + 1);
+    return found;
+}
+
+template <int shift> static __device__ __forceinline__ void realign_segment(
     const Element* source, Element* target, int length, const Element* first, const Element* last)
 {
-    int lane = threadIdx.x % 32;
-    #pragma unroll 4
-    for (int start = blockIdx.y * 256; start < length; start += gridDim.y * 256) {
-        int column = start + lane * 8;
-        const Element* word = source + start - shift + lane * 8;
-        uint4 low = load_word(word, first, last), high = low;
-        if (shift) {
-            high.x = __shfl_down_sync(~0u, low.x, 1);
-            high.y = __shfl_down_sync(~0u, low.y, 1);
-            high.z = __shfl_down_sync(~0u, low.z, 1);
-            high.w = __shfl_down_sync(~0u, low.w, 1);
-            if (lane == 31) high = load_word(word + 8, first, last);
-        }
-        if (column < length) *reinterpret_cast<uint4*>(target + column) = shifted<shift>(low, high);
+    int lane = threadIdx.x % 32, start = blockIdx.y * SEGMENT;
+    const Element* words = source + start - shift;
+    uint4 word[5];  // the last one is the next segment's first, the same for all lanes
+    if (words >= first && words + SEGMENT + 8 <= last) {
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) word[i] = __ldg(reinterpret_cast<const uint4*>(words + i * 256 + lane * 8));
+        word[4] = shift ? __ldg(reinterpret_cast<const uint4*>(words + SEGMENT)) : word[3];
+    } else {
+        #pragma unroll
+        for (int i = 0; i < 4; ++i) word[i] = load_word(words + i * 256 + lane * 8, first, last);
+        word[4] = load_word(words + SEGMENT, first, last);
+    }
+    #pragma unroll
+    for (int i = 0; i < 4; ++i) {
+        int column = start + i * 256 + lane * 8;
+        uint4 whole = shift ? shifted<shift>(word[i], neighbour(word[i], word[i + 1])) : word[i];
+        if (column < length) *reinterpret_cast<uint4*>(target + column) = whole;
     }
 }
 
-extern "C" __global__ void __launch_bounds__(256) realign(Lines one, Lines other)
+static __device__ __forceinline__ void copy_edge(Edge edge) {
+    long long first = ((long long)blockIdx.y * gridDim.x + blockIdx.x) * 256 + threadIdx.x;
+    for (long long i = first; i < (long long)edge.k * edge.count; i += (long long)gridDim.x * gridDim.y * 256)
+        edge.to[i] = edge.from[i % edge.k * edge.step + i / edge.k * edge.next];
+}
+
+extern "C" __global__ void __launch_bounds__(256) realign(Lines one, Lines other, Edge rows, Edge cols)
 {
+    let_next_kernel_start();
+    if (blockIdx.z == 2) {
+        copy_edge(rows);
+        copy_edge(cols);
+        return;
+    }
     Lines here = blockIdx.z ? other : one;
     int line = blockIdx.x * 8 + threadIdx.x / 32;
-    if (line >= here.lines) return;
+    if (line >= here.lines || blockIdx.y * SEGMENT >= here.length) return;
     const Element* last = here.from + (here.lines - 1) * here.lead + here.length;
     const Element* source = here.from + line * here.lead;
     Element* target = here.to + line * here.lead_to;
-    switch (reinterpret_cast<unsigned long long>(source) / 2 % 8) {
-        case 0: realign_line<0>(source, target, here.length, here.from, last); break;
-        case 1: realign_line<1>(source, target, here.length, here.from, last); break;
-        case 2: realign_line<2>(source, target, here.length, here.from, last); break;
-        case 3: realign_line<3>(source, target, here.length, here.from, last); break;
-        case 4: realign_line<4>(source, target, here.length, here.from, last); break;
-        case 5: realign_line<5>(source, target, here.length, here.from, last); break;
-        case 6: realign_line<6>(source, target, here.length, here.from, last); break;
-        default: realign_line<7>(source, target, here.length, here.from, last); break;
+    switch (elements_after_boundary(source)) {
+        case 0: realign_segment<0>(source, target, here.length, here.from, last); break;
+        case 1: realign_segment<1>(source, target, here.length, here.from, last); break;
+        case 2: realign_segment<2>(source, target, here.length, here.from, last); break;
+        case 3: realign_segment<3>(source, target, here.length, here.from, last); break;
+        case 4: realign_segment<4>(source, target, here.length, here.from, last); break;
+        case 5: realign_segment<5>(source, target, here.length, here.from, last); break;
+        case 6: realign_segment<6>(source, target, here.length, here.from, last); break;
+        default: realign_segment<7>(source, target, here.length, here.from, last); break;
     }
 }

@@ -1,0 +1,92 @@
+"""Launching `kernels/hopper/realign.cu`: lines of 2-byte elements move onto 128-byte boundaries."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from itertools import product
+from typing import Any
+
+from tilewise.engines.cuda.placed import Placed
+from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.kernels.render_hopper import render_realign
+from tilewise.problem import Layout, row_major
+from tilewise.tensor_tiles import along_columns, contiguous_lines
+
+ROW_ELEMENTS = 64  # realigned rows start on 128-byte lines: a box row that straddles two costs the copy engine twice
+LINES, SEGMENT = 8, 1024  # of a block, as the kernel has them
+
+
+class Lines(ctypes.Structure):
+    """The kernel's `Lines`: a matrix, and where its lines go."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        ("lines", ctypes.c_int),
+        ("length", ctypes.c_int),
+        ("lead", ctypes.c_longlong),
+        ("lead_to", ctypes.c_longlong),
+    )
+
+
+class Edge(ctypes.Structure):
+    """The kernel's `Edge`: a few last rows or columns, k elements each, and where they go side by side."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        ("k", ctypes.c_int),
+        ("count", ctypes.c_int),
+        ("step", ctypes.c_longlong),
+        ("next", ctypes.c_longlong),
+    )
+
+
+def lines_of(source: Placed) -> tuple[int, int, int]:
+    """(lines, length, lead) of a matrix that has them."""
+    lines = contiguous_lines(source.layout, source.rows, source.cols)
+    assert lines is not None
+    return lines
+
+
+def _own_stack(source: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:
+    """The members an operand really has: an axis it is broadcast over counts once."""
+    return tuple(1 if stride == 0 else extent for extent, stride in zip(stack, source.layout.stack, strict=True))
+
+
+def _lead_to(length: int) -> int:
+    return -(-length // ROW_ELEMENTS) * ROW_ELEMENTS
+
+
+def scratch_bytes(source: Placed, stack: tuple[int, ...]) -> int:
+    count, length, _ = lines_of(source)
+    return 2 * math.prod(_own_stack(source, stack)) * count * _lead_to(length)
+
+
+def realigned(source: Placed, stack: tuple[int, ...], pointer: int) -> tuple[Placed, list[Lines]]:
+    """The same lines at `pointer`, each on a boundary of its own, and the work that brings them there."""
+    count, length, lead = lines_of(source)
+    own, lead_to = _own_stack(source, stack), _lead_to(length)
+    fresh = row_major(count, lead_to, own).stack
+    made = Placed(pointer, source.dtype, count, length, Layout(lead_to, 1, fresh))
+    members = product(*(range(extent) for extent in own))
+    jobs = [Lines(source.member(i), made.member(i), count, length, lead, lead_to) for i in members]
+    strides = tuple(0 if extent == 1 else stride for extent, stride in zip(own, fresh, strict=True))
+    columns = along_columns(source.layout, source.rows, source.cols)
+    layout = Layout(1, lead_to, strides) if columns else Layout(lead_to, 1, strides)
+    return Placed(pointer, source.dtype, source.rows, source.cols, layout), jobs
+
+
+def realign_launches(jobs: list[Lines], edges: list[Edge], device: str, stream: Any) -> list[Launch]:
+    """Two matrices a launch: their tails overlap. Edges go with the first."""
+    launches: list[Launch] = []
+    for first in range(0, max(len(jobs), 1 if edges else 0), 2):
+        pair = [*jobs[first : first + 2], Lines(), Lines()][:2]
+        also = edges if edges and not launches else [Edge(), Edge()]
+        function = kernel_function(render_realign(), "realign", device)
+        across = max(1, math.ceil(max(lines.lines for lines in pair) / LINES))
+        along = max(1, math.ceil(max(lines.length for lines in pair) / SEGMENT))
+        deep = 3 if also is edges else min(2, len(jobs) - first)
+        launches.append(Launch(function, (across, along, deep), (256,), (*pair, *also), stream))
+    return launches

@@ -1,0 +1,120 @@
+// thin_edges: a few last rows and columns of P, made in the background.
+//
+// Where P is just larger than its whole tiles (4097), another row and column of tiles would make a whole new wave of work.
+// Instead, three warps of every block that have nothing else to do multiply the last rows of M with all of N, and all of M
+// with the last columns of N, on plain cores, while the tensor cores make the whole tiles.
+//
+// Layout: an operand is lines of elements side by side. With k along them a warp takes the dot products of DOTS lines;
+//   lines eight apart lie equally far from a 16-byte boundary, so whole words can be loaded wherever lines start. With k
+//   across them (such lines start on 16 bytes) a block takes 32 neighbours and its warps every third eight of k.
+//   The other operand's last rows or columns have been copied side by side (realign.cu), for everybody reads them.
+// Edges: words that stick out of the operand are read element by element, and what is not of the line is never used.
+// Barrier: the block's three warps meet (named barrier 15) to add up their shares, always in the same order.
+
+struct Side {
+    const Element* from; const Element* end; int lines; int length; long long lead; int along_k;  // one operand, whole
+    const Element* edge; int edges;  // the other's last rows or columns, k elements each
+};
+struct ThinEdges { Side of_cols, of_rows; };
+
+#define EDGE_WARPS 3
+#define EDGE_THREADS (32 * EDGE_WARPS)
+#define DOTS 6
+
+static __device__ __forceinline__ void put_edge(Element* to, float sum) {
+    *to = (Element)narrow_pair(ACCUMULATE ? sum + widen(*to) : sum, 0.0f);
+}
+
+// Position p of the edge goes to to[p * step_to], as long as p < limit.
+static __device__ __forceinline__ void edge_dots(const Side& side, int e, Element* to, long long step_to, int limit) {
+    int lane = threadIdx.x % 32, warp = blockIdx.x * EDGE_WARPS + threadIdx.x / 32 - 1;
+    const Element* edge = side.edge + (long long)e * side.length;
+    for (int group = warp; group < (side.lines + 8 * DOTS - 1) / (8 * DOTS) * 8; group += gridDim.x * EDGE_WARPS) {
+        int first = group / 8 * (8 * DOTS) + group % 8;
+        const Element* line = side.from + first * side.lead;
+        float sums[DOTS] = {};
+        for (int start = lane * 8 - elements_after_boundary(line); start < side.length; start += 256) {
+            uint4 words[DOTS];
+            float scales[8];
+            const Element* at = line + start;
+            if (start >= 0 && start + 8 <= side.length && first + (DOTS - 1) * 8 < side.lines) {
+                #pragma unroll
+                for (int i = 0; i < DOTS; ++i)
+                    words[i] = __ldg(reinterpret_cast<const uint4*>(at + i * 8 * side.lead));
+            } else {
+                #pragma unroll
+                for (int i = 0; i < DOTS; ++i)
+                    words[i] = first + i * 8 < side.lines ? load_word(at + i * 8 * side.lead, side.from, side.end)
+                                                          : make_uint4(0, 0, 0, 0);
+            }
+            #pragma unroll
+            for (int j = 0; j < 8; ++j) {
+                int k = start + j;
+                scales[j] = k >= 0 && k < side.length ? widen(edge[k]) : 0.0f;
+            }
+            #pragma unroll
+            for (int i = 0; i < 8 * DOTS; ++i) {
+                bool inside = start + i % 8 >= 0 && start + i % 8 < side.length;  // else it may be anything
+                sums[i / 8] += inside ? scales[i % 8] * widen(element_of(words[i / 8], i % 8)) : 0.0f;
+            }
+        }
+        #pragma unroll
+        for (int i = 0; i < DOTS; ++i) {
+            #pragma unroll
+            for (int step = 16; step; step /= 2) sums[i] += __shfl_xor_sync(~0u, sums[i], step);
+            int position = first + i * 8;
+            if (lane == 0 && position < limit) put_edge(to + position * step_to, sums[i]);
+        }
+    }
+}
+
+static __device__ __forceinline__ void edge_sums(
+    const Side& side, int e, float (*shares)[32], Element* to, long long step_to, int limit)
+{
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 1;
+    const Element* edge = side.edge + (long long)e * side.lines;
+    for (int chunk = blockIdx.x * 32; chunk < side.length; chunk += gridDim.x * 32) {
+        float sums[8] = {};
+        bool whole = chunk + 32 <= side.length;
+        const Element* mine = side.from + chunk + lane % 4 * 8;
+        #pragma unroll 8
+        for (int k = warp * 8 + lane / 4; k < side.lines; k += 8 * EDGE_WARPS) {
+            const Element* at = mine + k * side.lead;
+            uint4 word = whole ? __ldg(reinterpret_cast<const uint4*>(at)) : load_word(at, side.from, side.end);
+            float scale = widen(edge[k]);
+            #pragma unroll
+            for (int j = 0; j < 8; ++j) sums[j] += scale * widen(element_of(word, j));
+        }
+        #pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            #pragma unroll
+            for (int step = 4; step < 32; step *= 2) sums[j] += __shfl_xor_sync(~0u, sums[j], step);
+            if (lane < 4) shares[warp][lane * 8 + j] = sums[j];
+        }
+        meet(15, EDGE_THREADS);
+        int position = chunk + lane;
+        if (warp == 0 && position < limit)
+            put_edge(to + position * step_to, shares[0][lane] + shares[1][lane] + shares[2][lane]);
+        meet(15, EDGE_THREADS);
+    }
+}
+
+// m and n are where the whole tiles end.
+static __device__ __forceinline__ void make_thin_edges(
+    const ThinEdges& edges, float (*shares)[32], Element* P, int m, int n, long long ldp)
+{
+    for (int e = 0; e < edges.of_rows.edges; ++e) {
+        Element* row = P + (m + e) * ldp;
+        int width = n + edges.of_cols.edges;
+        if (edges.of_rows.along_k)
+            edge_dots(edges.of_rows, e, row, 1, width);
+        else
+            edge_sums(edges.of_rows, e, shares, row, 1, width);
+    }
+    for (int e = 0; e < edges.of_cols.edges; ++e) {
+        if (edges.of_cols.along_k)
+            edge_dots(edges.of_cols, e, P + n + e, ldp, m);
+        else
+            edge_sums(edges.of_cols, e, shares, P + n + e, ldp, m);
+    }
+}

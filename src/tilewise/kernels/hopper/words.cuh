@@ -1,0 +1,30 @@
+// words: 16 bytes of 2-byte elements at a time, near the ends of a matrix too.
+
+// The eight elements from `at` on, which is on a 16-byte boundary; 0 for those outside [first, last).
+static __device__ __forceinline__ uint4 load_word(const Element* at, const Element* first, const Element* last) {
+    if (at >= first && at + 8 <= last) return __ldg(reinterpret_cast<const uint4*>(at));
+    union { uint4 word; Element lane[8]; } pieces;
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) pieces.lane[i] = at + i >= first && at + i < last ? at[i] : (Element)0;
+    return pieces.word;
+}
+
+// How many elements an address lies after a 16-byte boundary.
+static __device__ __forceinline__ int elements_after_boundary(const Element* at) {
+    return (int)(reinterpret_cast<unsigned long long>(at) / sizeof(Element) % 8);
+}
+
+static __device__ __forceinline__ Element element_of(uint4 word, int i) {
+    unsigned pair = i / 2 == 0 ? word.x : i / 2 == 1 ? word.y : i / 2 == 2 ? word.z : word.w;
+    return (Element)(pair >> i % 2 * 16);
+}
+
+// 16 bytes from the 32 of (low, high), `shift` elements on, for a shift known only at run time.
+static __device__ __forceinline__ uint4 shifted_by(uint4 low, uint4 high, int shift) {
+    unsigned w0 = low.x, w1 = low.y, w2 = low.z, w3 = low.w, w4 = high.x, w5 = high.y, w6 = high.z, w7 = high.w;
+    if (shift & 4) w0 = w2, w1 = w3, w2 = w4, w3 = w5, w4 = w6, w5 = w7;
+    if (shift & 2) w0 = w1, w1 = w2, w2 = w3, w3 = w4, w4 = w5;
+    int bits = shift % 2 * 16;
+    return make_uint4(__funnelshift_r(w0, w1, bits), __funnelshift_r(w1, w2, bits), __funnelshift_r(w2, w3, bits),
+                      __funnelshift_r(w3, w4, bits));
+}
