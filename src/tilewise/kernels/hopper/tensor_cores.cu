@@ -227,23 +227,28 @@ static __device__ __forceinline__ void carry_out(
 
 // Sums of a part of k, as they are; two side by side are 8 bytes on an 8-byte boundary, for `lead` is even.
 static __device__ __forceinline__ void store_partial(
-    float (&sums)[SUMS], float* partial, long long lead, Size size, int top, int left)
+    const float (&sums)[SUMS], float* partial, long long lead, Size size, int top, int left)
 {
-    int lane = threadIdx.x % 32;
+    int row = top + threadIdx.x % 32 / 4, column = left + threadIdx.x % 4 * 2;
+    float* line = partial + row * lead + column;
     #pragma unroll
-    for (int turn = ACCUMULATE ? 0 : 1; turn < 2; ++turn)  // first all loads, which then wait for memory together
+    for (int i = 0; i < SUMS; i += 16) {
+        float2 held[8];  // loads that wait for memory together
         #pragma unroll
-        for (int i = 0; i < SUMS; i += 2) {
-            int row = top + lane / 4 + i / 2 % 2 * 8, column = left + i / 4 * 8 + lane % 4 * 2;
-            float2* pair = reinterpret_cast<float2*>(partial + row * lead + column);
-            if (row >= size.m || column >= lead) continue;
-            if (turn == 0) {
-                float2 held = *pair;
-                sums[i] += held.x;
-                sums[i + 1] += held.y;
-            } else
-                *pair = make_float2(sums[i], sums[i + 1]);
+        for (int j = 0; j < 8; ++j) {
+            int below = j % 2 * 8, right = (i + 2 * j) / 4 * 8;
+            bool inside = row + below < size.m && column + right < lead;
+            held[j] = ACCUMULATE && inside ? *reinterpret_cast<float2*>(line + below * lead + right) : make_float2(0, 0);
         }
+        #pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            int below = j % 2 * 8, right = (i + 2 * j) / 4 * 8;
+            float2 pair = make_float2(sums[i + 2 * j], sums[i + 2 * j + 1]);
+            if (ACCUMULATE) pair = make_float2(pair.x + held[j].x, pair.y + held[j].y);
+            if (row + below < size.m && column + right < lead)
+                *reinterpret_cast<float2*>(line + below * lead + right) = pair;
+        }
+    }
 }
 
 // What P holds is added first when the product is accumulated.
