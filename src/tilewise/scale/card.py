@@ -25,7 +25,7 @@ from tilewise.scale.pins import Pins
 from tilewise.scale.queues import Queues, Strip
 from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
 from tilewise.scale.sources import Source
-from tilewise.scale.staging import Feeder, Side, Slots, lead_of
+from tilewise.scale.staging import ALIGN, Feeder, Side, Slots, lead_of
 from tilewise.scale.targets import ArrayTarget, Target
 
 PIECE = 16 * 2**20  # bytes of a slot
@@ -63,7 +63,7 @@ def schedule_for(
         f"host → {machine.name}", *LINK, sample.steps / plan.predicted, REVISIT * machine.bandwidth, each=LAUNCH
     )
     copied = ("M" in plan.packs, "N" in plan.packs)
-    return make_schedule(problem, level, memory, spare=memory // 64, grain=grain, copied=copied)
+    return make_schedule(problem, level, memory, spare=memory // 64, grain=grain, copied=copied, align=ALIGN)
 
 
 def _piece(memory: int) -> int:

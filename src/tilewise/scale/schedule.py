@@ -61,6 +61,7 @@ class Schedule:
     depth: int
     spare: int = 0  # bytes set aside: staging, workspaces
     copied: tuple[bool, bool] = (False, False)  # operands whose panels are packed beside themselves, M and N
+    align: int = 1  # bytes that lines in the small memory begin on
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -78,11 +79,18 @@ class Schedule:
     @cached_property
     def needs(self) -> int:
         """Bytes of the small memory."""
-        p = self.problem
-        kernel = p.dtype.itemsize
-        m = self.rows * self.depth * (SETS * p.dtype_m.itemsize + kernel * self.copied[0])
-        n = self.depth * self.cols * (SETS * p.dtype_n.itemsize + kernel * self.copied[1])
-        return self.rows * self.cols * p.algebra.partial.itemsize + m + n + self.spare
+        p, kernel = self.problem, self.problem.dtype.itemsize
+        total = self._bytes(self.rows, self.cols, p.algebra.partial.itemsize) + self.spare
+        for side, item, copied in (
+            (self.rows, p.dtype_m.itemsize, self.copied[0]),
+            (self.cols, p.dtype_n.itemsize, self.copied[1]),
+        ):
+            panel = max(self._bytes(side, self.depth, item), self._bytes(self.depth, side, item))
+            total += SETS * panel + copied * side * self.depth * kernel
+        return total
+
+    def _bytes(self, lines: int, length: int, item: int) -> int:
+        return lines * (-(-length * item // self.align) * self.align)
 
     @property
     def down(self) -> bool:
@@ -203,6 +211,7 @@ def make_schedule(
     spare: int = 0,
     grain: tuple[int, int] = (GRAIN, GRAIN),
     copied: tuple[bool, bool] = (False, False),
+    align: int = 1,
     name: str = "memory",
 ) -> Schedule:
     """The schedule with the least expected time within `memory` bytes.
@@ -219,6 +228,7 @@ def make_schedule(
         max(1, min(GRAIN, problem.k)),
         spare,
         copied,
+        align,
     )
     if smallest.needs > memory:
         raise OutOfMemoryError(
@@ -255,10 +265,12 @@ def _sides(extent: int, grain: int) -> list[int]:
 
 def _depths(made: Schedule) -> Iterator[Schedule]:
     """The deepest panels that fit beside this tile, and shallower ones, which come sooner."""
-    k = made.problem.k
-    at_one = replace(made, depth=1)
-    bytes_each = at_one.needs - made.rows * made.cols * made.problem.algebra.partial.itemsize - made.spare
-    deepest = min(k, (made.memory - (at_one.needs - bytes_each)) // max(1, bytes_each))
+    p, k = made.problem, made.problem.k
+    each = made.rows * p.dtype_m.itemsize + made.cols * p.dtype_n.itemsize  # bytes of a panel's phase of one step
+    tile = made.rows * made.cols * p.algebra.partial.itemsize + made.spare
+    deepest = min(k, (made.memory - tile) // (SETS * each))
+    while deepest > 0 and replace(made, depth=deepest).needs > made.memory:  # lines are padded, panels packed
+        deepest -= max(1, min(GRAIN, deepest // 16))
     if deepest < min(GRAIN, k):
         return
     deepest = deepest if deepest == k else deepest // GRAIN * GRAIN
