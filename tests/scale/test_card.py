@@ -18,14 +18,14 @@ from tilewise.scale.sources import ArraySource
 from tilewise.scale.targets import ArrayTarget
 
 
-def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, pins=False, **how):
+def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, **how):
     sources = ArraySource(M, "M"), ArraySource(N, "N")
     problem = problem_of(*sources, semiring)
     schedule = card.schedule_for(problem, KNOWN_CARDS["h200"], memory, tuple(s.turned for s in sources))
     if cut:
         schedule = replace(schedule, **dict(zip(("rows", "cols", "depth"), cut, strict=True)))
     P = np.full((problem.m, problem.n), 7).astype(problem.semiring.over(problem.dtype).result.numpy)
-    queues = ThreadQueues(slow, pins=pins)
+    queues = ThreadQueues(slow)
     card.stream(schedule, *sources, target or ArrayTarget(P), queues=queues, **how)
     return P, schedule, queues
 
@@ -89,35 +89,3 @@ def test_tiles_are_reported_when_they_are_written():
     )
     assert sorted(seen) == list(range(schedule.tiles))
     assert steps[-1][0] == steps[-1][1] == schedule.tiles * schedule.phases
-
-
-@pytest.fixture
-def small_pins(monkeypatch):
-    monkeypatch.setattr("tilewise.scale.pins.LEAST", 1)
-    monkeypatch.setattr("tilewise.scale.pins.SEGMENT", 3 * 4096)  # rows straddle them
-
-
-@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "complex64"])
-@pytest.mark.parametrize("turned", [False, True])
-def test_pages_that_can_be_pinned_are_read_and_written_where_they_lie(small_pins, dtype, turned):
-    M, N = values((700, 517), dtype, 1), values((517, 411), dtype, 2)
-    M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
-    P, schedule, queues = product(M, N, "plus_times", 400_000, slow=0.001, pins=True)
-    assert_product(P, M, N, "plus_times")
-    assert schedule.tiles > 1
-    assert queues.pinned_bytes >= M.nbytes + N.nbytes + P.nbytes
-    assert queues.unpinned == sum(-(-(x.nbytes + x.ctypes.data % 4096) // 12288) for x in (M, N, P))
-
-
-def test_views_share_their_pages(small_pins):
-    W = values((400, 420), "float32", 3)
-    P, _, queues = product(W[:, 7:407], W[:, 7:407].T, "plus_times", 200_000, pins=True)
-    assert_product(P, W[:, 7:407], W[:, 7:407].T, "plus_times")
-    assert queues.pinned_bytes < W.nbytes + P.nbytes + 4 * 12288
-
-
-def test_pages_that_cannot_be_pinned_go_through_slots(small_pins):
-    M, N = values((300, 200), "float32", 4), values((200, 250), "float32", 5)
-    P, _, queues = product(M, N[:, ::-1], "plus_times", 200_000)
-    assert_product(P, M, N[:, ::-1], "plus_times")
-    assert queues.unpinned == 0

@@ -37,8 +37,7 @@ def at(address, dtype, shape, strides):
 
 
 class ThreadQueues:
-    def __init__(self, slow=0.0, seed=0, pins=False):
-        self.pins, self.pinned_bytes, self.unpinned = pins, 0, 0
+    def __init__(self, slow=0.0, seed=0):
         self.kept, self.streams, self.allocated = [], [], 0
         self.slow, self.chance = slow, random.Random(seed)
         self.errors = []
@@ -81,25 +80,15 @@ class ThreadQueues:
 
         stream.jobs.put(job)
 
-    def pin(self, address, nbytes):
-        self.pinned_bytes += nbytes
-        return self.pins
+    def copy_in(self, host_bytes, address, stream):
+        self.queue(stream, lambda: ctypes.memmove(address, host_bytes.ctypes.data, host_bytes.nbytes))
 
-    def unpin(self, address):
-        self.unpinned += 1
-
-    def rows(self, source, target, width, rows, stream):
+    def copy_out(self, address, pitch, width, rows, host_bytes, stream):
         def work():
             for row in range(rows):
-                ctypes.memmove(target[0] + row * target[1], source[0] + row * source[1], width)
+                ctypes.memmove(host_bytes.ctypes.data + row * width, address + row * pitch, width)
 
         self.queue(stream, work)
-
-    def copy_in(self, host_rows, card_rows, width, rows, stream):
-        self.rows(host_rows, card_rows, width, rows, stream)
-
-    def copy_out(self, card_rows, host_rows, width, rows, stream):
-        self.rows(card_rows, host_rows, width, rows, stream)
 
     def multiply(self, problem, M, N, P, stream):
         p = problem
@@ -125,10 +114,6 @@ class ThreadQueues:
                 ctypes.memmove(start, made.ctypes.data, made.nbytes)
 
         self.queue(stream, work)
-
-    def drain(self):
-        for stream in self.streams:
-            self.record(stream).wait()
 
     def close(self):
         for stream in self.streams:

@@ -11,29 +11,27 @@ from __future__ import annotations
 import os
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
-from tilewise.algebra.dtypes import DType
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
 from tilewise.scale.host import Finished, Finisher, Progress
 from tilewise.scale.panels import Phase, phases
-from tilewise.scale.pins import Pins
-from tilewise.scale.queues import Queues, Strip
+from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
 from tilewise.scale.sources import Source
 from tilewise.scale.staging import ALIGN, Feeder, Side, Slots, lead_of
-from tilewise.scale.targets import ArrayTarget, Target
+from tilewise.scale.targets import Target
 
 PIECE = 16 * 2**20  # bytes of a slot
 OUT_SLOTS = 8
 THREADS = 10  # that fill slots, where there are so many cores; half as many empty them
 BANDS = 8
 BAND_GRAIN = 384  # rows of a band: whole tiles of every kernel
-LINK = (45e9, 40e9)  # bytes a second to a card and back, through slots
+LINK = (18e9, 18e9)  # bytes a second to a card and back, through slots, while it multiplies; measured on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
 LAUNCH = 2e-4  # seconds a phase costs beside its work
 
@@ -93,14 +91,13 @@ def band_of(rows: int) -> int:
 def phase_problems(schedule: Schedule, turned: tuple[bool, bool]) -> set[Problem]:
     """Every product that the schedule will ask of the card, so that its kernels can be compiled before."""
     found = set()
-    lead = lead_of(schedule.cols, schedule.problem.result.itemsize)
+    lead, band = lead_of(schedule.cols, schedule.problem.result.itemsize), band_of(schedule.rows)
     for rows, cols in {tile.shape for tile in schedule.walk()}:
-        heights = {rows, *(min(band_of(schedule.rows), rows - top) for top in range(0, rows, band_of(schedule.rows)))}
-        for height in heights:
-            for depth in {ks.stop - ks.start for ks in schedule.slices()}:
-                for onto in (False, True):
-                    whole = phase_problem(schedule.problem, (rows, depth, cols), turned, accumulate=onto, lead_p=lead)
-                    found.add(replace(whole, m=height))
+        heights = {rows, *(min(band, rows - top) for top in range(0, rows, band))}
+        for depth in {ks.stop - ks.start for ks in schedule.slices()}:
+            for onto in (False, True):
+                whole = phase_problem(schedule.problem, (rows, depth, cols), turned, accumulate=onto, lead_p=lead)
+                found |= {replace(whole, m=height) for height in heights}
     return found
 
 
@@ -127,13 +124,7 @@ def stream(
 
             host.stream(schedule, M, N, P, done=done, finished=finished)
         else:
-            work = _Stream(schedule, M, N, P, queues)
-            try:
-                work.run(done, progress, finished)
-            finally:
-                queues.drain()
-                work.pins.close()
-                work.pins_out.close()
+            _Stream(schedule, M, N, P, queues).run(done, progress, finished)
     finally:
         queues.close()
 
@@ -152,13 +143,12 @@ class _Stream:
             lead_of(s.rows if M.turned else s.depth, p.dtype_m.itemsize) * p.dtype_m.itemsize,
             lead_of(s.depth if N.turned else s.cols, p.dtype_n.itemsize) * p.dtype_n.itemsize,
         )
-        self.pins, self.pins_out = Pins(queues), Pins(queues)  # pages of P are new, and take longer
         slots = Slots(queues, self.threads + 6, max(piece, longest))
         sides = []
         for source, rows, cols in ((M, s.rows, s.depth), (N, s.depth, s.cols)):
             count, length = (cols, rows) if source.turned else (rows, cols)
             nbytes = count * lead_of(length, source.dtype.itemsize) * source.dtype.itemsize
-            sides.append(Side(queues, source, slots, nbytes, self.pins))
+            sides.append(Side(queues, source, slots, nbytes))
         self.sides = (sides[0], sides[1])
         self.compute = queues.stream()
         self.outgoing = Outgoing(self, max(piece, self.lead * p.result.itemsize))
@@ -173,7 +163,6 @@ class _Stream:
             Feeder(self.queues, self.sides, work, self.threads) as feeder,
         ):
             self.queues.enter()
-            self.outgoing.prepare(tile for tile in s.walk() if tile.number not in done)
             while (item := feeder.ready.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
@@ -221,24 +210,15 @@ class _Stream:
             self.queues.round(sums, self.lead, here.stop - here.start, cols, (p.result, result), self.compute)
 
 
-def _straight_target(target: Target, dtype: DType, pins: Pins) -> Any:
-    """The array that rows can be copied to as they are; None where threads must write them."""
-    array = target.array if type(target) is ArrayTarget else None
-    if array is None or array.dtype != dtype.numpy or array.strides[1] != array.itemsize or array.strides[0] < 0:
-        return None
-    return array if pins.takes(array) else None
-
-
 class Outgoing:
     """Rows of finished tiles on their way back: copied to pinned slots, and from there written by threads."""
 
     def __init__(self, owner: _Stream, nbytes: int) -> None:
-        self.queues, self.target, self.pins = owner.queues, owner.target, owner.pins_out
+        self.queues, self.target = owner.queues, owner.target
         p = owner.schedule.problem
         self.kinds = (p.result, p.semiring.over(p.dtype).result)
         self.sums, self.lead = owner.sums, owner.lead
         self.stream = owner.queues.stream(urgent=True)
-        self.straight = _straight_target(owner.target, self.kinds[1], self.pins)
         self.slots = Slots(owner.queues, OUT_SLOTS, nbytes)
         self.nbytes = nbytes
         self._taken: dict[int, queue.Queue[Any]] = {}  # per band, the event after which its memory is free
@@ -250,12 +230,6 @@ class Outgoing:
         self._error: BaseException | None = None
         self._writes: list[Future[None]] = []
         self._finish: Callable[[Tile], None] = lambda tile: None
-
-    def prepare(self, tiles: Iterable[Tile]) -> None:
-        """Pin P's pages in the order they will be needed."""
-        if self.straight is not None:
-            for tile in tiles:
-                self.pins.ensure(self.straight[tile.rows, tile.cols])
 
     def writing_to(self, finisher: Finisher) -> Outgoing:
         self._finish = finisher.take
@@ -314,23 +288,16 @@ class Outgoing:
     def _send_pieces(self, tile: Tile, here: slice) -> None:
         width = tile.shape[1] * self.kinds[1].itemsize
         pitch = self.lead * self.kinds[0].itemsize
-        step = here.stop - here.start if self.straight is not None else max(1, self.nbytes // width)
+        step = max(1, self.nbytes // width)
         tops = range(here.start, here.stop, step)
         with self._lock:
             self._left[tile.number] += len(tops) - 1
         for top in tops:
             rows = min(step, here.stop - top)
-            card = self.sums + top * pitch, pitch
-            if self.straight is not None:
-                first = tile.rows.start + top
-                self._send_straight(card, self.straight[first : first + rows, tile.cols])
-                event = self.queues.record(self.stream)
-                self._writes.append(self._pool.submit(self._written, tile, event))
-                continue
             slot = self.slots.take()
             assert slot.memory is not None
             memory = slot.memory[: rows * width]
-            self.queues.copy_out(card, (memory.ctypes.data, width), width, rows, self.stream)
+            self.queues.copy_out(self.sums + top * pitch, pitch, width, rows, memory, self.stream)
             event = self.queues.record(self.stream)
             view = memory.view(self.kinds[1].numpy).reshape(rows, -1)
             self._writes.append(self._pool.submit(self._write, tile, top, view, slot, event))
@@ -345,18 +312,6 @@ class Outgoing:
             raise
         finally:
             self.slots.give_back(slot)
-        self._written(tile, None)
-
-    def _send_straight(self, card: Strip, place: Any) -> None:
-        """To the caller's pages themselves."""
-        for row, rows, first, width in self.pins.pieces(place):
-            host = place.ctypes.data + row * place.strides[0] + first, place.strides[0]
-            self.queues.copy_out((card[0] + row * card[1] + first, card[1]), host, width, rows, self.stream)
-
-    def _written(self, tile: Tile, event: Any) -> None:
-        """A piece has arrived; with the last one the tile is whole."""
-        if event is not None:
-            self.queues.sync(event)
         with self._lock:
             self._left[tile.number] -= 1
             over = self._left[tile.number] == 0

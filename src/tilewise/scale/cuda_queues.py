@@ -16,10 +16,10 @@ from tilewise.errors import EngineError, OutOfMemoryError
 from tilewise.kernels.render import render_round
 from tilewise.planning import make_plan
 from tilewise.problem import Problem
-from tilewise.scale.queues import Bytes, Strip
+from tilewise.scale.queues import Bytes
 
 ROUND_BLOCKS = 2048
-PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE and CU_MEMHOSTREGISTER_PORTABLE
+PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE
 
 
 class CudaQueues:
@@ -52,16 +52,6 @@ class CudaQueues:
         memory: Any = (ctypes.c_uint8 * nbytes).from_address(int(address))
         return np.frombuffer(memory, np.uint8)
 
-    def pin(self, address: int, nbytes: int) -> bool:
-        from cuda.bindings import driver
-
-        return int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0]) == 0
-
-    def unpin(self, address: int) -> None:
-        from cuda.bindings import driver
-
-        driver.cuMemHostUnregister(address)
-
     def stream(self, urgent: bool = False) -> Any:
         from cuda.core import StreamOptions
 
@@ -82,34 +72,21 @@ class CudaQueues:
 
         _check(driver.cuEventSynchronize(event.handle)[0], "waiting for the card")  # lets other threads run
 
-    def copy_in(self, host: Strip, card: Strip, width: int, rows: int, stream: Any) -> None:
+    def copy_in(self, host: Bytes, address: int, stream: Any) -> None:
         from cuda.bindings import driver
 
-        job = self._rows(width, rows)
-        job.srcMemoryType, job.dstMemoryType = self._host, self._card
-        job.srcHost, job.srcPitch = host
-        job.dstDevice, job.dstPitch = driver.CUdeviceptr(card[0]), card[1]
-        _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy to the card")
+        _check(driver.cuMemcpyHtoDAsync(address, host.ctypes.data, host.nbytes, stream.handle)[0], "a copy to the card")
 
-    def copy_out(self, card: Strip, host: Strip, width: int, rows: int, stream: Any) -> None:
+    def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
         from cuda.bindings import driver
 
-        job = self._rows(width, rows)
-        job.srcMemoryType, job.dstMemoryType = self._card, self._host
-        job.srcDevice, job.srcPitch = driver.CUdeviceptr(card[0]), card[1]
-        job.dstHost, job.dstPitch = host
-        _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy from the card")
-
-    def _rows(self, width: int, rows: int) -> Any:
-        from cuda.bindings import driver
-
-        self._host, self._card = (
-            driver.CUmemorytype.CU_MEMORYTYPE_HOST,
-            driver.CUmemorytype.CU_MEMORYTYPE_DEVICE,
-        )
         job = driver.CUDA_MEMCPY2D()
+        job.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+        job.srcDevice, job.srcPitch = driver.CUdeviceptr(address), pitch
+        job.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_HOST
+        job.dstHost, job.dstPitch = host.ctypes.data, width
         job.WidthInBytes, job.Height = width, rows
-        return job
+        _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy from the card")
 
     def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
         launch.run(make_plan(problem, self.machine), M, N, P, self.device, stream)
@@ -124,15 +101,12 @@ class CudaQueues:
         arguments = (ctypes.c_void_p(sums), ctypes.c_int(rows), ctypes.c_int(cols), ctypes.c_longlong(lead))
         Launch(function, (min(rows, ROUND_BLOCKS),), (512,), arguments, stream)()
 
-    def drain(self) -> None:
-        self.enter()
-        for stream in self._streams:
-            stream.sync()
-
     def close(self) -> None:
         from cuda.bindings import driver
 
-        self.drain()
+        self.enter()
+        for stream in self._streams:
+            stream.sync()
         for buffer in self._buffers:
             buffer.close(self._first)
         self._first.sync()

@@ -13,7 +13,6 @@ import numpy as np
 from tilewise.algebra.dtypes import DType
 from tilewise.problem import Problem
 
-Strip = tuple[int, int]  # where rows begin, and how many bytes lie from one to the next
 Bytes = np.ndarray[Any, np.dtype[np.uint8]]
 
 
@@ -29,12 +28,6 @@ class Queues(Protocol):
     def pinned(self, nbytes: int) -> Bytes:
         """Memory of the host that the card reads and writes by itself, freed by `close`."""
 
-    def pin(self, address: int, nbytes: int) -> bool:
-        """Let the card reach pages of the host; False where that cannot be."""
-
-    def unpin(self, address: int) -> None:
-        """The pages are the host's alone again."""
-
     def stream(self, urgent: bool = False) -> Any:
         """A stream; what is urgent goes first where two could run."""
 
@@ -47,20 +40,17 @@ class Queues(Protocol):
     def sync(self, event: Any) -> None:
         """Return when the event has happened."""
 
-    def copy_in(self, host: Strip, card: Strip, width: int, rows: int, stream: Any) -> None:
-        """Queue a copy of rows of `width` bytes to the card."""
+    def copy_in(self, host: Bytes, address: int, stream: Any) -> None:
+        """Queue a copy to the card."""
 
-    def copy_out(self, card: Strip, host: Strip, width: int, rows: int, stream: Any) -> None:
-        """Queue a copy of rows of `width` bytes from the card."""
+    def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
+        """Queue a copy of rows from the card, `pitch` bytes apart there and side by side here."""
 
     def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
         """Queue a product of matrices at these addresses, laid out as the problem says."""
 
     def round(self, sums: int, lead: int, rows: int, cols: int, kinds: tuple[DType, DType], stream: Any) -> None:
         """Queue the rounding of rows of sums to the product's dtype, each row to where it begins."""
-
-    def drain(self) -> None:
-        """Return when nothing is queued any more."""
 
     def close(self) -> None:
         """Wait for everything and free it."""

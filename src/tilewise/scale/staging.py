@@ -1,5 +1,7 @@
-"""Panels on their way to the card: straight from the caller's pages where those can be pinned, else through pinned
-slots, which several threads fill piece by piece.
+"""Pinned slots between the caller's memory and the card: several threads fill them, or empty them, piece by piece.
+
+The caller's pages are not pinned where they lie: on an H200's host that took longer than copying (docs/scale.md). A few
+slots are, and threads copy through them.
 """
 
 from __future__ import annotations
@@ -12,10 +14,9 @@ from typing import Any
 import numpy as np
 
 from tilewise.scale.panels import Ring
-from tilewise.scale.pins import Pins
 from tilewise.scale.queues import Bytes, Queues
 from tilewise.scale.schedule import SETS
-from tilewise.scale.sources import ArraySource, Source
+from tilewise.scale.sources import Source
 
 Array = np.ndarray[Any, np.dtype[Any]]
 ALIGN = 128  # bytes that lines on the card begin on, so that every kernel takes them as they are
@@ -25,13 +26,6 @@ def lead_of(length: int, itemsize: int) -> int:
     """Elements from line to line."""
     step = ALIGN // itemsize
     return -(-length // step) * step
-
-
-def in_lines(source: ArraySource) -> bool:
-    """Whether rows (or columns, if it is turned) lie side by side and forward, as the card copies them."""
-    row, col = source.array.strides
-    line, cell = (col, row) if source.turned else (row, col)
-    return cell == source.array.itemsize and line >= 0
 
 
 class Slot:
@@ -77,9 +71,8 @@ class Panel:
 class Side:
     """One operand on its way to the card."""
 
-    def __init__(self, queues: Queues, source: Source, slots: Slots, nbytes: int, pins: Pins) -> None:
+    def __init__(self, queues: Queues, source: Source, slots: Slots, nbytes: int) -> None:
         self.queues, self.source, self.slots = queues, source, slots
-        self.pins = pins if isinstance(source, ArraySource) and in_lines(source) and pins.takes(source.array) else None
         self.ring = Ring(SETS)
         self.panels = [Panel(queues, nbytes) for _ in range(SETS)]
 
@@ -94,26 +87,11 @@ class Side:
         if panel.used is not None:
             self.queues.wait(panel.stream, panel.used)
         count, length, lead = self.lines(part)
-        if self.pins is not None:
-            panel.futures = [pool.submit(self._straight, panel, part, lead)]
-            return
         step = max(1, self.slots.nbytes // (lead * self.source.dtype.itemsize))
         panel.futures = [
             pool.submit(self._piece, panel, part, top, min(step, count - top), length, lead)
             for top in range(0, count, step)
         ]
-
-    def _straight(self, panel: Panel, part: tuple[slice, slice], lead: int) -> None:
-        """From the caller's pages themselves."""
-        assert self.pins is not None
-        assert isinstance(self.source, ArraySource)
-        item = self.source.dtype.itemsize
-        array = self.source.array[part]
-        lines = array.T if self.source.turned else array
-        for row, rows, first, width in self.pins.pieces(lines):
-            host = lines.ctypes.data + row * lines.strides[0] + first, lines.strides[0]
-            card = panel.address + row * lead * item + first, lead * item
-            self.queues.copy_in(host, card, width, rows, panel.stream)
 
     def _piece(self, panel: Panel, part: tuple[slice, slice], top: int, count: int, length: int, lead: int) -> None:
         item = self.source.dtype.itemsize
@@ -127,8 +105,7 @@ class Side:
                 self.source.read(rows, slice(cols.start + top, cols.start + top + count), view.T)
             else:
                 self.source.read(slice(rows.start + top, rows.start + top + count), cols, view)
-            card = panel.address + top * lead * item, lead * item
-            self.queues.copy_in((memory.ctypes.data, lead * item), card, length * item, count, panel.stream)
+            self.queues.copy_in(memory, panel.address + top * lead * item, panel.stream)
             slot.event = self.queues.record(panel.stream)
         finally:
             self.slots.give_back(slot)
