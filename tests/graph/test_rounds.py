@@ -62,7 +62,7 @@ def test_the_budget_is_kept_and_fewer_rounds_need_more(memory):
 def test_a_graph_of_30_000_nodes_is_planned_within_8_gb():
     rounds = choose_rounds(30_000, 4, 8 * 10**9, spare=200_000_000)
     assert rounds.needs <= 8 * 10**9
-    assert rounds.count <= 4
+    assert rounds.predicted < 1.2 * 30_000**3 / rounds.steps
 
 
 def test_the_least_that_works_works():

@@ -1,8 +1,8 @@
 """Closures larger than memory: D lies in a file, and each round of blocks streams it by once.
 
 A round takes a block K of nodes: its rows come into memory whole and are closed; then every other band of rows comes,
-goes by way of K, and is written back, while the next one is read. Wider blocks mean fewer rounds, and so fewer bytes.
-`choose_rounds` is pure; `close_file` does the work.
+goes by way of K, and is written back, while the next one is read. Wider blocks mean fewer rounds and bytes, narrower
+ones fewer steps. `choose_rounds` is pure; `close_file` does the work.
 """
 
 from __future__ import annotations
@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Callable
 from concurrent.futures import Future, ThreadPoolExecutor
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import partial
 from pathlib import Path
 from typing import Any
@@ -33,6 +33,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 GRAIN = 64
 BANDS = 3  # held at once: one comes, one is multiplied, one goes
+BAND = 1024  # rows of a band at most
 STRIP = 1024  # columns that the rows of K are carried along at a time
 ENGINE_BYTES = 64 * 2**20  # that the engine packs into, and the interpreter's own growth
 DISK = (1.5e9, 4e8)  # bytes a second, read and written, where nothing is known of the disk
@@ -68,8 +69,10 @@ class Rounds:
 
     @property
     def predicted(self) -> float:
+        """Seconds: the disk works while bands are multiplied. Closing blocks and carrying their rows and columns along
+        them comes to one part in as many of n³ as there are rounds."""
         disk = self.bytes_moved / 2 * (1 / DISK[0] + 1 / DISK[1])
-        return max(self.nodes**3 / self.steps, disk)
+        return max(self.nodes**3 * (1 + 1 / self.count) / self.steps, disk)
 
     def summary(self) -> list[tuple[str, str]]:
         """The rounds as people read them, one fact a row."""
@@ -96,12 +99,17 @@ class Rounds:
 
 
 def choose_rounds(nodes: int, itemsize: int, memory: int, spare: int = 0, steps: float = STEP_RATE) -> Rounds:
-    """The widest blocks that fit, and bands of about an eighth of what they leave, but of 64 rows at least."""
+    """Blocks with the least expected time among those that fit, and bands of what they leave.
+
+    Wide blocks move fewer bytes, narrow ones take fewer steps.
+    """
     nodes = max(1, nodes)
 
     def made(block: int) -> Rounds:
         block = min(block, nodes)
-        return Rounds(nodes, itemsize, memory, block, min(nodes, max(GRAIN, block // 8)), spare, steps)
+        bare = Rounds(nodes, itemsize, memory, block, 0, spare, steps)
+        rows = (memory - bare.needs) // (itemsize * (BANDS * nodes + 2 * block))
+        return replace(bare, band=min(nodes, max(GRAIN, min(BAND, rows // GRAIN * GRAIN))))
 
     smallest = made(GRAIN)
     if smallest.needs > memory:
@@ -112,8 +120,9 @@ def choose_rounds(nodes: int, itemsize: int, memory: int, spare: int = 0, steps:
     block = GRAIN
     while block < nodes and made(block + GRAIN).needs <= memory:
         block += GRAIN
-    rounds = math.ceil(nodes / block)
-    return made(-(-math.ceil(nodes / rounds) // GRAIN) * GRAIN)  # the same number of rounds, evenly
+    least = math.ceil(nodes / block)
+    evenly = [made(-(-math.ceil(nodes / count) // GRAIN) * GRAIN) for count in range(least, 17 * least)]
+    return min(evenly, key=lambda rounds: rounds.predicted)
 
 
 def algebra_for(semiring: str | Semiring, dtype: DType) -> Algebra:
