@@ -84,7 +84,7 @@ def _resident(pid: int) -> int:
         return 0
 
 
-def live_data(blocks: int = 16, side: int = 384) -> list[Row]:
+def live_data(blocks: int = 16, side: int = 512) -> list[Row]:
     """blocks × blocks × blocks products of float64 blocks: peak memory of the workers and seconds, each on a fresh
     cluster. P is summed, so that neither keeps it."""
     import dask.array as da
@@ -123,7 +123,7 @@ def live_data(blocks: int = 16, side: int = 384) -> list[Row]:
     return rows
 
 
-def memory_limit(limit: str = "300MB", blocks: int = 16, side: int = 384, patience: float = 150.0) -> list[Row]:
+def memory_limit(limit: str = "400MB", blocks: int = 16, side: int = 512, patience: float = 150.0) -> list[Row]:
     """The same products on workers that may not hold more than `limit` each: what Dask's own does then, and ours."""
     import dask.array as da
 

@@ -102,8 +102,8 @@ def _scale(device: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callabl
     if find_spec("distributed"):
         from tilewise.bench import scale_dask
 
-        yield partial(scale_dask.live_data, 16, 128 if quick else 384)
-        yield partial(scale_dask.memory_limit, blocks=8 if quick else 16)
+        yield partial(scale_dask.live_data, 16, 128 if quick else 512)
+        yield partial(scale_dask.memory_limit, blocks=8 if quick else 16, side=512)
         yield scale_dask.planned
 
 
