@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all test-browser test-cuda sanitize lint format lock clean
+.PHONY: demo test test-all test-interop test-browser test-cuda sanitize docs lint format lock clean
 
 demo: $(READY)
 	$(BIN)/tilewise demo
@@ -13,7 +13,11 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -n auto
 
 test-all: $(READY) lint
-	$(BIN)/python -m pytest -n auto -m 'not cuda and not browser'
+	$(BIN)/python -m pytest -n auto -m 'not cuda and not browser and not interop'
+
+# Gradients, torch.compile, jit: with PyTorch or JAX in the environment (.venv/bin/pip install torch jax).
+test-interop: $(READY)
+	$(BIN)/python -m pytest -n auto -m 'interop and not slow and not cuda' tests/interop tests/docs
 
 # The page in a real Chromium (Debian: apt-get install chromium chromium-driver); axe-core comes through npm.
 test-browser: $(READY)
@@ -27,6 +31,11 @@ test-cuda:
 sanitize:
 	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
+
+# The documentation site; it runs the notebooks.
+docs: $(READY)
+	$(BIN)/python -m sphinx -W --keep-going -q -b html docs docs/_build/html
+	@echo docs/_build/html/index.html
 
 lint: $(READY)
 	$(BIN)/ruff check .
@@ -50,4 +59,4 @@ $(READY): pyproject.toml requirements.lock
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist
+	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist docs/_build docs/_live docs/reference.md docs/notebooks/*.md

@@ -18,6 +18,11 @@ settings.register_profile("all", max_examples=2500, deadline=None, suppress_heal
 settings.load_profile(os.environ.get("TILEWISE_TEST_PROFILE", "ci"))
 
 
+def pytest_configure(config: pytest.Config) -> None:
+    for name in ("thread_unsafe", "leaks_references", "valgrind_error", "parametrize_threads"):
+        config.addinivalue_line("markers", f"{name}: NumPy's, on its own tests")
+
+
 @pytest.fixture(scope="session", autouse=True)
 def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
     chosen = os.environ.get("TILEWISE_TEST_CACHE")  # to share what is compiled among several runs on purpose

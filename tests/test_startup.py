@@ -23,6 +23,12 @@ def test_multiplying_on_the_cpu_imports_no_framework():
     assert not {name.partition(".")[0] for name in loaded} & {"cuda", "torch", "cupy", "jax", "rich", "click"}
 
 
+def test_a_framework_that_is_not_there_is_named():
+    code = "import sys; sys.modules['torch'] = None; import tilewise as tw; tw.torch"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=False)
+    assert "tilewise.torch needs torch, which is not installed: pip install 'tilewise[torch]'" in done.stderr
+
+
 def fastest(arguments, tries=5):
     """Processor time of the quickest of a few runs: what a busy neighbour takes does not count."""
     times = []

@@ -126,6 +126,14 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name in ("jax", "torch"):  # tw.torch.Linear and kin; the framework is imported by whoever asks for them
+        try:
+            return importlib.import_module(f"tilewise.{name}")
+        except ModuleNotFoundError as error:
+            if error.name != name:
+                raise
+            needs = f"tilewise.{name} needs {name}, which is not installed: pip install 'tilewise[{name}]'"
+            raise ModuleNotFoundError(needs, name=name) from None
     if name in __all__:
         home = _HOME.get(name) or ("errors" if name.endswith("Error") else "algebra.expression")
         value = getattr(importlib.import_module(f"tilewise.{home}"), name)

@@ -14,6 +14,7 @@ from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import HostArray, Library, Operand, find_library
 from tilewise.arrays.card import card_number
+from tilewise.arrays.torch_library import needs_operator
 from tilewise.engines import cpu, reference
 from tilewise.engines.cpu.known import KNOWN, remember
 from tilewise.engines.cuda.ready import call_key, queue_again, tensor_key
@@ -53,6 +54,12 @@ def matmul(
     return_arg: for min and max: also the k that won each cell (the lowest on a tie), or −1 where nothing beat zero.
     memory: stream through at most so much of the device's memory ("2GB"), tile by tile; operands may be memmaps and
         Zarr arrays, `out` too. Dask arrays give a Dask array, tile by tile on whichever scheduler computes it.
+
+    >>> tw.matmul([[1, 2], [3, 4]], [[1, 0], [0, 2]])
+    array([[1, 4],
+           [3, 8]])
+    >>> tw.matmul([[0.0, 4.0]], [[9.0], [3.0]], semiring="min_plus", return_arg=True)
+    (array([[7.]]), array([[1]]))
     """
     if memory is not None or "zarr" in sys.modules or "dask" in sys.modules:
         from tilewise.scale.product import is_larger, larger_matmul
@@ -70,20 +77,31 @@ def matmul(
         known = KNOWN.get(key)
         if known is not None and (out is None or known.takes(out, M, N)):
             return known.multiply(M, N, out)
-    elif "torch" in sys.modules and kernel is None and tile is None and not return_arg:
+    elif "torch" in sys.modules and isinstance(M, sys.modules["torch"].Tensor):
         again: tuple[Any, ...] | None = None
-        how = (semiring if semiring.__class__ is str else id(semiring), device, precision, accumulate)
-        if (
-            out is not None
-            and semiring.__class__ is str
-            and (again := call_key(M, N, out, *how))
-            and queue_again(again)
-        ):
-            return out
-        key = _tensor_key(M, N, out, *how)
-        known = KNOWN.get(key) if key else None
-        if known is not None and (out is None or known.takes(out, M, N)):
-            return known.multiply(M, N, out, again)
+        plain = kernel is None and tile is None and not return_arg
+        if plain and out is not None and semiring.__class__ is str:
+            again = call_key(M, N, out, semiring, device, precision, accumulate)
+            if again and queue_again(again):
+                return out
+        if needs_operator(M, N, out):
+            import tilewise  # the operator stands above this room and is reached by its public name
+
+            tilewise.torch.check_call(M, out, device, kernel, tile, accumulate)
+            return tilewise.torch.matmul(M, N, semiring=semiring, precision=precision, return_arg=return_arg)
+        if plain:
+            ring = semiring if semiring.__class__ is str else id(semiring)
+            key = _tensor_key(M, N, out, ring, device, precision, accumulate)
+            known = KNOWN.get(key) if key else None
+            if known is not None and (out is None or known.takes(out, M, N)):
+                return known.multiply(M, N, out, again)
+    elif "jax" in sys.modules:
+        from tilewise.arrays.jax_library import traced
+
+        if traced(M, N, out, device, kernel, tile, accumulate):
+            import tilewise  # as the operator above
+
+            return tilewise.jax.matmul(M, N, semiring=semiring, precision=precision, return_arg=return_arg)
     call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg)
     product = call.out or call.library.empty(call.shape.product, call.problem.result, call.M.device)
     arg = call.library.empty(call.shape.product, DTYPES["int64"], "cpu") if return_arg else None
@@ -150,7 +168,11 @@ def plan(
     precision: str = "high",
     return_arg: bool = False,
 ) -> Plan:
-    """What `matmul` would run for these operands, and why. Nothing is multiplied."""
+    """What `matmul` would run for these operands, and why. Nothing is multiplied.
+
+    >>> tw.plan(np.ones((1000, 500)), np.ones((500, 700)))
+    Plan(1000x500x700 float64 plus_times -> cpu:packed ...)
+    """
     call = _understand(M, N, semiring, None, device, precision, False, return_arg)
     return make_plan(call.problem, _machine(call.device, measured=True), kernel, tile)
 
@@ -169,8 +191,6 @@ class _Call:
 
 
 def _tensor_key(M: Any, N: Any, out: Any, *how: Any) -> tuple[Any, ...] | None:
-    if not isinstance(M, sys.modules["torch"].Tensor):
-        return None
     key = tensor_key(M, N, out)
     return None if key is None else (*key, *how)
 

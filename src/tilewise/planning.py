@@ -87,6 +87,13 @@ class Plan:
     def __str__(self) -> str:
         return "\n".join(f"{name:<16} {value}" for name, value in self.rows())
 
+    def _repr_html_(self) -> str:
+        """In a notebook: the same rows as a table."""
+        from html import escape
+
+        rows = "".join(f"<tr><th>{name}</th><td>{escape(value)}</td></tr>" for name, value in self.rows())
+        return f'<table style="text-align:left">{rows}</table>'
+
     def rows(self) -> list[tuple[str, str]]:
         """The plan as people read it, one fact a row."""
         p, g = self.problem, self.geometry

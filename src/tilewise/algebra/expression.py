@@ -276,7 +276,12 @@ def maximum(a: Any, b: Any) -> Symbol:
 
 
 def where(condition: Any, a: Any, b: Any) -> Symbol:
-    """`a` where the condition holds, `b` elsewhere."""
+    """`a` where the condition holds, `b` elsewhere.
+
+    >>> step = tw.Semiring("step", add=tw.maximum, mul=lambda x, y: tw.where(x > y, x, y), zero=tw.smallest)
+    >>> tw.matmul([[1, 5]], [[3], [2]], semiring=step)
+    array([[5]])
+    """
     return apply("where", condition, a, b)
 
 

@@ -57,12 +57,16 @@ class Algebra:
 
 @dataclass(frozen=True, init=False)
 class Semiring:
-    """`Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0)`.
+    """What takes the place of + and ×: two functions and a zero.
 
     add, mul: functions of two values, traced once (see `tilewise.minimum` and kin).
     zero: the identity of add; `tw.largest` and `tw.smallest` mean ∞, MAX or True as the dtype has it.
     pad_m, pad_n: what fills the edge tiles of M and N; found by the law when not given.
     boolean: operands count as true where they are not 0, and the product is bool.
+
+    >>> best_chance = tw.Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
+    >>> tw.matmul([[0.5, 0.25]], [[0.5], [0.75]], semiring=best_chance)
+    array([[0.25]])
     """
 
     name: str

@@ -39,7 +39,7 @@ class CupyLibrary:
         return product.array
 
     def stream(self, device: str) -> int:
-        return int(sys.modules["cupy"].cuda.get_current_stream().ptr)
+        return int(sys.modules["cupy"].cuda.get_current_stream(int(device.partition(":")[2] or 0)).ptr)
 
 
 CUPY = CupyLibrary()

@@ -21,7 +21,7 @@ class JaxLibrary:
     def operand(self, array: Any, role: str) -> Operand:
         jax = sys.modules["jax"]
         if isinstance(array, jax.core.Tracer):
-            raise UsageError(f"{role} is being traced by jax.jit or jax.grad: call tilewise outside of them")
+            raise UsageError(f"{role} is being traced by jax.jit or jax.grad: call this outside of them")
         if len(array.devices()) != 1:
             raise UsageError(f"{role} is spread over {len(array.devices())} devices: gather it first")
         (device,) = array.devices()
@@ -47,3 +47,13 @@ class JaxLibrary:
 
 
 JAX = JaxLibrary()
+
+
+def traced(M: Any, N: Any, out: Any, device: str, kernel: str | None, tile: int | None, accumulate: bool) -> bool:
+    """Whether JAX is tracing M or N, with nothing asked for that a traced product cannot have."""
+    jax = sys.modules["jax"]
+    if not isinstance(M, jax.core.Tracer) and not isinstance(N, jax.core.Tracer):
+        return False
+    if out is not None or accumulate or kernel is not None or tile is not None or device not in ("auto", "cpu"):
+        raise UsageError("inside jax.jit and kin a product has no out=, accumulate=, kernel=, tile= or device=")
+    return True

@@ -19,7 +19,7 @@ class TorchLibrary:
     def operand(self, tensor: Any, role: str) -> Operand:
         torch = sys.modules["torch"]
         if tensor.requires_grad and torch.is_grad_enabled():
-            raise UsageError(f"{role} requires a gradient, which tilewise does not compute yet: pass {role}.detach()")
+            raise UsageError(f"{role} requires a gradient, which does not flow through here: pass {role}.detach()")
         if tensor.layout is not torch.strided:
             raise UsageError(f"{role} is a {tensor.layout} tensor: pass {role}.to_dense()")
         tensor = tensor.detach().resolve_conj().resolve_neg()
@@ -53,6 +53,25 @@ class TorchLibrary:
 
     def stream(self, device: str) -> int:
         return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
+
+
+def needs_operator(M: Any, N: Any, out: Any = None) -> bool:
+    """Whether a product of these must go by torch's own dispatch: for a gradient, torch.compile, autocast, vmap."""
+    torch = sys.modules["torch"]
+    if torch.compiler.is_compiling():
+        return True
+    if not isinstance(N, torch.Tensor):
+        return False
+    if (M.requires_grad or N.requires_grad) and torch.is_grad_enabled():
+        return True
+    plain = (torch.Tensor, torch.nn.Parameter)
+    if type(M) not in plain or type(N) not in plain:
+        return True
+    return bool(
+        (out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu"))
+        or torch._C._functorch.is_functorch_wrapped_tensor(M)
+        or torch._C._functorch.is_functorch_wrapped_tensor(N)
+    )
 
 
 def _host(tensor: Any, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
-from tilewise.bench.report import label, shape_text
+from tilewise.bench.report import case_text, label, shape_text
 from tilewise.errors import EngineError, UsageError
 
 # colours that stay apart for colour-blind eyes, and a marker each, so that a black-and-white print is readable too
@@ -34,6 +34,8 @@ def draw(document: dict[str, Any], path: Path) -> None:
 
     if document["suite"] == "semirings" or (document["device"]["kind"] == "cpu" and document["suite"] == "shapes"):
         raise UsageError(f"bench {document['suite']} on a CPU has no picture yet: leave --plot out")
+    if document["suite"] == "linear":
+        raise UsageError("bench linear has five figures and no picture: leave --plot out")
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
     elif document["suite"] == "shapes":
@@ -109,18 +111,23 @@ def _roofline(document: dict[str, Any], axes: Any) -> None:
 
 def _cliff(document: dict[str, Any], pyplot: Any) -> Any:
     """Speed of every contestant at every shape, side by side: where one falls, it shows."""
-    shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
-    names = list(dict.fromkeys(row["kernel"] for row in document["rows"]))
-    cells = {(row["kernel"], tuple(row["shape"])): row["tflops"] for row in document["rows"]}
-    colours = ("#d55e00", "#000000", "#999999")
-    figure, axes = pyplot.subplots(figsize=(max(7, 0.62 * len(shapes)), 4.8), constrained_layout=True)
+    rows = [row for row in document["rows"] if not case_text(row).endswith("host")]
+    cases = list(dict.fromkeys(case_text(row) for row in rows))
+    names = list(dict.fromkeys(row["kernel"] for row in rows))
+    cells = {(row["kernel"], case_text(row)): row["tflops"] for row in rows}
+    colours = ("#d55e00", "#000000", "#56b4e9", "#999999")
+    figure, axes = pyplot.subplots(figsize=(max(7, 0.5 * len(cases)), 5), constrained_layout=True)
+    width = 0.8 / len(names)
     for number, name in enumerate(names):
-        places = [place + (number - 1) * 0.27 for place in range(len(shapes))]
-        axes.bar(places, [cells[name, s] for s in shapes], 0.25, color=colours[number % 3], label=name)
-    axes.set_xticks(range(len(shapes)), [shape_text(list(s)) for s in shapes], rotation=40, ha="right", fontsize=8)
+        there = [place for place, case in enumerate(cases) if (name, case) in cells]
+        places = [place + (number - (len(names) - 1) / 2) * width for place in there]
+        speeds = [cells[name, cases[place]] for place in there]
+        axes.bar(places, speeds, width * 0.92, color=colours[number % len(colours)], label=name)
+    axes.set_xticks(range(len(cases)), cases, rotation=50, ha="right", fontsize=8)
+    axes.set_xlim(-0.6, len(cases) - 0.4)
     axes.set(ylabel="TFLOP/s", title="The cliff: aligned and ragged shapes")
     axes.grid(axis="y", alpha=0.3)
-    axes.legend(fontsize=8)
+    axes.legend(fontsize=8, ncols=2)
     return figure
 
 

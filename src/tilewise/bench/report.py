@@ -61,6 +61,11 @@ def label(row: dict[str, Any]) -> str:
     return f"{row['kernel']} {row['tile']}" if row["tile"] else str(row["kernel"])
 
 
+def case_text(row: dict[str, Any]) -> str:
+    """What was multiplied: its shape, and more where a suite has several products of one shape."""
+    return str(row.get("case") or shape_text(row["shape"]))
+
+
 def shape_text(shape: list[int]) -> str:
     return f"{shape[0]}³" if len(set(shape)) == 1 else "×".join(map(str, shape))
 
@@ -73,15 +78,15 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         return ["measured", "", "size", "result"], [[str(row[name]) for name in names] for row in document["rows"]]
     if document["suite"] == "semirings":
         return ["measured", "against", "size", "threads", "result"], [_semiring_line(row) for row in document["rows"]]
-    shapes = list(dict.fromkeys(tuple(row["shape"]) for row in document["rows"]))
-    cells = {(label(row), tuple(row["shape"])): row["tflops"] for row in document["rows"]}
+    cases = list(dict.fromkeys(case_text(row) for row in document["rows"]))
+    cells = {(label(row), case_text(row)): row["tflops"] for row in document["rows"]}
     scale, unit = (1.0, "TFLOP/s") if max(cells.values(), default=1) >= 1 else (1e3, "GFLOP/s")
     lines = []
     for name in contestants(document):
-        values = [cells.get((name, shape)) for shape in shapes]
+        values = [cells.get((name, case)) for case in cases]
         lines.append([name, *("–" if v is None else f"{v * scale:.2f}" for v in values)])
-    head = [unit, *(shape_text(list(shape)) for shape in shapes)]
-    if len(shapes) > len(lines) + 6:
+    head = [unit, *cases]
+    if len(cases) > len(lines) + 6:
         head, *lines = [list(column) for column in zip(head, *lines, strict=True)]
     return head, lines
 

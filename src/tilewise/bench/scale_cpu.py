@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 from pathlib import Path
 from typing import Any
@@ -113,11 +114,30 @@ def command(folder: str, *arguments: str) -> tuple[Any, int]:
         stdout=subprocess.PIPE,
         stderr=subprocess.PIPE,
     )
-    assert process.stdout is not None
-    assert process.stderr is not None
-    out, said = process.stdout.read(), process.stderr.read()
-    _, status, usage = os.wait4(process.pid, 0)
-    process.returncode = os.waitstatus_to_exitcode(status)
+    peak = 0
+    watching = threading.Event()
+
+    def watch() -> None:
+        nonlocal peak
+        while not watching.wait(0.01):
+            peak = max(peak, most_memory(process.pid))
+
+    watcher = threading.Thread(target=watch, daemon=True)
+    watcher.start()
+    out, said = process.communicate()
+    watching.set()
+    watcher.join()
     if process.returncode:
         raise EngineError(f"tilewise {' '.join(arguments)} failed: {said.decode(errors='replace').strip()}")
-    return json.loads(out), usage.ru_maxrss * 1024
+    return json.loads(out), peak
+
+
+def most_memory(pid: int) -> int:
+    """The most a process has held so far. (What the system says when a process ends counts its parent's memory too.)"""
+    try:
+        for line in Path(f"/proc/{pid}/status").read_text(encoding="ascii").splitlines():
+            if line.startswith("VmHWM:"):
+                return int(line.split()[1]) * 1024
+    except (OSError, ValueError, IndexError):
+        pass
+    return 0

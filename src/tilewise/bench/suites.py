@@ -1,6 +1,7 @@
 """What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
 `shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
-`semirings` holds every algebra on the CPU against the machine's own limit and against those who also can."""
+`semirings` holds every algebra on the CPU against the machine's own limit and against those who also can, `linear` is a
+layer of a language model, forward and backward, beside torch's."""
 
 from __future__ import annotations
 
@@ -23,7 +24,7 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "semirings", "scale")
+SUITES = ("ladder", "tiles", "shapes", "semirings", "linear", "scale")
 
 
 def pieces(
@@ -34,6 +35,12 @@ def pieces(
         raise UsageError(f"suite {suite!r} is not known; known are {', '.join(SUITES)}")
     if suite == "scale":
         return list(_scale(device, sizes, quick))
+    if suite == "linear":
+        from tilewise.bench import linear
+
+        kind = device.partition(":")[0]
+        shape, dtype = (linear.SHAPE, "bfloat16") if kind == "cuda" else ((128, 256, 50257), "float32")
+        return [lambda: linear.contest(shape, dtype, 3 if quick else 7, kind)]
     if device == "cpu":
         if suite in ("shapes", "semirings"):
             return list(_cpu_engine(suite, sizes, quick, threads))

@@ -51,6 +51,12 @@ def closure(
     progress: called with (blocks done, blocks in all) after each block.
 
     A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
+
+    >>> roads = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
+    >>> tw.closure(roads)
+    array([[0., 4., 6.],
+           [4., 0., 2.],
+           [6., 2., 0.]])
     """
     if is_dask(W):
         from tilewise.graph.dask_closure import dask_closure

@@ -15,6 +15,10 @@ def path(predecessors: Any, source: int, target: int) -> list[int]:
     """The nodes from `source` to `target`, both included; empty when there is no way.
 
     predecessors: what `tw.closure(W, return_predecessors=True)` returns beside the closure.
+
+    >>> D, before = tw.closure(np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]]), return_predecessors=True)
+    >>> tw.path(before, 0, 2)
+    [0, 1, 2]
     """
     table = np.asarray(predecessors)
     if table.ndim != 2 or table.shape[0] != table.shape[1] or table.dtype.kind not in "iu":

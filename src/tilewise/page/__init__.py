@@ -86,6 +86,9 @@ def explore(
     `settings` are those of `tw.trace`. A rung of the ladder brings its variants (`what_if`): each boundary check and
     each barrier left out. `compare` puts a second kernel beside the first. `blocks` None records every block where
     that stays small, else the corners and the middle, and the page says so.
+
+    >>> tw.explore("tiled_edges", shape=(3, 3, 3), tile=2, what_if=False).save("page.html")
+    PosixPath('page.html')
     """
     check_language(lang)
     if isinstance(kernel, Trace):

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from html import escape
 from pathlib import Path
 from typing import Any, cast
 
@@ -62,7 +63,7 @@ class Run:
         }
 
 
-@dataclass(frozen=True)
+@dataclass(frozen=True, repr=False)
 class Report:
     """What `check` gives back: one `Run` a shape, and all findings of all of them together."""
 
@@ -84,6 +85,15 @@ class Report:
     def to_json(self) -> dict[str, Any]:
         made = {"schema": SCHEMA, "file": self.file, "ok": self.ok, "runs": [r.to_json() for r in self.runs]}
         return cast(dict[str, Any], strict(made))
+
+    def __repr__(self) -> str:
+        from tilewise.tracing.findings_text import report_text
+
+        return report_text(self)
+
+    def _repr_html_(self) -> str:
+        """In a notebook: the text that `tilewise check` prints."""
+        return f"<pre>{escape(repr(self))}</pre>"
 
 
 @dataclass(frozen=True)
@@ -188,6 +198,9 @@ def trace(
     `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones.
     P is held against the product over `semiring`; `dtype` is for rungs, whose text is written for it.
     `adversarial` runs the threads one at a time as well, and notes on a race what P holds then.
+
+    >>> tw.trace("tiled_edges", shape=(3, 3, 3), tile=2).counters["fills"]
+    28
     """
     ring = find_semiring(semiring)
     rung, kernel = _rung(kernel, tile, ring, dtype)
@@ -241,7 +254,13 @@ def check(
     limits: Limits = DEFAULT,
 ) -> Report:
     """Every fault of the kernel, by line and thread. Without `shape`, several shapes that find bugs are run:
-    rectangular, not multiples of the tile, one smaller than a tile; on random data."""
+    rectangular, not multiples of the tile, one smaller than a tile; on random data.
+
+    >>> tw.check("tiled_edges").ok
+    True
+    >>> sorted({str(fault.kind) for fault in tw.check("tiled", shape=(3, 3, 3), tile=2).faults})
+    ['out-of-bounds', 'race', 'silent-overrun', 'wrong-product']
+    """
     ring = find_semiring(semiring)
     rung, kernel = _rung(kernel, tile, ring, dtype)
     runs: list[Run] = []

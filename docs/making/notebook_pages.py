@@ -1,0 +1,52 @@
+"""A notebook as a page: run from the first cell to the last, then its text, code and outputs as Markdown."""
+
+from __future__ import annotations
+
+import re
+from pathlib import Path
+from typing import Any
+
+LONGEST = 60  # lines of output that a page shows
+
+
+def run(book: Path) -> Any:
+    """The notebook with its outputs; a cell that fails ends the build."""
+    import nbformat
+    from nbclient import NotebookClient
+
+    made = nbformat.read(book, as_version=4)
+    NotebookClient(
+        made, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(book.parent)}}
+    ).execute()
+    return made
+
+
+def page_of(book: Path) -> str:
+    lines: list[str] = []
+    for cell in run(book).cells:
+        if cell.cell_type == "markdown":
+            lines += [cell.source, ""]
+            continue
+        lines += ["```python", cell.source, "```", ""]
+        for output in cell.outputs:
+            lines += shown(output)
+    lines += [f"*This page is `docs/notebooks/{book.name}`, run when the site was built.*", ""]
+    return "\n".join(lines)
+
+
+def shown(output: Any) -> list[str]:
+    if output.output_type == "stream":
+        return fenced(output.text)
+    data = output.get("data", {})
+    if "image/svg+xml" in data:
+        return [re.sub(r"\n\s*\n", "\n", "".join(data["image/svg+xml"])), ""]
+    if "text/html" in data:
+        return ["".join(data["text/html"]).replace("\n", ""), ""]
+    return fenced("".join(data.get("text/plain", "")))
+
+
+def fenced(text: str) -> list[str]:
+    lines = text.rstrip().splitlines()
+    if len(lines) > LONGEST:
+        lines = [*lines[: LONGEST - 1], "…"]
+    return ["```text", *lines, "```", ""] if lines else []

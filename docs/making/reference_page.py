@@ -1,0 +1,115 @@
+"""The reference: every public name with its signature and its docstring, in the order in which people meet them."""
+
+from __future__ import annotations
+
+import importlib
+import inspect
+import re
+import textwrap
+from typing import Any
+
+import tilewise as tw
+
+SECTIONS = {
+    "Products": ("matmul", "plan", "Plan", "Problem", "set_num_threads"),
+    "Graphs": ("closure", "path"),
+    "Algebra": (
+        "Semiring", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",
+        "logical_and", "logical_or", "logical_not",
+    ),
+    "CUDA C with no GPU": ("trace", "Trace", "check", "explore"),
+    "Arrays on a card": ("to_device", "DeviceArray"),
+    "Errors": (
+        "TilewiseError", "UsageError", "ShapeError", "DtypeError", "AlgebraError", "CycleError", "FileError",
+        "DeviceError", "EngineError", "OutOfMemoryError", "KernelError", "LimitError",
+    ),
+}  # fmt: skip
+VALUES = {
+    "semirings": "`tw.semirings` is the table of built-in semirings by name.",
+    "largest": "`tw.largest` and `tw.smallest` stand for ∞, MAX or True, and their opposites, as the dtype has it.",
+    "smallest": "",
+}
+MADE_FOR_YOU = ("Plan", "Problem", "Trace", "Acceleration", "TilewiseError")
+MEMBERS = (  # of classes, where they have them
+    "of", "choices", "routed", "left", "rows", "to_json", "text", "to_svg", "to_html", "numpy", "copy_from", "free",
+)  # fmt: skip
+TORCH = ("matmul", "Linear", "linear", "accelerate", "Acceleration")
+
+
+def reference() -> str:
+    """The page as Markdown."""
+    lines = ["# Reference", "", "Every example on this page runs in the tests. `tw` is `import tilewise as tw`.", ""]
+    for title, names in SECTIONS.items():
+        lines += [f"## {title}", ""]
+        if title == "Algebra":
+            lines += [text + "\n" for text in VALUES.values() if text]
+        for name in names:
+            lines += entry("tw", name, getattr(tw, name))
+    lines += ["## PyTorch", "", "`tw.torch` imports torch; see [how to use it](how/torch.md).", ""]
+    try:
+        torch = importlib.import_module("tilewise.torch")
+    except ImportError:
+        lines += ["(This page was built without PyTorch.)", ""]
+    else:
+        for name in TORCH:
+            lines += entry("tw.torch", name, getattr(torch, name))
+    return "\n".join(lines)
+
+
+def entry(module: str, name: str, thing: Any) -> list[str]:
+    parents = ""
+    if inspect.isclass(thing) and issubclass(thing, Exception):
+        kinds = [k.__name__ for k in thing.__mro__[1:-1] if k not in (Exception, BaseException)]
+        parents = f" ({', '.join(kinds)})" if kinds else ""
+    lines = [f"### {module}.{name}", ""]
+    if parents:
+        lines += [f"Also a {parents.strip(' ()')}.", ""]
+    elif call := signature(name, thing):
+        lines += ["```text", call, "```", ""]
+    lines += [markdown(inspect.getdoc(thing) or ""), ""]
+    if inspect.isclass(thing) and not parents:
+        for own in MEMBERS:
+            member = vars(thing).get(own)
+            text = inspect.getdoc(member.fget if isinstance(member, property) else member) if member else None
+            if text:
+                lines += [f"- `.{own}`: {text.splitlines()[0]}"]
+        lines += [""]
+    return lines
+
+
+def signature(name: str, thing: Any) -> str:
+    """The call, wrapped where it is long; empty for classes that nobody makes by hand."""
+    if name in MADE_FOR_YOU:
+        return ""
+    plain = [p.replace(annotation=p.empty) for p in inspect.signature(thing).parameters.values()]
+    text = f"{name}{inspect.Signature(plain)}"
+    return textwrap.fill(text, 88, subsequent_indent=" " * (len(name) + 1), break_on_hyphens=False)
+
+
+def markdown(doc: str) -> str:
+    """A docstring as Markdown: its examples fenced, its arguments a list."""
+    out: list[str] = []
+    fence = False
+    for line in doc.splitlines():
+        example = line.lstrip().startswith((">>>", "...")) or (fence and bool(line.strip()))
+        if example and not fence:
+            out += ["", "```pycon"]
+        if fence and not example:
+            out += ["```", ""]
+        fence = example
+        if example:
+            out.append(line)
+            continue
+        argument = re.match(r"^([a-zA-Z_]\w*(?:, [a-zA-Z_]\w*)*): (.*)", line)
+        if argument and not line.startswith(("http", "Also")):
+            named = ", ".join(f"`{word}`" for word in argument[1].split(", "))
+            if out and out[-1] and not out[-1].startswith(("- ", "  ")):
+                out.append("")
+            out.append(f"- {named}: {argument[2]}")
+        elif out and out[-1].startswith(("- `", "  ")) and line.strip():
+            out.append("  " + line.strip())
+        else:
+            out.append(line)
+    if fence:
+        out.append("```")
+    return "\n".join(out)

@@ -1,0 +1,45 @@
+"""What torch's own product would cost, by a model as plain as the measurements behind it.
+
+On Hopper the vendor's kernels for bfloat16 and float16 reach a steady share of the tensor cores while every matrix,
+P included, has rows that start on 16 bytes; otherwise they fall to another kernel at a small one (docs/benchmarks.md,
+`tilewise bench shapes`). Nothing else is claimed: where there is no figure (other dtypes, other cards, the CPU), the
+vendor counts as instant and is left alone.
+"""
+
+from __future__ import annotations
+
+from tilewise.machine import Machine
+from tilewise.problem import Layout, Problem
+
+ALIGNED_SHARE = 0.74  # of the tensor cores' peak: 790 TFLOP/s at 4096³ on an H200
+CLIFF_SHARE = 0.13  # 135 TFLOP/s at 4097³
+START_SECONDS = 2e-6
+
+
+def vendor_seconds(problem: Problem, machine: Machine) -> float:
+    """The time torch's own kernels are expected to take; 0 where nothing is known of them."""
+    if not machine.arch.startswith("sm_90") or problem.dtype.name not in ("bfloat16", "float16"):
+        return 0.0
+    share = ALIGNED_SHARE if on_sixteen_bytes(problem) else CLIFF_SHARE
+    arithmetic = problem.steps / (machine.tensor_rate(problem.dtype.name) * share)
+    return max(arithmetic, problem.least_bytes / machine.bandwidth) + START_SECONDS
+
+
+def on_sixteen_bytes(problem: Problem) -> bool:
+    """Whether every line of M, N and P starts on 16 bytes."""
+    matrices = (
+        (problem.layout_m, problem.m, problem.k),
+        (problem.layout_n, problem.k, problem.n),
+        (problem.layout_p, problem.m, problem.n),
+    )
+    return all(_starts_on_lines(layout, rows, cols, problem.dtype.itemsize) for layout, rows, cols in matrices)
+
+
+def _starts_on_lines(layout: Layout, rows: int, cols: int, itemsize: int) -> bool:
+    if layout.col == 1 or cols <= 1:
+        lead, count = layout.row, rows
+    elif layout.row == 1 or rows <= 1:
+        lead, count = layout.col, cols
+    else:
+        return True  # torch copies such an operand first, into aligned memory
+    return layout.alignment >= 16 and (count <= 1 or lead * itemsize % 16 == 0)

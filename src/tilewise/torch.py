@@ -1,0 +1,15 @@
+"""tilewise for PyTorch: `matmul` with gradients over any semiring, `Linear`, `accelerate()`. It imports torch.
+
+import tilewise as tw
+
+head = tw.torch.Linear(4096, 50_257, bias=False)
+with tw.torch.accelerate() as done:
+    train_one_step()
+print(done)
+"""
+
+from tilewise.interop.torch.accelerate import Acceleration, accelerate
+from tilewise.interop.torch.linear import Linear, linear
+from tilewise.interop.torch.operator import check_call, matmul
+
+__all__ = ["Acceleration", "Linear", "accelerate", "check_call", "linear", "matmul"]

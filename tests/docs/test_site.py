@@ -1,0 +1,105 @@
+"""The documentation site builds without a warning, its notebooks run, and every link inside it leads somewhere."""
+
+from __future__ import annotations
+
+import json
+import os
+import shutil
+import subprocess
+import sys
+from html.parser import HTMLParser
+from pathlib import Path
+from urllib.parse import unquote, urlsplit
+
+import pytest
+
+pytest.importorskip("sphinx")
+pytest.importorskip("nbclient")
+
+DOCS = Path(__file__).parents[2] / "docs"
+MADE = ("_build", "_live", "reference.md")
+
+
+@pytest.fixture(scope="module")
+def site(tmp_path_factory):
+    """The site, built from a copy, so that nothing is written into the checkout."""
+    folder = tmp_path_factory.mktemp("site")
+    shutil.copytree(DOCS, folder / "docs", ignore=shutil.ignore_patterns(*MADE))
+    command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "html"]
+    settings = {"PYTHONPATH": os.pathsep.join(filter(None, [str(DOCS.parent / "src"), os.environ.get("PYTHONPATH")]))}
+    done = subprocess.run(
+        command, cwd=folder, env={**os.environ, **settings}, capture_output=True, text=True, check=False
+    )
+    assert done.returncode == 0, done.stderr[-4000:]
+    return folder / "html"
+
+
+class Links(HTMLParser):
+    def __init__(self):
+        super().__init__()
+        self.targets, self.anchors = [], set()
+
+    def handle_starttag(self, tag, attrs):
+        values = dict(attrs)
+        self.anchors.update(filter(None, (values.get("id"), values.get("name"))))
+        for name in ("href", "src"):
+            if values.get(name):
+                self.targets.append(values[name])
+
+
+def parsed(page):
+    links = Links()
+    links.feed(page.read_text(encoding="utf-8"))
+    return links
+
+
+def test_every_link_inside_leads_somewhere(site):
+    pages = {page: parsed(page) for page in site.rglob("*.html") if page.name != "live.html"}
+    broken = []
+    for page, links in pages.items():
+        for target in links.targets:
+            parts = urlsplit(target)
+            if parts.scheme or parts.netloc or target.startswith("data:"):
+                continue
+            where = (page.parent / unquote(parts.path)).resolve() if parts.path else page
+            if not where.exists():
+                broken.append(f"{page.name}: {target}")
+            elif parts.fragment and where in pages and unquote(parts.fragment) not in pages[where].anchors:
+                broken.append(f"{page.name}: {target} (no such place on that page)")
+    assert broken == []
+
+
+def test_every_written_page_is_reached(site):
+    written = {
+        p.relative_to(DOCS).with_suffix(".html") for p in DOCS.rglob("*.md") if not {"source", *MADE} & set(p.parts)
+    }
+    assert all((site / page).exists() for page in written)
+    index = (site / "index.html").read_text(encoding="utf-8")
+    for page in ("guide/1-first-product", "guide/8-scale", "how/torch", "reference", "kernels", "benchmarks", "page"):
+        assert f'href="{page}.html"' in index
+
+
+def test_the_page_is_embedded_live(site):
+    assert (site / "live.html").stat().st_size > 50_000
+    assert '<iframe src="live.html"' in (site / "page.html").read_text(encoding="utf-8")
+
+
+def test_notebooks_were_run_and_show_what_they_made(site):
+    course = (site / "notebooks" / "course.html").read_text(encoding="utf-8")
+    assert "<svg" in course
+    assert "packed panels" in course, "a plan shows itself as a table"
+    assert "['sun', 'rain'" in (site / "notebooks" / "viterbi.html").read_text(encoding="utf-8").replace("&#39;", "'")
+
+
+def test_notebooks_are_kept_without_outputs():
+    for book in (DOCS / "notebooks").glob("*.ipynb"):
+        cells = json.loads(book.read_text(encoding="utf-8"))["cells"]
+        assert all(not cell.get("outputs") for cell in cells), f"{book.name}: clear its outputs"
+
+
+def test_the_reference_names_everything_public(site):
+    import tilewise
+
+    text = (site / "reference.html").read_text(encoding="utf-8")
+    missing = [name for name in tilewise.__all__ if f"tw.{name}" not in text]
+    assert missing == []

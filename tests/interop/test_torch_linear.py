@@ -1,0 +1,34 @@
+"""The head with 50,257 words: the example trains, the benchmark's contestants agree."""
+
+from __future__ import annotations
+
+import subprocess
+import sys
+from pathlib import Path
+
+import pytest
+
+from tilewise.bench import linear
+
+EXAMPLE = Path(__file__).parents[2] / "examples" / "06_vocabulary_head.py"
+
+
+def test_the_example_trains_before_and_after():
+    done = subprocess.run([sys.executable, "-W", "error", str(EXAMPLE)], capture_output=True, text=True, check=False)
+    assert done.returncode == 0, done.stderr
+    assert "tilewise.torch.Linear" in done.stdout
+
+
+def test_all_contestants_are_checked_and_timed():
+    rows = linear.contest((16, 24, 51), "float32", rounds=2, device="cpu")
+    assert [row["kernel"] for row in rows][:3] == ["tilewise", "tilewise, rows on lines", "torch"]
+    assert all(row["seconds"] > 0 and row["relative_error"] < 1e-5 for row in rows)
+
+
+def test_a_wrong_contestant_is_refused(monkeypatch):
+    import tilewise.torch
+
+    right = tilewise.torch.linear
+    monkeypatch.setattr(tilewise.torch, "linear", lambda *a, **how: right(*a, **how) * 1.1)
+    with pytest.raises(AssertionError, match="tilewise is wrong"):
+        linear.contest((16, 24, 51), "float32", rounds=1, device="cpu")
