@@ -184,10 +184,13 @@ def planned(sides: tuple[int, ...] = (2048, 3072, 4096), workers: tuple[int, ...
         for count in workers:
             with local_cluster(workers=count) as client:
                 rates = client.submit(_rates, stored[sides[-1]], pure=False).result()
-                start = time.perf_counter()
-                client.gather(client.map(_nothing, range(64), pure=False))
-                each = (time.perf_counter() - start) / 64 * count
-                crew = Crew(count, rates[0], rates[1], overlap=False, each=each)
+                tiny = da.ones((64, 64), chunks=16, dtype=np.float32)
+                starts = []
+                for turn in range(3):
+                    begin = time.perf_counter()
+                    client.compute(matmul(tiny + turn, tiny).sum()).result()
+                    starts.append(time.perf_counter() - begin)
+                crew = Crew(count, rates[0], rates[1], overlap=False, start=min(starts))
                 for side in sides:
                     step = side // 4
                     x = da.from_array(stored[side], chunks=step, asarray=False, meta=np.empty((0, 0), np.float32))
@@ -228,7 +231,3 @@ def _rates(stored: Any) -> tuple[float, float]:
         times.append((middle - start, time.perf_counter() - middle))
     read, multiply = (float(np.median(column)) for column in zip(*times, strict=True))
     return side**3 / multiply, M.nbytes / read
-
-
-def _nothing(number: int) -> int:
-    return number

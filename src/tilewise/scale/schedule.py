@@ -272,7 +272,9 @@ def _depths(made: Schedule) -> Iterator[Schedule]:
     while deepest > 0 and replace(made, depth=deepest).needs > made.memory:  # lines are padded, panels packed
         deepest -= max(1, min(GRAIN, deepest // 16))
     if deepest < min(GRAIN, k):
-        return
+        deepest = min(GRAIN, k)  # the steps above may have passed it
+        if replace(made, depth=deepest).needs > made.memory:
+            return
     deepest = deepest if deepest == k else deepest // GRAIN * GRAIN
     if k == 0:
         yield replace(made, depth=1)

@@ -28,7 +28,7 @@ class Crew:
     bandwidth: float  # bytes a second that one worker receives
     memory: int = 0  # bytes each; 0 where it does not matter
     overlap: bool = True  # whether panels come while others are multiplied
-    each: float = 0.0  # seconds a task costs beside its work
+    start: float = 0.0  # seconds before the first and after the last task
 
 
 @dataclass(frozen=True)
@@ -86,7 +86,7 @@ class Spread:
     def predicted(self) -> float:
         come, add = self.bytes_in / self.crew.bandwidth, self.bytes_added / self.crew.bandwidth
         stages = max(self.compute, come) if self.crew.overlap else self.compute + come
-        return stages + add + self.waves * self.crew.each
+        return stages + add + self.crew.start
 
     @property
     def floor(self) -> float:
