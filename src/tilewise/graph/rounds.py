@@ -26,6 +26,7 @@ from tilewise.graph.closure import Progress, close_block
 from tilewise.graph.laws import check_idempotent, one_of
 from tilewise.planning import seconds, size
 from tilewise.scale.files import resident
+from tilewise.scale.schedule import NORM
 from tilewise.scale.sources import open_source
 from tilewise.scale.targets import NpyTarget
 
@@ -72,7 +73,8 @@ class Rounds:
         """Seconds: the disk works while bands are multiplied. Closing blocks and carrying their rows and columns along
         them comes to one part in as many of n³ as there are rounds."""
         disk = self.bytes_moved / 2 * (1 / DISK[0] + 1 / DISK[1])
-        return max(self.nodes**3 * (1 + 1 / self.count) / self.steps, disk)
+        work = self.nodes**3 * (1 + 1 / self.count) / self.steps
+        return float((work**NORM + disk**NORM) ** (1 / NORM))  # as in a schedule
 
     def summary(self) -> list[tuple[str, str]]:
         """The rounds as people read them, one fact a row."""
