@@ -40,6 +40,7 @@ def matmul(
     accumulate: bool = False,
     return_arg: bool = False,
     nonnegative: bool = False,
+    memory: int | str | None = None,
 ) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
@@ -54,6 +55,8 @@ def matmul(
     return_arg: for min and max: also the k that won each cell (the lowest on a tie), or −1 where nothing beat zero.
     nonnegative: your promise that no element of M or N is below 0 or NaN. float32 under min or max is then compared as
         integers on a card, three at a time, which is faster; a broken promise gives wrong products.
+    memory: stream through at most so much of the device's memory ("2GB"), tile by tile; operands may be memmaps and
+        Zarr arrays, `out` too. Dask arrays give a Dask array, tile by tile on whichever scheduler computes it.
 
     >>> tw.matmul([[1, 2], [3, 4]], [[1, 0], [0, 2]])
     array([[1, 4],
@@ -61,6 +64,13 @@ def matmul(
     >>> tw.matmul([[0.0, 4.0]], [[9.0], [3.0]], semiring="min_plus", return_arg=True)
     (array([[7.]]), array([[1]]))
     """
+    if memory is not None or "zarr" in sys.modules or "dask" in sys.modules:
+        from tilewise.scale.product import is_larger, larger_matmul
+
+        if is_larger(M, N, out, memory):
+            if kernel or tile or accumulate or return_arg:
+                raise UsageError("accumulate=, return_arg=, kernel= and tile= need operands that lie in memory whole")
+            return larger_matmul(M, N, semiring, out, device, precision, memory)
     key: tuple[Any, ...] | None = None
     if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg:
         ring = semiring if semiring.__class__ is str else id(semiring)
@@ -391,13 +401,24 @@ def _on_the_card(
 def _on_the_card_and_back(
     call: _Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None
 ) -> tuple[Plan, Times]:
-    """Host arrays travel as contiguous copies, so the plan is made for those."""
+    """Host arrays travel as contiguous copies, so the plan is made for those; what the card cannot hold is streamed."""
+    from tilewise.arrays.card import memory as card_memory
     from tilewise.engines.cuda.host import multiply_on_device
 
     p = call.problem
     problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
     made = make_plan(problem, _machine(call.device), kernel, tile)
     M, N, P = _hosts(call.M, call.N, target)
+    pinned = p.stack or p.accumulate or kernel or tile or arg is not None
+    if not pinned and M.nbytes + N.nbytes + P.nbytes > card_memory(call.device)[0]:
+        from tilewise.scale.product import streamed
+        from tilewise.scale.sources import ArraySource
+        from tilewise.scale.targets import ArrayTarget
+
+        start = time.perf_counter()
+        sources = ArraySource(M, "M"), ArraySource(N, "N")
+        streamed(*sources, p.semiring, None, call.device, p.precision).run(ArrayTarget(P))
+        return made, Times(0.0, time.perf_counter() - start, 0.0)
     return made, multiply_on_device(made, M, N, P, call.device, None if arg is None else _hosts(arg)[0])
 
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import cached_property
 from typing import Any
 
@@ -60,6 +60,7 @@ class Problem:
     precision: str = "high"
     return_arg: bool = False  # the k that won is wanted too
     nonnegative: bool = False  # promised: no element is below 0 or NaN
+    unrounded: bool = False  # P is of what sums are kept in: more is to be added to it before it is rounded
 
     @cached_property
     def dtype(self) -> DType:
@@ -68,7 +69,8 @@ class Problem:
 
     @cached_property
     def algebra(self) -> Algebra:
-        return self.semiring.over(self.dtype)
+        algebra = self.semiring.over(self.dtype)
+        return replace(algebra, result=algebra.partial) if self.unrounded else algebra
 
     @property
     def result(self) -> DType:

@@ -173,6 +173,9 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
         return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
     if problem.dtype.name not in ("bfloat16", "float16"):
         return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {problem.dtype}"
+    lead = problem.layout_p.leading_dimension(problem.m, problem.n)
+    if problem.unrounded and (lead is None or lead % 2 or any(stride % 2 for stride in problem.layout_p.stack)):
+        return f"kernel={KERNEL!r} keeps unrounded sums in rows that start on 8 bytes"
     ring, plain = problem.semiring, SEMIRINGS["plus_times"]
     if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
         return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
@@ -225,7 +228,7 @@ def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
         if options == [AS_IT_IS] and lines and lines[0] > 1 and lines[2] % DEPTH:
             options.append(REALIGNED)  # lines that straddle 128 bytes cost the copy engine twice
     skewed = not along_columns(problem.layout_m, m, k) and not along_columns(problem.layout_n, k, n)
-    if for_m == [REALIGNED] and skewed and not problem.stack and m > 1:
+    if for_m == [REALIGNED] and skewed and not problem.stack and m > 1 and not problem.unrounded:
         for_m.append(BY_CLASSES)
     ways = []
     for tile, *routes in product(TILES, for_m, for_n):
@@ -234,7 +237,7 @@ def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
         else:
             splits = _splits(problem, tile, machine)
             ways += [TensorWay(tile, (routes[0], routes[1]), parts) for parts in splits]
-        if PACKED not in routes and not problem.stack and ways[-1].splits == 1:
+        if PACKED not in routes and not problem.stack and ways[-1].splits == 1 and not problem.unrounded:
             thin = [extent % size for extent, size in ((m, tile.rows), (n, tile.cols))]
             rows, cols = (
                 edge if edge <= THIN and extent > edge else 0 for edge, extent in zip(thin, (m, n), strict=True)
@@ -249,7 +252,7 @@ def _splits(problem: Problem, tile: TensorTile, machine: Machine) -> tuple[int, 
     tiles = TensorWay(tile, ("", "")).tiles(problem.m, problem.n) * tile.cluster
     phases = math.ceil(problem.k / DEPTH)
     most = min(machine.units // max(1, tiles), phases // 4)
-    return (1, most) if most > 1 else (1,)
+    return (1, most) if most > 1 and not problem.unrounded else (1,)
 
 
 def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:

@@ -11,7 +11,7 @@ from typing import Any
 from tilewise import __version__
 
 JSON_VERSION = 1
-PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings")
+PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings", "dask", "zarr")
 
 
 def make_document(suite: str, device: str, command: str, rows: list[dict[str, Any]]) -> dict[str, Any]:
@@ -73,6 +73,9 @@ def shape_text(shape: list[int]) -> str:
 def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     """One line a measurement for `semirings`; else contestants down and shapes across, or the other way round when
     there are more shapes, with TFLOP/s in the cells."""
+    if document["suite"] == "scale":
+        names = ("what", "who", "size", "result")
+        return ["measured", "", "size", "result"], [[str(row[name]) for name in names] for row in document["rows"]]
     if document["suite"] == "semirings":
         return ["measured", "against", "size", "threads", "result"], [_semiring_line(row) for row in document["rows"]]
     cases = list(dict.fromkeys(case_text(row) for row in document["rows"]))

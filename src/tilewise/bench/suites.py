@@ -24,7 +24,7 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "semirings", "linear")
+SUITES = ("ladder", "tiles", "shapes", "semirings", "linear", "scale")
 
 
 def pieces(
@@ -33,6 +33,8 @@ def pieces(
     """The suite as a list of measurements to run one by one, so that a caller can show how far it is."""
     if suite not in SUITES:
         raise UsageError(f"suite {suite!r} is not known; known are {', '.join(SUITES)}")
+    if suite == "scale":
+        return list(_scale(device, sizes, quick))
     if suite == "linear":
         from tilewise.bench import linear
 
@@ -100,6 +102,34 @@ def _card_semirings(sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[]
         yield partial(card.compiled_min_plus, sizes[0] if sizes else 4096, rounds)
     for size in sizes or ((4096,) if quick else (4096, 16384)):
         yield partial(card.closures, size, rounds)
+
+
+def _scale(device: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:
+    """Larger than the card, or than memory, or than one process."""
+    if device != "cpu":
+        from tilewise.bench import scale_card
+
+        yield scale_card.staging_rates
+        for dtype, side in (("float32", 57344), ("bfloat16", 153600)):
+            for extent in sizes or ((side // 4,) if quick else (side,)):
+                square = dtype == "bfloat16"
+                yield lambda side=extent, dtype=dtype, square=square: [  # type: ignore[misc]
+                    scale_card.contest(side, dtype, square=square)
+                ]
+        return
+    from importlib.util import find_spec
+
+    from tilewise.bench import scale_cpu
+
+    for side in sizes or ((4096,) if quick else (16384,)):
+        yield partial(scale_cpu.files, side)
+    yield partial(scale_cpu.closure, 3000 if quick else 8000)
+    if find_spec("distributed"):
+        from tilewise.bench import scale_dask
+
+        yield partial(scale_dask.live_data, 16, 128 if quick else 512)
+        yield partial(scale_dask.memory_limit, blocks=8 if quick else 16, side=512)
+        yield scale_dask.planned
 
 
 def _cpu_engine(suite: str, sizes: tuple[int, ...], quick: bool, threads: int) -> Iterator[Callable[[], list[Row]]]:

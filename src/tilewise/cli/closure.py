@@ -17,6 +17,7 @@ from tilewise.cli.output import json_option, print_json, print_rows, progress, r
 @click.option("--semiring", default="min_plus", show_default=True, help="min_plus, max_min, min_max, lor_land, …")
 @click.option("--device", default="cpu", show_default=True, help="cpu, cuda, cuda:1.")
 @click.option("--path", "ends", nargs=2, type=int, metavar="FROM TO", help="Also show the path between two nodes.")
+@click.option("--memory", help="D stays in its file and streams through so much memory: 8GB.")
 @json_option
 def command(
     graph: Path,
@@ -25,6 +26,7 @@ def command(
     semiring: str,
     device: str,
     ends: tuple[int, int] | None,
+    memory: str | None,
     as_json: bool,
 ) -> None:
     """The best over all paths between every two nodes: shortest, widest, or whether there is one.
@@ -44,6 +46,11 @@ def command(
         if target:
             check_target(target)
     ring = find_semiring(semiring)
+    if memory:
+        if not output or predecessors or ends:
+            raise click.UsageError("--memory takes a dense GRAPH and -o, and neither --predecessors nor --path")
+        _within(graph, output, semiring, memory, as_json)
+        return
     W = read_graph(graph, ring)
     tracks = bool(predecessors or ends)
     bar, task = progress(1, "closing")
@@ -83,3 +90,29 @@ def command(
     print_rows(rows)
     if output:
         remark(f"written to {output}")
+
+
+def _within(graph: Path, output: Path, semiring: str, memory: str, as_json: bool) -> None:
+    """From file to file, D streaming by once a round."""
+    from tilewise.graph.rounds import close_file
+    from tilewise.planning import seconds as time_words
+    from tilewise.scale.budget import budget
+
+    bar, task = progress(1, "closing")
+    start = time.perf_counter()
+    with bar:
+        rounds = close_file(
+            graph,
+            output,
+            semiring,
+            budget(memory, "--memory"),
+            lambda done, total: bar.update(task, completed=done, total=total),
+        )
+    took = time.perf_counter() - start
+    if as_json:
+        print_json({"rounds": rounds.to_json(), "semiring": semiring, "seconds": took, "output": str(output)})
+        return
+    rate = rounds.nodes**3 / took / 1e9
+    print_rows(
+        [*rounds.summary()[:4], ("time", f"{time_words(took)}   {rate:,.1f} G steps/s"), ("written", str(output))]
+    )

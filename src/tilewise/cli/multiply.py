@@ -22,6 +22,9 @@ from tilewise.cli.output import json_option, print_json, print_rows, remark
 @click.option("--kernel", help="A rung of the ladder: naive, tiled, tiled_edges, coarsened, register_tiled.")
 @click.option("--tile", type=int, help="TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True, help="float32 on a card: ieee, high, tf32.")
+@click.option("--memory", help="Stream from file to file within so much memory: 2GB. Run again, it goes on.")
+@click.option("--restart", is_flag=True, help="Forget the tiles that an earlier run with --memory finished.")
+@click.option("--cluster", help="Spread the tiles over Dask workers: local, or a scheduler's address.")
 @click.option("--check", is_flag=True, help="Compare with the reference in float64; exit 1 if it is off.")
 @json_option
 def command(
@@ -36,12 +39,16 @@ def command(
     kernel: str | None,
     tile: int | None,
     precision: str,
+    memory: str | None,
+    restart: bool,
+    cluster: str | None,
     check: bool,
     as_json: bool,
 ) -> int:
     """Multiply A.npy by B.npy, or random operands of --shape MxKxN.
 
-    Prints the times of copying in, computing and copying out apart.
+    Prints the times of copying in, computing and copying out apart. Operands and product may be .zarr stores; with
+    --memory or --cluster they are read tile by tile and need not fit into memory.
     """
     from tilewise.cli.job import best_device, check_product, make_operands
     from tilewise.cli.npy import check_target, read_matrix, write_matrix
@@ -52,6 +59,18 @@ def command(
         raise click.UsageError("give two .npy files, or --shape MxKxN to make the operands")
     if output:
         check_target(output)
+    stores = any(path is not None and path.suffix == ".zarr" for path in (m_file, n_file, output))
+    if memory or cluster or restart or stores:
+        from tilewise.cli.streaming import multiply_streaming
+
+        if not (m_file and n_file and output) or kernel or tile:
+            raise click.UsageError("--memory, --cluster and .zarr take two files and -o, and no --kernel or --tile")
+        made = multiply_streaming(m_file, n_file, output, semiring, device, precision, memory, restart, cluster, check)
+        if as_json:
+            print_json(made.document)
+        else:
+            print_rows(made.rows)
+        return 0 if made.passed else 1
     if shape:
         M, N = make_operands(parse_shape(shape), dtype, seed)
     else:

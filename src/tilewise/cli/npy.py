@@ -47,7 +47,7 @@ def check_target(path: Path) -> None:
     folder = path.parent
     if not folder.is_dir():
         raise FileError(f"the folder {folder} does not exist: make it first, or choose another place for {path.name}")
-    if path.is_dir():
+    if path.is_dir() and path.suffix != ".zarr":
         raise FileError(f"{path} is a folder: give the name of a file")
     if not os.access(folder, os.W_OK):
         raise FileError(f"the folder {folder} cannot be written: permission denied")

@@ -17,6 +17,10 @@ from tilewise.cli.output import json_option, print_json, print_rows
 @click.option("--kernel", help="Pin a rung of the ladder.")
 @click.option("--tile", type=int, help="Pin TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True)
+@click.option("--memory", help="Stream within so much of the device's memory: 16GB; with --workers, of each worker.")
+@click.option("--workers", type=int, help="Spread over so many machines: bytes, memory and time of each.")
+@click.option("--bandwidth", default="10GB", show_default=True, help="Bytes a second that one worker receives.")
+@click.option("--closure", is_flag=True, help="The closure of a graph instead, of as many nodes as rows, in a file.")
 @click.option("--source", is_flag=True, help="Print the CUDA C that would run, whole and self-contained.")
 @json_option
 def command(
@@ -27,6 +31,10 @@ def command(
     kernel: str | None,
     tile: int | None,
     precision: str,
+    memory: str | None,
+    workers: int | None,
+    bandwidth: str,
+    closure: bool,
     source: bool,
     as_json: bool,
 ) -> None:
@@ -50,6 +58,17 @@ def command(
         from tilewise.engines.cuda.device import describe, full_name
 
         machine = describe(full_name("cuda" if device == "auto" else device))
+    if closure or workers or memory:
+        from tilewise.cli.plan_scale import plan_closure, plan_memory, plan_spread
+
+        if closure:
+            plan_closure(problem, memory, as_json)
+        elif workers:
+            plan_spread(problem, machine, workers, memory, bandwidth, as_json)
+        else:
+            assert memory is not None
+            plan_memory(problem, machine, memory, as_json)
+        return
     plan = make_plan(problem, machine, kernel, tile)
     if source:
         if plan.engine != "cuda":

@@ -27,6 +27,7 @@ from tilewise.graph.cycles import find_cycle
 from tilewise.graph.laws import check_idempotent, one_of, stand_in_for_zero
 from tilewise.graph.paths import NONE
 from tilewise.graph.predecessors import found_anew, repair
+from tilewise.scale.sources import is_dask
 
 if TYPE_CHECKING:
     from tilewise.graph.card_closure import CardClosure
@@ -64,6 +65,12 @@ def closure(
            [4., 0., 2.],
            [6., 2., 0.]])
     """
+    if is_dask(W):
+        from tilewise.graph.dask_closure import dask_closure
+
+        if return_predecessors:
+            raise UsageError("closures of Dask arrays come without predecessors: compute W first")
+        return dask_closure(W, semiring)
     library = find_library(W)
     operand = library.operand(W, "W")
     if len(operand.shape) != 2 or operand.shape[0] != operand.shape[1]:
@@ -159,6 +166,19 @@ def _mend(W: Array, closed: CardClosure, work: Algebra, table: Operand | None, s
         raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
     assert table is not None
     put_rows(table, closed.lost, found_anew(closed.lost, graph.D, work, graph.one, graph.absent), stream)
+
+
+def close_block(D: Array, algebra: Algebra, one: Number, first: int = 0) -> None:
+    """Close a square of a larger closure in place; its nodes are numbered from `first` there."""
+    assert not isinstance(algebra.zero, complex)
+    try:
+        _close(_Graph(D.copy(), D, None, algebra, one, algebra.zero), 0, len(D), 0)
+    except CycleError as error:
+        nodes = tuple(node + first for node in error.nodes)
+        named = (
+            " → ".join(map(str, (*nodes, nodes[0]))) if nodes else f"one among nodes {first} to {first + len(D) - 1}"
+        )
+        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes) from None
 
 
 @dataclass

@@ -67,6 +67,20 @@ def render_rung(
 @lru_cache(maxsize=1024)
 def render_pack(source: DType, target: DType, along_rows: bool) -> str:
     """The pack kernel from one dtype to another."""
+    head = (f"// pack: {source} to {target}", f"#define ALONG_ROWS {int(along_rows)}")
+    return "\n".join((*head, _conversion(source, target), kernel_text("pack.cu")))
+
+
+@lru_cache(maxsize=64)
+def render_round(source: DType, target: DType) -> str:
+    """The kernel that rounds sums where they lie; `target` is the narrower."""
+    return "\n".join(
+        (f"// round_rows: {source} to {target}", _conversion(source, target), kernel_text("round_rows.cu"))
+    )
+
+
+def _conversion(source: DType, target: DType) -> str:
+    """Both types, and `convert` from the one to the other."""
     value, helpers = "x", ""
     if source != target:
         if source.name == "float16":
@@ -76,15 +90,12 @@ def render_pack(source: DType, target: DType, along_rows: bool) -> str:
         value = _converted(value, source, target)
     return "\n".join(
         (
-            f"// pack: {source} to {target}",
             f"typedef {c_name(source)} Source;",
             f"typedef {c_name(target)} Target;",
-            f"#define ALONG_ROWS {int(along_rows)}",
             helpers,
             _half_helpers(target, source),
             f"{FUNCTION} Target convert(Source x) {{ return {value}; }}",
             "",
-            kernel_text("pack.cu"),
         )
     )
 

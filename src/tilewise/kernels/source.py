@@ -25,7 +25,7 @@ def source_of(plan: Plan) -> str:
         way.tile,
         m_along_k=not along_columns(p.layout_m, p.m, p.k),
         n_along_k=along_columns(p.layout_n, p.k, p.n),
-        store=way.store(p.layout_p, p.m, p.n, p.layout_p.alignment, plan.machine.units),
+        store="partial" if p.unrounded else way.store(p.layout_p, p.m, p.n, p.layout_p.alignment, plan.machine.units),
         accumulate=p.accumulate and way.splits == 1,
         edges=bool(way.edge_rows or way.edge_cols),
         classes=way.classes if way.routes[0] == BY_CLASSES else 0,

@@ -11,7 +11,7 @@ from strategies import CARD_DTYPES, SEMIRINGS, works
 from tilewise.algebra.dtypes import DTYPES, promote
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.kernels.render import render_pack, render_rung
+from tilewise.kernels.render import render_pack, render_round, render_rung
 from tilewise.rungs import LADDER
 
 ARCHS = ("sm_75", "sm_80", "sm_89", "sm_90a", "sm_100")
@@ -90,3 +90,9 @@ def test_the_second_time_comes_from_the_disk(cache, monkeypatch):
 
     monkeypatch.setattr(module, "_compile", lambda *_: pytest.fail("compiled twice"))
     assert compile_source(text, "sm_80", cache) == first
+
+
+def test_sums_are_rounded_by_a_kernel_that_compiles(tmp_path):
+    for name in ("float16", "bfloat16"):
+        text = render_round(DTYPES["float32"], DTYPES[name])
+        assert compile_source(text, "sm_90a", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"

@@ -150,6 +150,8 @@ class _Product:
         self._n_along_k = along_columns(N.layout, N.rows, N.cols)
         self._box_rows = min(way.tile.rows, -(-p.m // 8) * 8) if m_along_k else DEPTH
         self._store = way.store(P.layout, P.rows, P.cols, P.pointer & -P.pointer, plan.machine.units)
+        if p.unrounded:  # P is its only part of k; its lead is even
+            self._store = "partial"
         source = render_tensor_cores(
             p.dtype.name,
             way.tile,
@@ -171,6 +173,9 @@ class _Product:
         p, way = self._plan.problem, self._way
         target = self._P.member(member)
         boxed = self._store == "boxes"
+        lead = _even(p.n) if partials else self._lead
+        if p.unrounded:
+            partials = target
         maps_m, skews = self._maps_of_m(member)
         arguments = (
             maps_m,
@@ -181,7 +186,7 @@ class _Product:
             _Size(self._m, p.k, self._n, way.splits),
             skews,
             self._edges,
-            ctypes.c_longlong(_even(p.n) if partials else self._lead),
+            ctypes.c_longlong(lead),
         )
         blocks = way.blocks(p.m, p.n, self._plan.machine.units)
         block = (128 * (way.tile.groups + 1),)

@@ -14,7 +14,8 @@
 //   (BOXED) while the next tile is multiplied. Else, for many waves, consumers leave a finished tile in the staging (staged
 //   completes) and go on, and three carrier warps write it out in whole rows, whatever P's stride (CARRIED; carried
 //   completes, and the staging may be used again); in the last wave, or for few waves, each warp writes its own rows.
-//   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up.
+//   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up. A P that keeps its
+//   sums unrounded is one such part: with ACCUMULATE what it holds is added first.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which warps that have nothing else to do
 //   make in the background (thin_edges.cuh).
 
@@ -228,12 +229,25 @@ static __device__ __forceinline__ void carry_out(
 static __device__ __forceinline__ void store_partial(
     const float (&sums)[SUMS], float* partial, long long lead, Size size, int top, int left)
 {
-    int lane = threadIdx.x % 32;
+    int row = top + threadIdx.x % 32 / 4, column = left + threadIdx.x % 4 * 2;
+    float* line = partial + row * lead + column;
     #pragma unroll
-    for (int i = 0; i < SUMS; i += 2) {
-        int row = top + lane / 4 + i / 2 % 2 * 8, column = left + i / 4 * 8 + lane % 4 * 2;
-        if (row < size.m && column < lead)
-            *reinterpret_cast<float2*>(partial + row * lead + column) = make_float2(sums[i], sums[i + 1]);
+    for (int i = 0; i < SUMS; i += 16) {
+        float2 held[8];  // loads that wait for memory together
+        #pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            int below = j % 2 * 8, right = (i + 2 * j) / 4 * 8;
+            bool inside = row + below < size.m && column + right < lead;
+            held[j] = ACCUMULATE && inside ? *reinterpret_cast<float2*>(line + below * lead + right) : make_float2(0, 0);
+        }
+        #pragma unroll
+        for (int j = 0; j < 8; ++j) {
+            int below = j % 2 * 8, right = (i + 2 * j) / 4 * 8;
+            float2 pair = make_float2(sums[i + 2 * j], sums[i + 2 * j + 1]);
+            if (ACCUMULATE) pair = make_float2(pair.x + held[j].x, pair.y + held[j].y);
+            if (row + below < size.m && column + right < lead)
+                *reinterpret_cast<float2*>(line + below * lead + right) = pair;
+        }
     }
 }
 
@@ -306,7 +320,7 @@ static __device__ __forceinline__ void consume(
         int top = work.top + group * 64, rows = top + threadIdx.x / 32 % 4 * 16;  // of this group, and of this warp
         Element* first = P + work.at * ldp;
         Element* tile = first + top * (CLASSES * ldp) + work.left;
-        if (ACCUMULATE) add_onto(sums, first, work.rows, size.n, CLASSES * ldp, rows, work.left);
+        if (ACCUMULATE && !SPLIT) add_onto(sums, first, work.rows, size.n, CLASSES * ldp, rows, work.left);
         if (SPLIT)
             store_partial(sums, partials + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
         else if (BOXED)

@@ -1,0 +1,203 @@
+"""Products larger than a card, streamed from the host's memory: beside the same kernel on resident operands, and beside
+the loop people write, cuBLAS on tiles with pageable copies."""
+
+from __future__ import annotations
+
+import threading
+import time
+from concurrent.futures import ThreadPoolExecutor
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import dtype_named
+from tilewise.api import matmul
+from tilewise.arrays.card import memory as card_memory
+from tilewise.scale.card import card_schedule, phase_problems
+from tilewise.scale.cuda_queues import CudaQueues
+from tilewise.scale.files import problem_of
+from tilewise.scale.schedule import Schedule
+from tilewise.scale.sources import ArraySource
+
+Row = dict[str, Any]
+Array = np.ndarray[Any, np.dtype[Any]]
+
+RESIDENT = {"bfloat16": 32768, "float32": 16384}  # sides whose operands and product lie on the card
+WARM_SECONDS = 2.5  # of multiplying before a rate counts: a card that is hot is slower
+SAMPLE = 64
+THREADS = 16
+
+
+def random_matrix(side: int, dtype: str, seed: int) -> Array:
+    """Random numbers, quickly: every row is another stretch of one long random vector."""
+    number = dtype_named(dtype).numpy
+    rng = np.random.default_rng(seed)
+    base = rng.standard_normal(side + 2**20, np.float32).astype(number)
+    starts = rng.integers(0, 2**20, side)
+    made = np.empty((side, side), number)
+    bits = f"u{number.itemsize}"
+    source, target = base.view(bits), made.view(bits)
+
+    def fill(rows: range) -> None:
+        for row in rows:
+            np.copyto(target[row], source[starts[row] : starts[row] + side])
+
+    step = -(-side // THREADS)
+    with ThreadPoolExecutor(THREADS) as pool:
+        list(pool.map(fill, [range(top, min(top + step, side)) for top in range(0, side, step)]))
+    return made
+
+
+class PeakMemory:
+    """The most memory of the card that was taken while it is open."""
+
+    def __init__(self, device: str) -> None:
+        self.device, self.peak = device, 0
+        self._over = threading.Event()
+
+    def __enter__(self) -> PeakMemory:
+        self._start = card_memory(self.device)[0]
+        self._thread = threading.Thread(target=self._watch, daemon=True)
+        self._thread.start()
+        return self
+
+    def __exit__(self, *_: object) -> None:
+        self._over.set()
+        self._thread.join()
+
+    def _watch(self) -> None:
+        while not self._over.wait(0.05):
+            self.peak = max(self.peak, self._start - card_memory(self.device)[0])
+
+
+def resident_rate(dtype: str, device: str = "cuda:0") -> float:
+    """Operations a second of the product of operands that lie on the card, once it is warm."""
+    import torch
+
+    side = RESIDENT[dtype]
+    kind = getattr(torch, dtype)
+    M, N = (torch.randn(side, side, device=device, dtype=kind) for _ in range(2))
+    P = torch.empty(side, side, device=device, dtype=kind)
+    matmul(M, N, out=P)
+    torch.cuda.synchronize()
+    times: list[float] = []
+    began = time.perf_counter()
+    while time.perf_counter() - began < WARM_SECONDS:
+        start = time.perf_counter()
+        matmul(M, N, out=P)
+        torch.cuda.synchronize()
+        times.append(time.perf_counter() - start)
+    del M, N, P
+    torch.cuda.empty_cache()
+    return 2 * side**3 / float(np.median(times[len(times) // 2 :]))
+
+
+def plain_loop(M: Array, N: Array, schedule: Schedule, device: str = "cuda:0") -> float:
+    """Operations a second of cuBLAS on the same tiles and panels, copied in the plain way, on the first tile of P."""
+    import torch
+
+    def tensor(array: Array) -> Any:
+        return (
+            torch.from_numpy(array.view(np.int16)).view(torch.bfloat16)
+            if array.itemsize == 2
+            else torch.from_numpy(array)
+        )
+
+    torch.backends.cuda.matmul.allow_tf32 = False
+    left, right, s = tensor(M), tensor(N), schedule
+    torch.zeros(1, device=device) @ torch.zeros(1, device=device)
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    sums = torch.zeros(s.rows, s.cols, device=device, dtype=left.dtype)
+    for ks in s.slices():
+        sums.addmm_(left[: s.rows, ks].to(device), right[ks, : s.cols].to(device))
+    sums.cpu()
+    seconds = time.perf_counter() - start
+    del sums
+    torch.cuda.empty_cache()
+    return 2 * s.rows * s.cols * s.problem.k / seconds
+
+
+def compile_phases(schedule: Schedule, turned: tuple[bool, bool], device: str) -> None:
+    """Kernels are compiled once and kept on disk: not part of a product's time."""
+    queues = CudaQueues(device)
+    for problem in phase_problems(schedule, turned):
+        queues.compile(problem)
+    queues.close()
+
+
+def contest(side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", square: bool = False) -> Row:
+    """side³ within `share` of the operands' bytes. `square` multiplies M by itself, where two do not fit the host."""
+    M = random_matrix(side, dtype, 0)
+    N = M if square else random_matrix(side, dtype, 1)
+    memory = int(share * (M.nbytes + N.nbytes))
+    sources = ArraySource(M, "M"), ArraySource(N, "N")
+    schedule = card_schedule(problem_of(*sources, "plus_times"), *sources, device, memory)
+    resident = resident_rate(dtype, device)
+    loop = plain_loop(M, N, schedule, device)
+    compile_phases(schedule, (sources[0].turned, sources[1].turned), device)
+    with PeakMemory(device) as watched:
+        start = time.perf_counter()
+        P = matmul(M, N, device=device, memory=memory)
+        seconds = time.perf_counter() - start
+    rate = 2 * side**3 / seconds
+    beside = f"{rate / resident:.2f} of resident, {rate / loop:.2f} times the plain loop"
+    rng = np.random.default_rng(2)
+    rows, cols = (np.sort(rng.choice(side, SAMPLE, replace=False)) for _ in range(2))
+    expected = M[rows].astype(np.float64) @ np.ascontiguousarray(N[:, cols]).astype(np.float64)
+    got = P[np.ix_(rows, cols)].astype(np.float64)
+    return {
+        "what": "larger than the card",
+        "who": f"{memory / 1e9:.3g} GB",
+        "size": f"{side}³ {dtype}",
+        "result": f"{rate / 1e12:.4g} TFLOP/s, {beside}",
+        "dtype": dtype,
+        "shape": [side] * 3,
+        "operand_bytes": M.nbytes + N.nbytes,
+        "memory": memory,
+        "card_bytes_at_peak": watched.peak,
+        "schedule": schedule.to_json(),
+        "seconds": seconds,
+        "predicted_seconds": schedule.predicted,
+        "tflops": rate / 1e12,
+        "resident_tflops": resident / 1e12,
+        "plain_loop_tflops": loop / 1e12,
+        "share_of_resident": rate / resident,
+        "times_plain_loop": rate / loop,
+        "relative_error": float(np.linalg.norm(got - expected) / np.linalg.norm(expected)),
+    }
+
+
+def staging_rates(nbytes: int = 2 * 10**9, device: str = "cuda:0") -> list[Row]:
+    """Bytes a second from pageable memory into pinned slots, by threads; and of pinning the pages themselves."""
+    queues = CudaQueues(device)
+    rows: list[Row] = []
+    try:
+        source = np.ones((nbytes // 65536, 65536), np.uint8)
+        slots = [queues.pinned(16 * 2**20) for _ in range(24)]
+        step = slots[0].nbytes // 65536
+        for threads in (1, 4, 8, 12, 16):
+
+            def piece(number: int) -> None:
+                part = source[number * step : (number + 1) * step, :32768]
+                np.copyto(slots[number % 24].reshape(-1, 65536)[: len(part), :32768], part)
+
+            with ThreadPoolExecutor(threads) as pool:
+                start = time.perf_counter()
+                list(pool.map(piece, range(len(source) // step)))
+                seconds = time.perf_counter() - start
+            rows.append(_staged(f"{threads} threads", nbytes / 2 / seconds))
+        from cuda.bindings import driver
+
+        start = time.perf_counter()
+        driver.cuMemHostRegister(source.ctypes.data, source.nbytes, 0)
+        rows.append(_staged("pinning pages in place", nbytes / (time.perf_counter() - start)))
+        driver.cuMemHostUnregister(source.ctypes.data)
+    finally:
+        queues.close()
+    return rows
+
+
+def _staged(who: str, rate: float) -> Row:
+    result = f"{rate / 1e9:.3g} GB/s"
+    return {"what": "into pinned memory", "who": who, "size": "", "result": result, "bytes_a_second": rate}

@@ -1,0 +1,72 @@
+"""`tilewise plan --memory`, `--workers` and `--closure`: products and closures larger than what holds them."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewise.cli.output import print_json, print_rows, print_table
+from tilewise.machine import Machine
+from tilewise.planning import make_plan, seconds, size
+from tilewise.problem import Problem
+from tilewise.scale.budget import budget
+
+
+def plan_memory(problem: Problem, machine: Machine, memory: str, as_json: bool) -> None:
+    """The schedule within a budget: on this CPU from files, or on a card, present or not, from the host's memory."""
+    room, problem = budget(memory, "--memory"), replace(problem, unrounded=True)
+    if machine.kind == "cpu":
+        from tilewise.scale.host import host_level
+        from tilewise.scale.schedule import make_schedule
+
+        schedule = make_schedule(problem, host_level(problem, files=True), room, name="--memory")
+    else:
+        from tilewise.scale.card import schedule_for
+
+        schedule = schedule_for(problem, machine, room)
+    if as_json:
+        print_json({"problem": problem.to_json(), "schedule": schedule.to_json()})
+        return
+    result = problem.semiring.over(problem.dtype).result
+    print_rows([("problem", f"{problem.shape} {problem.dtype} {problem.semiring} -> {result}"), *schedule.summary()])
+
+
+def plan_spread(
+    problem: Problem, machine: Machine, workers: int, memory: str | None, bandwidth: str, as_json: bool
+) -> None:
+    """2-D and 2.5-D over many workers, each of them such a machine."""
+    from tilewise.scale.workers import Crew, plan_workers
+
+    side = [max(1, min(8192, extent)) for extent in (problem.m, problem.k, problem.n)]
+    sample = replace(problem, m=side[0], k=side[1], n=side[2])
+    steps = sample.steps / make_plan(sample, machine).predicted
+    crew = Crew(workers, steps, budget(bandwidth, "--bandwidth"), budget(memory, "--memory") if memory else 0)
+    made = plan_workers(problem, crew)
+    best = min(made, key=lambda spread: spread.predicted)
+    if as_json:
+        print_json({"problem": problem.to_json(), "spreads": [s.to_json() for s in made], "best": made.index(best)})
+        return
+    columns = ["", "tiles of P", "in, a worker", "sums added", "memory", "time", "of the floor"]
+    title = (
+        f"{problem.shape} {problem.dtype} {problem.semiring} over {workers:,} x {machine.name}, "
+        f"{size(crew.bandwidth)}/s to each"
+    )
+    print_table(title, columns, [spread.words() for spread in made])
+    print_rows(
+        [("best", f"{best.words()[0]} {best.words()[1]}: {seconds(best.predicted)}, floor {seconds(best.floor)}")]
+    )
+
+
+def plan_closure(problem: Problem, memory: str | None, as_json: bool) -> None:
+    """A closure whose matrix stays in a file."""
+    from tilewise.graph.rounds import ENGINE_BYTES, algebra_for, choose_rounds, measured_steps
+    from tilewise.scale.files import resident
+    from tilewise.scale.product import host_memory
+
+    algebra = algebra_for(problem.semiring, problem.dtype)
+    room = budget(memory, "--memory") if memory else host_memory() // 4
+    steps = measured_steps(algebra)
+    rounds = choose_rounds(problem.m, algebra.partial.itemsize, room, resident() + ENGINE_BYTES, steps)
+    if as_json:
+        print_json(rounds.to_json())
+    else:
+        print_rows(rounds.summary())

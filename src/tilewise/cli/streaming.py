@@ -1,0 +1,112 @@
+"""`tilewise multiply --memory` and `--cluster`: from file to file, tile by tile, with the time left."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewise.accuracy import relative_error
+from tilewise.api import matmul
+from tilewise.cli.job import best_device
+from tilewise.cli.output import progress, remark
+from tilewise.planning import seconds
+from tilewise.scale.budget import budget
+from tilewise.scale.files import FileProduct, FileReport
+from tilewise.scale.product import host_memory
+from tilewise.scale.sources import open_source
+
+CHECK_ROWS, CHECK_BYTES = 4, 64_000_000
+
+
+@dataclass(frozen=True)
+class Made:
+    """What the command prints."""
+
+    document: dict[str, Any]
+    rows: list[tuple[str, str]]
+    passed: bool
+
+
+def multiply_streaming(
+    m_file: Path, n_file: Path, output: Path, semiring: str, device: str, precision: str, memory: str | None,
+    restart: bool, cluster: str | None, check: bool,
+) -> Made:  # fmt: skip
+    room = budget(memory, "--memory") if memory else host_memory() // 4
+    if cluster:
+        from tilewise.scale.cluster import multiply_on_cluster
+
+        bar, task = progress(1, "multiplying")
+        with bar:
+            document, rows = multiply_on_cluster(
+                m_file, n_file, output, semiring, device, precision, room, cluster,
+                lambda done, total: bar.update(task, completed=done, total=total),
+            )  # fmt: skip
+    else:
+        chosen = best_device(device)
+        if device == "auto":
+            remark(f"device: {chosen}")
+        chosen = "cpu" if chosen == "cpu" else chosen if ":" in chosen else f"{chosen}:0"
+        report = _within(FileProduct(m_file, n_file, output, memory=room, semiring=semiring, device=chosen,
+                                     precision=precision), restart)  # fmt: skip
+        document, rows = report.to_json(), _rows(report)
+    passed = True
+    if check:
+        error, tolerance = check_rows(m_file, n_file, output, semiring)
+        passed = error <= tolerance
+        document["check"] = {"rows": CHECK_ROWS, "relative_error": error, "tolerance": tolerance, "passed": passed}
+        rows.append(("check", f"{'ok' if passed else 'WRONG'}: relative error {error:.2e}, on {CHECK_ROWS} rows"))
+    return Made(document, [*rows, ("written", str(output))], passed)
+
+
+def _within(job: FileProduct, restart: bool) -> FileReport:
+    s = job.schedule
+    remark(
+        f"{s.grid[0]}x{s.grid[1]} tiles of {s.rows}x{s.cols}, {s.phases} phases each; {seconds(s.predicted)} expected"
+    )
+    bar, task = progress(s.tiles * max(1, s.phases), "multiplying")
+    with bar:
+        report = job.run(lambda done, total: bar.update(task, completed=done, total=total), restart)
+    if report.resumed:
+        remark(f"{report.resumed} of {s.tiles} tiles were finished before")
+    return report
+
+
+def _rows(report: FileReport) -> list[tuple[str, str]]:
+    s = report.schedule
+    p = s.problem
+    rows = [("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.semiring.over(p.dtype).result}"), *s.summary()[:4]]
+    if report.resumed:
+        rows.append(("resumed", f"{report.resumed} of {s.tiles} tiles were there and right"))
+    rate = f"   {report.gflops:,.1f} GFLOP/s" if report.resumed < s.tiles else ""
+    return [*rows, ("time", f"{seconds(report.seconds)}{rate}; {seconds(s.predicted)} expected for all of it")]
+
+
+def check_rows(m_file: Path, n_file: Path, output: Path, semiring: str) -> tuple[float, float]:
+    """A few rows of P against the same rows made in higher precision, N coming by in bands."""
+    M, N, P = (open_source(path) for path in (m_file, n_file, output))
+    (m, k), n = M.shape, N.shape[1]
+    chosen = np.sort(np.random.default_rng(0).choice(m, min(CHECK_ROWS, m), replace=False))
+    floats = {"f": np.float64, "c": np.complex128}.get(P.dtype.kind)
+    wide_m, wide_n = (floats or x.dtype.numpy for x in (M, N))
+    left = np.empty((len(chosen), k), M.dtype.numpy)
+    got = np.empty((len(chosen), n), P.dtype.numpy)
+    for number, row in enumerate(chosen):
+        M.read(slice(row, row + 1), slice(0, k), left[number : number + 1])
+        P.read(slice(row, row + 1), slice(0, n), got[number : number + 1])
+    expected: Any = None
+    step = max(1, CHECK_BYTES // max(1, 8 * n))
+    for top in range(0, k, step):
+        band = np.empty((min(step, k - top), n), N.dtype.numpy)
+        N.read(slice(top, top + len(band)), slice(0, n), band)
+        part = left[:, top : top + len(band)].astype(wide_m)
+        if expected is None:
+            expected = matmul(part, band.astype(wide_n), semiring=semiring)
+        else:
+            matmul(part, band.astype(wide_n), semiring=semiring, out=expected, accumulate=True)
+    if expected is None:
+        return 0.0, 0.0
+    tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "complex64": 2e-5}.get(P.dtype.name, 1e-13)
+    return relative_error(got, expected), tolerance if floats else 0.0

@@ -1,0 +1,183 @@
+"""`tilewise multiply --cluster`: operands and product are files every worker can reach; the tiles are Dask's tasks."""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import time
+from collections.abc import Callable, Iterator
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+from tilewise.errors import DeviceError, EngineError, FileError, TilewiseError, UsageError
+from tilewise.planning import seconds, size
+from tilewise.scale import host
+from tilewise.scale.files import problem_of
+from tilewise.scale.schedule import Schedule, make_schedule
+from tilewise.scale.sources import NpyFile, ZarrSource, open_source
+from tilewise.scale.targets import NpyTarget, ZarrTarget
+
+Progress = Callable[[int, int], None]
+PATIENCE = 5.0  # seconds that a scheduler has to answer
+
+
+class StoredMatrix:
+    """A file as Dask sees an array: it travels as its name, and each slice opens, reads and closes it."""
+
+    ndim = 2
+
+    def __init__(self, path: Path) -> None:
+        self.path = path.resolve()
+        with _opened(self.path) as source:
+            self.shape, self.dtype = source.shape, source.dtype.numpy
+
+    def __getitem__(self, part: tuple[slice, slice]) -> Any:
+        rows, cols = (slice(*p.indices(extent)) for p, extent in zip(part, self.shape, strict=True))
+        out = np.empty((rows.stop - rows.start, cols.stop - cols.start), self.dtype)
+        with _opened(self.path) as source:
+            source.read(rows, cols, out)
+        return out
+
+
+@contextlib.contextmanager
+def _opened(path: Path) -> Iterator[NpyFile | ZarrSource]:
+    source = open_source(path)
+    try:
+        yield source
+    finally:
+        if isinstance(source, NpyFile):
+            source.close()
+
+
+@contextlib.contextmanager
+def connected(cluster: str, memory: int) -> Iterator[Any]:
+    """A client of the cluster: `local` starts one worker a core, an address is gone to."""
+    try:
+        import dask
+        from distributed import Client, LocalCluster
+    except ImportError:
+        raise UsageError("--cluster needs Dask, which is not installed: pip install 'tilewise[dask]'") from None
+    if cluster == "local":
+        with LocalCluster(**local_workers(_cores(), memory // _cores())) as started, Client(started) as client:
+            yield client
+        return
+    with dask.config.set({"distributed.comm.timeouts.connect": f"{PATIENCE:.0f}s"}):
+        try:
+            client = Client(cluster, timeout=PATIENCE)
+        except (OSError, ValueError, TimeoutError) as error:
+            reason = str(error).splitlines()[0] if str(error) else type(error).__name__
+            raise DeviceError(
+                f"no Dask scheduler answers at --cluster {cluster} ({reason}): "
+                "give an address such as tcp://host:8786, or local"
+            ) from None
+    with client:
+        if not client.nthreads():
+            raise DeviceError(f"the Dask scheduler at --cluster {cluster} has no workers: start some, or use local")
+        yield client
+
+
+def local_workers(count: int, memory: int | str) -> dict[str, Any]:
+    """Workers of this machine: processes of one thread each, whose products take one thread as well."""
+    one = {"TILEWISE_NUM_THREADS": "1", "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1", "MKL_NUM_THREADS": "1"}
+    quiet = {"dashboard_address": None, "silence_logs": 50}
+    return {"n_workers": count, "threads_per_worker": 1, "memory_limit": memory, "env": one, **quiet}
+
+
+def _cores() -> int:
+    return len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+
+
+def multiply_on_cluster(
+    m_file: Path,
+    n_file: Path,
+    output: Path,
+    semiring: str,
+    device: str,
+    precision: str,
+    memory: int,
+    cluster: str,
+    progress: Progress | None = None,
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    """P, tile by tile on the workers; it takes its name when it is whole. `memory` is of all workers together."""
+    with _opened(m_file) as M, _opened(n_file) as N:
+        problem = problem_of(M, N, semiring, precision)
+    result = problem.semiring.over(problem.dtype).result
+    target = (ZarrTarget if output.suffix == ".zarr" else NpyTarget)(output, (problem.m, problem.n), result)
+    start = time.perf_counter()
+    with connected(cluster, memory) as client:
+        import dask.array as da
+
+        from tilewise.scale.dask_product import dask_matmul
+
+        each = memory // max(1, len(client.nthreads()))
+        level = host.host_level(problem, files=True)
+        plan = make_schedule(problem, level, each // 2, grain=target.grain or (64, 64), name="half a worker's memory")
+        left, right = (
+            da.from_array(StoredMatrix(path), chunks=chunks, asarray=False, meta=np.empty((0, 0), kind.numpy))
+            for path, chunks, kind in (
+                (m_file, (plan.rows, plan.depth), problem.dtype_m),
+                (n_file, (plan.depth, plan.cols), problem.dtype_n),
+            )
+        )
+        target.begin()
+        try:
+            _run(dask_matmul(left, right, semiring, device, precision), plan, target, client, progress)
+            target.finish()
+        except BaseException:
+            target.close()
+            target.discard()
+            raise
+        workers = len(client.nthreads())
+    took = time.perf_counter() - start
+    rate = 2 * problem.steps / took / 1e9
+    document = {
+        "problem": problem.to_json(),
+        "schedule": plan.to_json(),
+        "workers": workers,
+        "seconds": took,
+        "gflops": rate,
+    }
+    rows = [
+        ("problem", f"{problem.shape} {problem.dtype} {problem.semiring} -> {result}"),
+        ("cluster", f"{workers} workers of {size(each)}"),
+        ("tiles", f"{plan.grid[0]} x {plan.grid[1]} of {plan.rows}x{plan.cols}, {plan.phases} phases of {plan.depth}"),
+        ("time", f"{seconds(took)}   {rate:,.1f} GFLOP/s"),
+    ]
+    return document, rows
+
+
+def _run(P: Any, plan: Schedule, target: NpyTarget | ZarrTarget, client: Any, progress: Progress | None) -> None:
+    import dask
+    from distributed import as_completed
+
+    put = dask.delayed(_put, pure=False)
+    blocks = P.to_delayed()
+    jobs = [put(target, plan.tile(i * plan.grid[1] + j), blocks[i, j]) for i, j in np.ndindex(*plan.grid)]
+    futures = client.compute(jobs, optimize_graph=False)
+    try:
+        for number, future in enumerate(as_completed(futures), 1):
+            try:
+                future.result()
+            except TilewiseError:
+                raise
+            except Exception as error:
+                raise EngineError(f"a tile failed on its worker: {type(error).__name__}: {error}") from error
+            if progress is not None:
+                progress(number, len(jobs))
+    except BaseException:
+        client.cancel(futures)
+        raise
+
+
+def _put(target: NpyTarget | ZarrTarget, tile: Any, part: Any) -> None:
+    """On a worker: a tile into the file that all of them share."""
+    if not target.part.exists():
+        raise FileError(f"{target.part} cannot be reached from a worker: operands and product must lie on shared disks")
+    target.resume()
+    try:
+        target.write(tile.rows, tile.cols, part)
+        target.sync()
+    finally:
+        target.close()

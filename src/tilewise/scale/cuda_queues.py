@@ -1,0 +1,122 @@
+"""The card itself, as streaming sees it: cuda.core's streams and events, the driver's copies, the cuda engine."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType
+from tilewise.arrays.card import allocate, open_card
+from tilewise.engines.cuda import launch
+from tilewise.engines.cuda.device import describe
+from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.errors import EngineError, OutOfMemoryError
+from tilewise.kernels.render import render_round
+from tilewise.planning import make_plan
+from tilewise.problem import Problem
+from tilewise.scale.queues import Bytes
+
+ROUND_BLOCKS = 2048
+PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE
+
+
+class CudaQueues:
+    """One card for the time of one product."""
+
+    def __init__(self, device: str) -> None:
+        self.device = device
+        self.machine = describe(device)
+        self._buffers: list[Any] = []
+        self._pinned: list[int] = []
+        self._streams: list[Any] = []
+        self._first = self.stream()
+
+    def enter(self) -> None:
+        open_card(self.device)
+
+    def memory(self, nbytes: int) -> int:
+        buffer = allocate(max(1, nbytes), self.device, self._first)
+        self._buffers.append(buffer)
+        self._first.sync()  # it may be used on any stream
+        return int(buffer.handle)
+
+    def pinned(self, nbytes: int) -> Bytes:
+        from cuda.bindings import driver
+
+        code, address = driver.cuMemHostAlloc(nbytes, PORTABLE)
+        if int(code):
+            raise OutOfMemoryError(f"{nbytes:,} bytes of the host's memory could not be pinned for the card: {code}")
+        self._pinned.append(int(address))
+        memory: Any = (ctypes.c_uint8 * nbytes).from_address(int(address))
+        return np.frombuffer(memory, np.uint8)
+
+    def stream(self, urgent: bool = False) -> Any:
+        from cuda.core import StreamOptions
+
+        made = open_card(self.device).create_stream(
+            options=StreamOptions(nonblocking=True, priority=-1 if urgent else 0)
+        )
+        self._streams.append(made)
+        return made
+
+    def record(self, stream: Any) -> Any:
+        return stream.record()
+
+    def wait(self, stream: Any, event: Any) -> None:
+        stream.wait(event)
+
+    def sync(self, event: Any) -> None:
+        from cuda.bindings import driver
+
+        _check(driver.cuEventSynchronize(event.handle)[0], "waiting for the card")  # lets other threads run
+
+    def copy_in(self, host: Bytes, address: int, stream: Any) -> None:
+        from cuda.bindings import driver
+
+        _check(driver.cuMemcpyHtoDAsync(address, host.ctypes.data, host.nbytes, stream.handle)[0], "a copy to the card")
+
+    def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
+        from cuda.bindings import driver
+
+        job = driver.CUDA_MEMCPY2D()
+        job.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+        job.srcDevice, job.srcPitch = driver.CUdeviceptr(address), pitch
+        job.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_HOST
+        job.dstHost, job.dstPitch = host.ctypes.data, width
+        job.WidthInBytes, job.Height = width, rows
+        _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy from the card")
+
+    def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
+        launch.run(make_plan(problem, self.machine), M, N, P, self.device, stream)
+
+    def compile(self, problem: Problem) -> None:
+        """Make a product's kernel ready without running it; no address is followed."""
+        plan, place = make_plan(problem, self.machine), 2**28
+        launch.prepare(plan, place, 2 * place, 3 * place, self.device, self._first)
+
+    def round(self, sums: int, lead: int, rows: int, cols: int, kinds: tuple[DType, DType], stream: Any) -> None:
+        function = kernel_function(render_round(*kinds), "round_rows", self.device)
+        arguments = (ctypes.c_void_p(sums), ctypes.c_int(rows), ctypes.c_int(cols), ctypes.c_longlong(lead))
+        Launch(function, (min(rows, ROUND_BLOCKS),), (512,), arguments, stream)()
+
+    def close(self) -> None:
+        from cuda.bindings import driver
+
+        self.enter()
+        for stream in self._streams:
+            stream.sync()
+        for buffer in self._buffers:
+            buffer.close(self._first)
+        self._first.sync()
+        for address in self._pinned:
+            driver.cuMemFreeHost(address)
+        for stream in self._streams:
+            stream.close()
+        self._buffers, self._pinned, self._streams = [], [], []
+
+
+def _check(code: Any, what: str) -> None:
+    if int(code):
+        raise EngineError(f"{what} failed: {code}")

@@ -1,0 +1,196 @@
+"""A product from file to file within a memory budget, that goes on where it was when it is killed.
+
+Operands are .npy files or Zarr arrays; P grows under a name of its own beside a journal of its finished tiles. The same
+call again takes up the journal: finished tiles are read back and held against their checksums, the rest is made, and
+the bytes come out the same as in one go.
+"""
+
+from __future__ import annotations
+
+import os
+import time
+from collections.abc import Callable
+from dataclasses import dataclass, replace
+from functools import partial
+from pathlib import Path
+from typing import Any
+
+from tilewise import __version__
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.semiring import Semiring
+from tilewise.errors import FileError, ShapeError
+from tilewise.problem import Problem, check_precision, row_major
+from tilewise.scale import host
+from tilewise.scale.journal import Journal
+from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
+from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_source
+from tilewise.scale.targets import NpyTarget, ZarrTarget
+
+Progress = Callable[[int, int], None]
+SPARE = 16 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
+
+
+@dataclass(frozen=True)
+class FileReport:
+    """What was made, how, and how much of it this run did."""
+
+    schedule: Schedule
+    seconds: float
+    resumed: int  # tiles that an earlier run had finished
+    output: Path
+
+    @property
+    def gflops(self) -> float:
+        """Of this run, a step counting as two operations."""
+        share = 1 - self.resumed / max(1, self.schedule.tiles)
+        return 2 * self.schedule.problem.steps * share / self.seconds / 1e9 if self.seconds else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "schedule": self.schedule.to_json(),
+            "problem": self.schedule.problem.to_json(),
+            "seconds": self.seconds,
+            "gflops": self.gflops,
+            "resumed_tiles": self.resumed,
+            "output": str(self.output),
+        }
+
+
+class FileProduct:
+    """The job: opened and planned when made, run by `run`. The budget is the whole process's: what it uses counts."""
+
+    def __init__(
+        self,
+        m_file: Path,
+        n_file: Path,
+        output: Path,
+        *,
+        memory: int,
+        semiring: str | Semiring = "plus_times",
+        device: str = "cpu",
+        precision: str = "high",
+        level: Level | None = None,
+    ) -> None:
+        self.device, self.output = device, output
+        self.M, self.N = open_source(m_file), open_source(n_file)
+        problem = problem_of(self.M, self.N, semiring, precision)
+        result = problem.semiring.over(problem.dtype).result
+        shape = (problem.m, problem.n)
+        self.target = (ZarrTarget if output.suffix == ".zarr" else NpyTarget)(output, shape, result)
+        grain = self.target.grain or (64, 64)
+        if device == "cpu":
+            decoded = sum(2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource))
+            level = level or host.host_level(problem, files=True)
+            base = resident()  # with the kernels compiled
+            self.schedule = make_schedule(problem, level, memory, spare=SPARE + decoded + base, grain=grain)
+        else:
+            from tilewise.scale import card
+
+            self.schedule = card.card_schedule(problem, self.M, self.N, device, memory, grain)
+        place = output.with_name(f".{output.name}.journal")
+        begun = Journal.peek(place)
+        if begun.get("memory") == memory and begun.get("tile"):  # rates are measured anew each time; tiles must stay
+            rows, cols, depth = begun["tile"]
+            self.schedule = replace(self.schedule, rows=rows, cols=cols, depth=depth)
+        self.journal = Journal(place, self._job(memory))
+
+    def _job(self, memory: int) -> dict[str, Any]:
+        s, p = self.schedule, self.schedule.problem
+        return {
+            "tilewise": __version__,
+            "M": self.M.identity(),
+            "N": self.N.identity(),
+            "semiring": p.semiring.name,
+            "precision": p.precision,
+            "device": self.device,
+            "memory": memory,
+            "tile": [s.rows, s.cols, s.depth],
+        }
+
+    def run(self, progress: Progress | None = None, restart: bool = False) -> FileReport:
+        """Make what is missing; P takes its name when it is whole."""
+        start = time.perf_counter()
+        dtype = self.target.dtype.numpy
+
+        def finished(tile: Tile) -> None:
+            self.journal.finished(tile.number, host.checksum(tile, self.target, dtype))
+
+        try:
+            done = self._begin(restart)
+            if len(done) < self.schedule.tiles:
+                stream: Any = host.stream
+                if self.device != "cpu":
+                    from tilewise.scale import card
+
+                    stream = partial(card.stream, device=self.device)
+                stream(self.schedule, self.M, self.N, self.target, done=done, progress=progress, finished=finished)
+            self._unchanged()
+            self.target.finish()
+            self.journal.remove()
+        finally:
+            self.close()
+        return FileReport(self.schedule, time.perf_counter() - start, len(done), self.output)
+
+    def _begin(self, restart: bool) -> frozenset[int]:
+        """The tiles that need not be made again."""
+        if restart:
+            self.journal.path.unlink(missing_ok=True)
+            self.target.discard()
+        known = self.journal.open()
+        if known and len(known) == self.schedule.tiles and self.output.exists() and not self.target.part.exists():
+            self.output.replace(self.target.part)  # killed between its last two steps: take them again
+        if known is None or not self.target.part.exists():
+            self.target.begin()
+            self.journal.begin()
+            return frozenset()
+        self.target.resume()
+        dtype = self.target.dtype.numpy
+        done = {t for t, seal in known.items() if host.checksum(self.schedule.tile(t), self.target, dtype) == seal}
+        return frozenset(done)
+
+    def _unchanged(self) -> None:
+        """Operands that changed while they were read make a product of nothing that ever was."""
+        for role, source in (("M", self.M), ("N", self.N)):
+            if source.identity() != self.journal.job[role]:
+                self.target.discard()
+                self.journal.remove()
+                raise FileError(f"{source.name} changed while it was read: its product was thrown away; run it again")
+
+    def close(self) -> None:
+        for x in (self.M, self.N):
+            if isinstance(x, NpyFile):
+                x.close()
+        self.target.close()
+        self.journal.close()
+
+
+def resident() -> int:
+    """Bytes of memory this process uses now; a usual figure where the system does not tell."""
+    try:
+        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+    except (OSError, ValueError, IndexError):
+        return 100_000_000
+
+
+def problem_of(M: Any, N: Any, semiring: str | Semiring, precision: str = "high") -> Problem:
+    """The problem two sources make; their names are in the message when they do not meet."""
+    (m, k), (rows, n) = M.shape, N.shape
+    if k != rows:
+        raise ShapeError(
+            f"{M.name} is {m}×{k} and {N.name} is {rows}×{n}: "
+            f"the {k} columns of the one do not meet the {rows} rows of the other; they must be equal"
+        )
+    return Problem(
+        m,
+        k,
+        n,
+        (),
+        M.dtype,
+        N.dtype,
+        find_semiring(semiring),
+        row_major(m, k),
+        row_major(k, n),
+        row_major(m, n),
+        precision=check_precision(precision),
+        unrounded=True,
+    )

@@ -1,0 +1,161 @@
+"""Streaming through the host's memory: a tile of P stays, panels come by read-ahead, the cpu engine multiplies."""
+
+from __future__ import annotations
+
+import queue
+import threading
+import time
+import zlib
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.engines import cpu, reference
+from tilewise.engines.cpu.limits import host_machine
+from tilewise.engines.reference.limits import NOMINAL
+from tilewise.planning import Plan, make_plan
+from tilewise.problem import Layout, Problem
+from tilewise.scale.panels import ReadAhead
+from tilewise.scale.schedule import Level, Schedule, Tile
+from tilewise.scale.sources import BAND, Source
+from tilewise.scale.targets import Target
+
+Array = np.ndarray[Any, np.dtype[Any]]
+Progress = Callable[[int, int], None]
+Finished = Callable[[Tile], None]
+
+PROBE = 512  # side of the product whose time says how fast tiles are multiplied here
+DISK = (1.5e9, 4e8)  # bytes a second, read and written, where nothing is known of the disk
+MEMORY = (8e9, 8e9)
+
+
+def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
+    """P = M ⊗ N, or P ⊕= M ⊗ N, on arrays in memory, by the engine the plan names. `problem` says the rest."""
+    made = make_plan(of_panels(problem, M, N, P, accumulate), host_machine(NOMINAL))
+    (reference.run if made.engine == "reference" else cpu.run)(made, M, N, P)
+    return made
+
+
+def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Problem:
+    m, k = M.shape
+    n = N.shape[1]
+    layouts = [Layout(x.strides[0] // x.itemsize, x.strides[1] // x.itemsize) for x in (M, N, P)]
+    return replace(
+        problem, m=m, k=k, n=n, layout_m=layouts[0], layout_n=layouts[1], layout_p=layouts[2], accumulate=accumulate
+    )
+
+
+def host_level(problem: Problem, files: bool) -> Level:
+    """This machine: the rate of one product of PROBE³, measured now; the disk's bandwidth is a usual one."""
+    side = [max(1, min(PROBE, extent)) for extent in (problem.m, problem.k, problem.n)]
+    rng = np.random.default_rng(0)
+    M, N = (
+        rng.integers(0, 2, shape).astype(dtype.numpy)
+        for shape, dtype in (((side[0], side[1]), problem.dtype_m), ((side[1], side[2]), problem.dtype_n))
+    )
+    P = np.empty((side[0], side[2]), problem.result.numpy)
+    multiply(problem, M, N, P, False)  # compiles
+    times = []
+    for _ in range(2):
+        start = time.perf_counter()
+        multiply(problem, M, N, P, False)
+        times.append(time.perf_counter() - start)
+    read, write = DISK if files else MEMORY
+    return Level("files → memory" if files else "memory → tiles", read, write, side[0] * side[1] * side[2] / min(times))
+
+
+def stream(
+    schedule: Schedule,
+    M: Source,
+    N: Source,
+    P: Target,
+    *,
+    done: frozenset[int] = frozenset(),
+    progress: Progress | None = None,
+    finished: Finished | None = None,
+) -> None:
+    """Every tile that is not done, walked, written and, once it is durable, reported to `finished`."""
+    problem = schedule.problem
+    result = problem.semiring.over(problem.dtype).result.numpy
+    sums = np.empty(schedule.rows * schedule.cols, problem.result.numpy)
+    total, count = schedule.tiles * max(1, schedule.phases), len(done) * max(1, schedule.phases)
+    with Finisher(P, finished) as finisher, ReadAhead(schedule, M, N, done) as panels:
+        if problem.k == 0:
+            for tile in schedule.walk():
+                nothing = np.full(tile.shape, problem.algebra.zero, result)
+                P.write(tile.rows, tile.cols, nothing)
+                finisher.take(tile)
+            return
+        for phase, panel_m, panel_n in panels:
+            rows, cols = phase.tile.shape
+            here = sums[: rows * cols].reshape(rows, cols)
+            multiply(problem, panel_m, panel_n, here, not phase.first)
+            if phase.last:
+                write_rounded(P, phase.tile, here, result)
+                finisher.take(phase.tile)
+            count += 1
+            if progress is not None:
+                progress(count, total)
+
+
+def write_rounded(P: Target, tile: Tile, sums: Array, result: np.dtype[Any]) -> None:
+    """The tile as P's dtype has it; half precision is rounded here, once, a band at a time."""
+    if sums.dtype == result:
+        P.write(tile.rows, tile.cols, sums)
+        return
+    step = max(1, BAND // max(1, sums.shape[1] * sums.itemsize))
+    for top in range(0, len(sums), step):
+        with np.errstate(all="ignore"):
+            band = sums[top : top + step].astype(result)
+        start = tile.rows.start + top
+        P.write(slice(start, start + len(band)), tile.cols, band)
+
+
+class Finisher:
+    """A thread that waits for the disk, so that the next tile need not."""
+
+    def __init__(self, P: Target, finished: Finished | None) -> None:
+        self._target, self._finished = P, finished
+        self._queue: queue.Queue[Tile | None] = queue.Queue()
+        self._error: BaseException | None = None
+        self._thread = threading.Thread(target=self._work, name="tilewise finisher", daemon=True)
+
+    def __enter__(self) -> Finisher:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._queue.put(None)
+        self._thread.join()
+        if self._error is not None and kind is None:
+            raise self._error
+
+    def take(self, tile: Tile) -> None:
+        if self._error is not None:
+            raise self._error
+        self._queue.put(tile)
+
+    def _work(self) -> None:
+        while (tile := self._queue.get()) is not None:
+            if self._error is not None:
+                continue
+            try:
+                if self._finished is not None:
+                    self._target.sync()
+                    self._finished(tile)
+            except BaseException as error:  # the thread that multiplies raises it
+                self._error = error
+
+
+def checksum(tile: Tile, P: Any, dtype: np.dtype[Any]) -> int:
+    """Of the tile's bytes, row by row, as they can be read back."""
+    rows, cols = tile.shape
+    step = max(1, BAND // max(1, cols * dtype.itemsize))
+    value = 0
+    for top in range(0, rows, step):
+        band = np.empty((min(step, rows - top), cols), dtype)
+        P.read(slice(tile.rows.start + top, tile.rows.start + top + len(band)), tile.cols, band)
+        value = zlib.crc32(band.view(np.uint8).data, value)
+    return value

@@ -1,0 +1,134 @@
+"""A product of the caller's arrays that streams: sources and a target → Schedule → the executor."""
+
+from __future__ import annotations
+
+import os
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.semiring import Semiring
+from tilewise.arrays import find_library
+from tilewise.arrays.card import card_number
+from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+from tilewise.scale import host
+from tilewise.scale.budget import budget
+from tilewise.scale.files import problem_of
+from tilewise.scale.schedule import Schedule, make_schedule
+from tilewise.scale.sources import ArraySource, Source, ZarrSource, is_dask, is_zarr
+from tilewise.scale.targets import ArrayTarget, Target, ZarrArrayTarget
+from tilewise.shapes import written
+
+
+def is_larger(M: Any, N: Any, out: Any, memory: Any) -> bool:
+    """Whether a product streams: a budget was given, or an operand is a store or spread over a cluster."""
+    return memory is not None or is_dask(M) or is_dask(N) or any(is_zarr(x) for x in (M, N, out))
+
+
+def larger_matmul(
+    M: Any, N: Any, semiring: str | Semiring, out: Any, device: str, precision: str, memory: int | str | None
+) -> Any:
+    """`matmul` of what is larger than its memory: P as Dask has it, in `out`, or as the operands' own kind."""
+    if is_dask(M) or is_dask(N):
+        from tilewise.scale.dask_product import dask_matmul
+
+        if out is not None or memory is not None:
+            raise UsageError("Dask arrays take neither out= nor memory=: store the product, and chunks are the budget")
+        return dask_matmul(M, N, semiring, device, precision)
+    libraries = [None if is_zarr(x) else find_library(x) for x in (M, N)]
+    library = libraries[0] or libraries[1] or find_library(np.empty(0))
+    left, right = (_source(x, name, own) for x, name, own in zip((M, N), "MN", libraries, strict=True))
+    where = "cpu" if device in ("auto", "cpu") else f"cuda:{card_number(device)}"
+    room = None if memory is None else budget(memory)
+    grain = (int(out.chunks[0]), int(out.chunks[1])) if is_zarr(out) and len(out.shape) == 2 else None
+    job = streamed(left, right, semiring, room, where, precision, grain)
+    p = job.schedule.problem
+    shape, result = (p.m, p.n), p.semiring.over(p.dtype).result
+    if out is None:
+        product = library.empty(shape, result, "cpu")
+        assert product.host is not None
+        job.run(ArrayTarget(product.host))
+        return library.deliver(product)
+    if is_zarr(out):
+        job.run(ZarrArrayTarget(out, shape, result))
+        return out
+    job.run(ArrayTarget(_out_array(out, library, shape, result, (left, right))))
+    return out
+
+
+def _source(array: Any, name: str, library: Any) -> Source:
+    if library is None:
+        return ZarrSource(array, name)
+    operand = library.operand(array, name)
+    if operand.host is None:
+        raise DeviceError(f"{name} is on {operand.device}: memory= streams from the host, where it must lie")
+    return ArraySource(operand.host, name)
+
+
+def _out_array(out: Any, library: Any, shape: tuple[int, int], result: DType, sources: tuple[Source, Source]) -> Any:
+    """The caller's `out` as NumPy sees it, if P can be written there tile by tile."""
+    given = library.operand(out, "out")
+    if given.shape != shape:
+        raise ShapeError(f"out is {written(given.shape)}, but the product is {written(shape)}")
+    if not given.writable or given.host is None:
+        raise ShapeError("out must be an array of the host that can be written")
+    if not np.can_cast(result.numpy, given.dtype.numpy, "same_kind"):
+        raise DtypeError(f"out has dtype {given.dtype}, but the product has {result}: pass an out of dtype {result}")
+    for source in sources:
+        if isinstance(source, ArraySource) and np.may_share_memory(source.array, given.host):
+            raise UsageError("out overlaps an operand, which is read again while tiles are written: pass another out")
+    return given.array if given.converted else given.host
+
+
+@dataclass(frozen=True)
+class Streamed:
+    """A product that waits to be streamed: planned, and its operands at hand."""
+
+    schedule: Schedule
+    device: str
+    M: Source
+    N: Source
+
+    def run(self, P: Target, progress: host.Progress | None = None) -> None:
+        if self.device == "cpu":
+            host.stream(self.schedule, self.M, self.N, P, progress=progress)
+        else:
+            from tilewise.scale import card
+
+            card.stream(self.schedule, self.M, self.N, P, device=self.device, progress=progress)
+
+
+def streamed(
+    M: Source,
+    N: Source,
+    semiring: str | Semiring,
+    memory: int | None,
+    device: str,
+    precision: str = "high",
+    grain: tuple[int, int] | None = None,
+) -> Streamed:
+    """The schedule for these operands; without a budget, a quarter of what the device has free."""
+    problem = problem_of(M, N, semiring, precision)
+    grain = grain or (64, 64)
+    if device == "cpu":
+        decoded = sum(2 * x.chunk_bytes for x in (M, N) if isinstance(x, ZarrSource))
+        level = host.host_level(problem, files=decoded > 0)
+        room = memory if memory is not None else host_memory() // 4
+        return Streamed(make_schedule(problem, level, room, spare=decoded, grain=grain), device, M, N)
+    if not device.startswith("cuda"):
+        raise DeviceError(f"device={device!r} has no memory to stream through: use 'cpu' or 'cuda'")
+    from tilewise.arrays.card import memory as card_memory
+    from tilewise.scale import card
+
+    room = memory if memory is not None else int(0.8 * card_memory(device)[0])
+    return Streamed(card.card_schedule(problem, M, N, device, room, grain), device, M, N)
+
+
+def host_memory() -> int:
+    """Bytes of this machine's memory."""
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return 4 * 10**9

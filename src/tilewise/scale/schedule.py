@@ -1,0 +1,288 @@
+"""Problem + budget → Schedule: which tile of P stays, which panels stream by, what that moves and how long it takes.
+
+One level up from a kernel's plan, and the same words: the small memory holds one tile of P and, for the phase at hand
+and the next, a panel of M and one of N. A wider tile reads the operands fewer times; a deeper panel visits the tile
+less often. Pure functions over plain values: no array, device or file is touched.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from functools import cached_property
+from typing import Any
+
+from tilewise.errors import OutOfMemoryError
+from tilewise.planning import seconds, size
+from tilewise.problem import Problem
+
+JSON_VERSION = 1
+SETS = 2  # panels held of each operand: one is used while the next one comes
+GRAIN = 64  # tiles and panels come in steps of this, where the matrix is that large
+MOST = 4096  # cuts of one side that are tried
+NORM = 4
+
+
+@dataclass(frozen=True)
+class Level:
+    """Two memories and the way between them, as the schedule sees it."""
+
+    name: str
+    read: float  # bytes a second into the small memory
+    write: float  # and back
+    steps: float  # steps a second on what is resident
+    revisit: float = math.inf  # bytes a second at which each phase reads and writes the sums again
+    each: float = 1e-3  # seconds that every phase costs beside its bytes and steps
+
+
+@dataclass(frozen=True)
+class Tile:
+    """One tile of P, and its number in row-major order."""
+
+    number: int
+    rows: slice
+    cols: slice
+
+    @property
+    def shape(self) -> tuple[int, int]:
+        return self.rows.stop - self.rows.start, self.cols.stop - self.cols.start
+
+
+@dataclass(frozen=True)
+class Schedule:
+    """The frozen description of how a product passes through a memory smaller than itself."""
+
+    problem: Problem
+    level: Level
+    memory: int
+    rows: int
+    cols: int
+    depth: int
+    spare: int = 0  # bytes set aside: staging, workspaces
+    copied: tuple[bool, bool] = (False, False)  # operands whose panels are packed beside themselves, M and N
+    align: int = 1  # bytes that lines in the small memory begin on
+
+    @property
+    def grid(self) -> tuple[int, int]:
+        """Tiles of P, down and across."""
+        return math.ceil(self.problem.m / self.rows), math.ceil(self.problem.n / self.cols)
+
+    @property
+    def tiles(self) -> int:
+        return self.grid[0] * self.grid[1]
+
+    @property
+    def phases(self) -> int:
+        return math.ceil(self.problem.k / self.depth)
+
+    @cached_property
+    def needs(self) -> int:
+        """Bytes of the small memory."""
+        p, kernel = self.problem, self.problem.dtype.itemsize
+        total = self._bytes(self.rows, self.cols, p.algebra.partial.itemsize) + self.spare
+        for side, item, copied in (
+            (self.rows, p.dtype_m.itemsize, self.copied[0]),
+            (self.cols, p.dtype_n.itemsize, self.copied[1]),
+        ):
+            panel = max(self._bytes(side, self.depth, item), self._bytes(self.depth, side, item))
+            total += SETS * panel + copied * side * self.depth * kernel
+        return total
+
+    def _bytes(self, lines: int, length: int, item: int) -> int:
+        return lines * (-(-length * item // self.align) * self.align)
+
+    @property
+    def down(self) -> bool:
+        """Whether tiles are walked column by column: it matters in one phase only, when a panel stays for its line."""
+        p, (a, b) = self.problem, self.grid
+        by_rows = p.m * p.dtype_m.itemsize + a * p.n * p.dtype_n.itemsize
+        by_columns = b * p.m * p.dtype_m.itemsize + p.n * p.dtype_n.itemsize
+        return self.phases == 1 and by_columns < by_rows
+
+    @cached_property
+    def bytes_in(self) -> int:
+        """M comes once for each column of tiles and N once for each row of them; in one phase, one of them once."""
+        p, (a, b) = self.problem, self.grid
+        if self.phases <= 1:
+            a, b = (1, b) if self.down else (a, 1)
+        return p.k * (b * p.m * p.dtype_m.itemsize + a * p.n * p.dtype_n.itemsize)
+
+    @property
+    def bytes_out(self) -> int:
+        p = self.problem
+        return p.m * p.n * p.semiring.over(p.dtype).result.itemsize
+
+    @property
+    def compute(self) -> float:
+        sums = self.problem.m * self.problem.n * self.problem.algebra.partial.itemsize
+        return self.problem.steps / self.level.steps + 2 * sums * max(0, self.phases - 1) / self.level.revisit
+
+    @cached_property
+    def predicted(self) -> float:
+        """Seconds: three stages overlap, but the first panels must come first and the last tile goes last. Stages that
+        take about as long get in each other's way: the norm, instead of the maximum, says so."""
+        p = self.problem
+        first = self.depth * (self.rows * p.dtype_m.itemsize + self.cols * p.dtype_n.itemsize) / self.level.read
+        last = self.bytes_out / self.tiles / self.level.write if self.tiles else 0.0
+        stages = (self.compute, self.bytes_in / self.level.read, self.bytes_out / self.level.write)
+        overlapped: float = sum(stage**NORM for stage in stages) ** (1 / NORM)
+        return overlapped + first + last + self.tiles * self.phases * self.level.each
+
+    @property
+    def floor(self) -> float:
+        """Seconds if the small memory were large enough: each operand comes once."""
+        come = (self.problem.least_bytes - self.bytes_out) / self.level.read
+        return max(self.problem.steps / self.level.steps, come, self.bytes_out / self.level.write)
+
+    @property
+    def bound(self) -> str:
+        stages = {
+            "arithmetic": self.compute,
+            "bytes coming in": self.bytes_in / self.level.read,
+            "bytes going out": self.bytes_out / self.level.write,
+        }
+        return max(stages, key=lambda name: stages[name])
+
+    def tile(self, number: int) -> Tile:
+        row, col = divmod(number, self.grid[1])
+        rows = slice(row * self.rows, min((row + 1) * self.rows, self.problem.m))
+        cols = slice(col * self.cols, min((col + 1) * self.cols, self.problem.n))
+        return Tile(number, rows, cols)
+
+    def walk(self) -> Iterator[Tile]:
+        """Every tile of P, to and fro, so that neighbours in the walk share a line."""
+        a, b = self.grid
+        lines, along = (b, a) if self.down else (a, b)
+        for line in range(lines):
+            for step in range(along) if line % 2 == 0 else reversed(range(along)):
+                yield self.tile(step * b + line if self.down else line * b + step)
+
+    def slices(self) -> list[slice]:
+        """The phases over k."""
+        return [slice(k, min(k + self.depth, self.problem.k)) for k in range(0, self.problem.k, self.depth)]
+
+    def __repr__(self) -> str:
+        p = self.problem
+        return (
+            f"Schedule({p.shape} {p.dtype} {p.semiring} within {size(self.memory)}: {self.grid[0]}x{self.grid[1]} "
+            f"tiles of {self.rows}x{self.cols}, {self.phases} phases of {self.depth}, {seconds(self.predicted)})"
+        )
+
+    def summary(self) -> list[tuple[str, str]]:
+        """The schedule as people read it, one fact a row."""
+        return [
+            ("memory", f"{size(self.memory)} asked, {size(self.needs)} used ({self.level.name})"),
+            ("resident", f"a tile of {self.rows}x{self.cols} of P; {self.grid[0]} x {self.grid[1]} of them"),
+            ("panels", f"{self.rows}x{self.depth} of M and {self.depth}x{self.cols} of N, {SETS} of each"),
+            ("streamed", f"{self.phases} phases a tile; {size(self.bytes_in)} in, {size(self.bytes_out)} out"),
+            ("stages", self._stages()),
+            ("expected", f"{seconds(self.predicted)}, set by {self.bound}; floor {seconds(self.floor)}"),
+        ]
+
+    def _stages(self) -> str:
+        come, go = self.bytes_in / self.level.read, self.bytes_out / self.level.write
+        return f"{seconds(come)} coming in, {seconds(self.compute)} multiplying, {seconds(go)} going out, overlapped"
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": JSON_VERSION,
+            "level": self.level.name,
+            "memory": self.memory,
+            "needs": self.needs,
+            "tile_of_P": [self.rows, self.cols],
+            "grid": list(self.grid),
+            "depth": self.depth,
+            "phases": self.phases,
+            "bytes_in": self.bytes_in,
+            "bytes_out": self.bytes_out,
+            "compute_seconds": self.compute,
+            "predicted_seconds": self.predicted,
+            "floor_seconds": self.floor,
+            "bound": self.bound,
+        }
+
+
+def make_schedule(
+    problem: Problem,
+    level: Level,
+    memory: int,
+    *,
+    spare: int = 0,
+    grain: tuple[int, int] = (GRAIN, GRAIN),
+    copied: tuple[bool, bool] = (False, False),
+    align: int = 1,
+    name: str = "memory",
+) -> Schedule:
+    """The schedule with the least expected time within `memory` bytes.
+
+    grain: P's tiles come in multiples of it (the chunks of a store). `problem` should be `unrounded`, so that sums are
+    counted as they are kept.
+    """
+    smallest = Schedule(
+        problem,
+        level,
+        memory,
+        max(1, min(grain[0], problem.m)),
+        max(1, min(grain[1], problem.n)),
+        max(1, min(GRAIN, problem.k)),
+        spare,
+        copied,
+        align,
+    )
+    if smallest.needs > memory:
+        raise OutOfMemoryError(
+            f"{name}={size(memory)} is too small for one tile of {problem.shape} {problem.dtype}: "
+            f"the least that works is {-(-smallest.needs // 1000) * 1000:,} bytes ({size(smallest.needs * 1.005)})"
+        )
+    best: Schedule | None = None
+    for rows in _sides(problem.m, grain[0]):
+        if best is not None and rows < best.rows // 64:
+            break
+        for cols in _sides(problem.n, grain[1]):
+            for made in _depths(replace(smallest, rows=rows, cols=cols)):
+                if best is None or (made.predicted, made.bytes_in) < (best.predicted, best.bytes_in):
+                    best = made
+    assert best is not None
+    return best
+
+
+def _sides(extent: int, grain: int) -> list[int]:
+    """Sides of a tile worth trying: the matrix cut in 1, 2, 3, … equal parts, in multiples of the grain."""
+    sides: list[int] = []
+    parts = 1
+    while parts <= MOST:
+        side = max(1, min(extent, -(-math.ceil(extent / parts) // grain) * grain))
+        if not sides or side < sides[-1]:
+            sides.append(side)
+        if side <= grain:
+            break
+        parts = parts + 1 if parts < 12 else math.ceil(parts * 1.2)
+    if extent > grain and sides[-1] > grain:
+        sides.append(grain)
+    return sides
+
+
+def _depths(made: Schedule) -> Iterator[Schedule]:
+    """The deepest panels that fit beside this tile, and shallower ones, which come sooner."""
+    p, k = made.problem, made.problem.k
+    each = made.rows * p.dtype_m.itemsize + made.cols * p.dtype_n.itemsize  # bytes of a panel's phase of one step
+    tile = made.rows * made.cols * p.algebra.partial.itemsize + made.spare
+    deepest = min(k, (made.memory - tile) // (SETS * each))
+    while deepest > 0 and replace(made, depth=deepest).needs > made.memory:  # lines are padded, panels packed
+        deepest -= max(1, min(GRAIN, deepest // 16))
+    if deepest < min(GRAIN, k):
+        deepest = min(GRAIN, k)  # the steps above may have passed it
+        if replace(made, depth=deepest).needs > made.memory:
+            return
+    deepest = deepest if deepest == k else deepest // GRAIN * GRAIN
+    if k == 0:
+        yield replace(made, depth=1)
+        return
+    phases = math.ceil(k / deepest)
+    for factor in (1, 2, 4, 8):
+        depth = math.ceil(k / (phases * factor))
+        depth = min(deepest, -(-depth // GRAIN) * GRAIN, k)
+        yield replace(made, depth=depth)
+        if depth <= GRAIN:
+            break

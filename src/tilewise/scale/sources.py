@@ -1,0 +1,241 @@
+"""What lies in the large memory and is read panel by panel: arrays of the host, .npy files, Zarr arrays.
+
+A .npy file is read, not mapped: mapped pages would count as this process's memory, and a bad disk would kill it instead
+of raising. Every reader fills memory it is given, may be called by several threads, and names what it could not read.
+"""
+
+from __future__ import annotations
+
+import os
+import sys
+import zlib
+from itertools import pairwise
+from pathlib import Path
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.arrays.numpy_library import NUMPY
+from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+SAMPLES, SAMPLE_BYTES = 64, 64 * 1024  # of a file, for its identity
+BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time
+
+
+class Source(Protocol):
+    """A matrix that is read in pieces."""
+
+    name: str
+    shape: tuple[int, int]
+    dtype: DType
+    turned: bool  # columns lie side by side, not rows: panels are best kept that way
+
+    def read(self, rows: slice, cols: slice, out: Array) -> None:
+        """Fill `out`, of this matrix's dtype, with a part of the matrix."""
+
+    def identity(self) -> dict[str, Any]:
+        """What this matrix is known by: another answer means that it has changed."""
+
+
+class ArraySource:
+    """A NumPy array or memmap of the caller."""
+
+    def __init__(self, array: Any, name: str) -> None:
+        operand = NUMPY.operand(array, name)
+        assert operand.host is not None
+        if len(operand.shape) != 2:
+            raise ShapeError(f"{name} has {len(operand.shape)} axes: within a memory budget, operands are matrices")
+        self.name, self.dtype, self.array = name, operand.dtype, operand.host
+        self.shape = (operand.shape[0], operand.shape[1])
+        row, col = operand.strides
+        self.turned = abs(row) < abs(col) and self.shape[0] > 1
+
+    def read(self, rows: slice, cols: slice, out: Array) -> None:
+        part = self.array[rows, cols]
+        bits = f"u{part.itemsize}" if part.itemsize in (1, 2, 4, 8) else part.dtype
+        np.copyto(out.view(bits), part.view(bits))  # bits: a dtype NumPy does not own would hold the interpreter
+
+    def identity(self) -> dict[str, Any]:
+        return {"array": self.name, "shape": list(self.shape), "dtype": self.dtype.name}
+
+
+class NpyFile:
+    """A .npy file of two axes, in either order and byte order."""
+
+    def __init__(self, path: Path) -> None:
+        self.path, self.name = path, str(path)
+        try:
+            self._file = os.open(path, os.O_RDONLY)
+        except FileNotFoundError:
+            raise FileError(f"{path} does not exist") from None
+        except OSError as error:
+            raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
+        try:
+            self._read_header()
+        except BaseException:
+            self.close()
+            raise
+
+    def _read_header(self) -> None:
+        path = self.path
+        if path.is_dir():
+            raise FileError(f"{path} is a folder, not a .npy file")
+        with os.fdopen(os.dup(self._file), "rb") as file:
+            try:
+                version = np.lib.format.read_magic(file)
+                read = {(1, 0): np.lib.format.read_array_header_1_0}.get(version, np.lib.format.read_array_header_2_0)
+                shape, fortran, dtype = read(file)
+            except ValueError:
+                raise FileError(f"{path} is not a .npy file: save it with numpy.save") from None
+            self.offset = file.tell()
+        if dtype.hasobject:
+            raise DtypeError(f"{path} holds Python objects, not numbers: save it with a numeric dtype")
+        if len(shape) != 2:
+            raise ShapeError(f"{path} holds an array of {len(shape)} axes: multiply takes matrices, which have 2")
+        self.shape = (int(shape[0]), int(shape[1]))
+        self.dtype = dtype_of(dtype)
+        self.swapped = not dtype.isnative
+        self.turned = bool(fortran) and 1 not in shape
+        self.file_bytes = os.fstat(self._file).st_size
+        promised = self.offset + self.shape[0] * self.shape[1] * self.dtype.itemsize
+        if self.file_bytes < promised:
+            raise FileError(f"{path} is cut short: it has {self.file_bytes:,} of {promised:,} bytes")
+
+    def read(self, rows: slice, cols: slice, out: Array) -> None:
+        lines, along, target = (cols, rows, out.T) if self.turned else (rows, cols, out)
+        length, item = self.shape[0 if self.turned else 1], self.dtype.itemsize
+        here = target.view(f"u{item}" if item <= 8 else target.dtype)
+        straight = here.strides[1] == item or here.shape[1] <= 1
+        wanted = (along.stop - along.start) * item
+        if straight and along.stop - along.start == length and here.flags.c_contiguous:
+            self._fill(here.reshape(-1).data.cast("B"), self.offset + lines.start * length * item)
+        else:
+            row = here if straight else np.empty((1, here.shape[1]), here.dtype)
+            for number in range(lines.stop - lines.start):
+                at = self.offset + ((lines.start + number) * length + along.start) * item
+                self._fill(row[number if straight else 0].data.cast("B")[:wanted], at)
+                if not straight:
+                    here[number] = row[0]
+        if self.swapped:
+            out.byteswap(inplace=True)
+
+    def _fill(self, memory: memoryview, offset: int) -> None:
+        done = 0
+        while done < len(memory):
+            try:
+                count = os.preadv(self._file, [memory[done:]], offset + done)
+            except OSError as error:
+                raise FileError(
+                    f"{self.path} cannot be read at byte {offset + done:,}: {error.strerror or error}; "
+                    "finished tiles are kept"
+                ) from None
+            if count == 0:
+                raise FileError(f"{self.path} ends at byte {offset + done:,}: it was cut short meanwhile")
+            done += count
+
+    def identity(self) -> dict[str, Any]:
+        """Size, time of change, and a checksum over the header and samples of the data."""
+        about = os.fstat(self._file)
+        last = max(0, about.st_size - SAMPLE_BYTES)
+        places = sorted({0, last, *(last * i // SAMPLES for i in range(SAMPLES))})
+        checksum = 0
+        for place in places:
+            checksum = zlib.crc32(os.pread(self._file, SAMPLE_BYTES, place), checksum)
+        return {"file": self.name, "bytes": about.st_size, "changed": about.st_mtime_ns, "sampled": checksum}
+
+    def close(self) -> None:
+        if self._file >= 0:
+            os.close(self._file)
+            self._file = -1
+
+
+class ZarrSource:
+    """A Zarr array, read chunk by chunk: a chunk is decoded at a time and nothing larger is held."""
+
+    turned = False
+
+    def __init__(self, array: Any, name: str) -> None:
+        if len(array.shape) != 2:
+            raise ShapeError(f"{name} has {len(array.shape)} axes: within a memory budget, operands are matrices")
+        self.array, self.name = array, name
+        self.shape = (int(array.shape[0]), int(array.shape[1]))
+        self.dtype = dtype_of(np.dtype(array.dtype))
+        self.chunks = (int(array.chunks[0]), int(array.chunks[1]))
+
+    @property
+    def chunk_bytes(self) -> int:
+        return self.chunks[0] * self.chunks[1] * self.dtype.itemsize
+
+    def read(self, rows: slice, cols: slice, out: Array) -> None:
+        for top, bottom in _cuts(rows, self.chunks[0]):
+            for left, right in _cuts(cols, self.chunks[1]):
+                try:
+                    part = self.array[top:bottom, left:right]
+                except Exception as error:  # whatever the store, its codecs or its network raise
+                    raise FileError(
+                        f"{self.name} cannot be read: the chunk of rows {top} to {bottom - 1} and columns {left} to "
+                        f"{right - 1} gave {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}; "
+                        "finished tiles are kept"
+                    ) from error
+                out[top - rows.start : bottom - rows.start, left - cols.start : right - cols.start] = part
+
+    def identity(self) -> dict[str, Any]:
+        known = {"zarr": self.name, "shape": list(self.shape), "dtype": self.dtype.name, "chunks": list(self.chunks)}
+        root = _folder_of(self.array)
+        if root is None:
+            return known
+        newest, count, total = 0, 0, 0
+        for path in root.rglob("*"):
+            if path.is_file():
+                about = path.stat()
+                newest, count, total = max(newest, about.st_mtime_ns), count + 1, total + about.st_size
+        return known | {"changed": newest, "files": count, "bytes": total}
+
+
+def _folder_of(array: Any) -> Path | None:
+    """Where a Zarr array lies, if that is a folder of this machine."""
+    root = getattr(getattr(array, "store", None), "root", None)
+    return Path(root) / str(array.path) if root is not None else None
+
+
+def _cuts(part: slice, step: int) -> list[tuple[int, int]]:
+    """A range cut where the chunks end."""
+    edges = [part.start, *range((part.start // step + 1) * step, part.stop, step), part.stop]
+    return list(pairwise(edges)) if part.stop > part.start else []
+
+
+def is_zarr(array: Any) -> bool:
+    zarr = sys.modules.get("zarr")  # whoever has such an array has imported it
+    return zarr is not None and isinstance(array, zarr.Array)
+
+
+def is_dask(array: Any) -> bool:
+    dask = sys.modules.get("dask.array")
+    return dask is not None and isinstance(array, dask.Array)
+
+
+def open_source(path: Path) -> NpyFile | ZarrSource:
+    """A file or store named on the command line."""
+    if path.suffix == ".zarr" or (path.is_dir() and any((path / f).exists() for f in ("zarr.json", ".zarray"))):
+        return ZarrSource(open_zarr(path, "r"), str(path))
+    return NpyFile(path)
+
+
+def open_zarr(path: Path, mode: str, **how: Any) -> Any:
+    """A Zarr array on disk, opened or (mode "w") made; what is missing or foreign is named."""
+    if mode != "w" and not path.exists():
+        raise FileError(f"{path} does not exist")
+    try:
+        import zarr
+    except ImportError:
+        raise UsageError(f"{path} needs Zarr, which is not installed: pip install 'tilewise[dask]'") from None
+    try:
+        found = zarr.create_array(str(path), **how) if mode == "w" else zarr.open(str(path), mode=mode)
+    except Exception as error:
+        raise FileError(f"{path} is no Zarr array that can be opened: {type(error).__name__}: {error}") from None
+    if not hasattr(found, "chunks"):
+        raise FileError(f"{path} is a Zarr group: name the array in it, for example {path}/M")
+    return found

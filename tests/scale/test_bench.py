@@ -1,0 +1,19 @@
+"""`tilewise bench scale`: what it measures on a CPU, small, and the table it makes."""
+
+from __future__ import annotations
+
+from tilewise.bench import scale_cpu
+from tilewise.bench.report import make_document, markdown
+from tilewise.bench.suites import pieces
+
+
+def test_files_and_closures_make_rows_of_a_table():
+    rows = scale_cpu.files(300, rounds=1) + scale_cpu.closure(200)
+    assert all(row["peak_bytes"] < 1.1 * row["memory"] for row in rows)
+    text = markdown(make_document("scale", "cpu", "tilewise bench scale", rows))
+    assert "300³ float32" in text
+    assert "200 nodes" in text
+
+
+def test_the_suite_has_its_pieces():
+    assert len(pieces("scale", "cpu", (512,), quick=True)) >= 2

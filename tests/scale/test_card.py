@@ -1,0 +1,91 @@
+"""Streaming through a card, on a card made of threads: any dtype, algebra and order of memory, within the budget."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from threads_as_card import ThreadQueues
+
+from oracle import assert_product
+from strategies import values
+from tilewise.errors import FileError
+from tilewise.machine import KNOWN_CARDS
+from tilewise.scale import card
+from tilewise.scale.files import problem_of
+from tilewise.scale.sources import ArraySource
+from tilewise.scale.targets import ArrayTarget
+
+
+def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, **how):
+    sources = ArraySource(M, "M"), ArraySource(N, "N")
+    problem = problem_of(*sources, semiring)
+    schedule = card.schedule_for(problem, KNOWN_CARDS["h200"], memory, tuple(s.turned for s in sources))
+    if cut:
+        schedule = replace(schedule, **dict(zip(("rows", "cols", "depth"), cut, strict=True)))
+    P = np.full((problem.m, problem.n), 7).astype(problem.semiring.over(problem.dtype).result.numpy)
+    queues = ThreadQueues(slow)
+    card.stream(schedule, *sources, target or ArrayTarget(P), queues=queues, **how)
+    return P, schedule, queues
+
+
+@pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int64", "complex64", "bool"])
+@pytest.mark.parametrize("turned", [False, True])
+def test_any_dtype_and_order_streams_right(dtype, turned):
+    M, N = values((700, 517), dtype, 1), values((517, 411), dtype, 2)
+    M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
+    P, schedule, queues = product(M, N, "plus_times", 400_000)
+    assert_product(P, M, N, "plus_times")
+    assert schedule.tiles > 1
+    assert queues.allocated <= 400_000
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times", "lor_land", "logaddexp_plus"])
+def test_any_algebra_streams_right(semiring):
+    M, N = values((300, 200), "float32", 3), values((200, 333), "float32", 4)
+    P, schedule, _ = product(M, N, semiring, 200_000)
+    assert_product(P, M, N, semiring)
+    assert schedule.tiles > 1
+
+
+def test_halves_are_rounded_once():
+    M, N = np.full((64, 4096), 1, np.float16), np.full((4096, 64), 1e-4, np.float16)
+    P, schedule, _ = product(M, N, "plus_times", 60_000)
+    assert schedule.phases > 4
+    exact = 4096 * np.float32(np.float16(1e-4))
+    np.testing.assert_allclose(P.astype(np.float64), exact, rtol=2**-11)
+
+
+def test_order_is_kept_when_every_stream_dawdles():
+    M, N = values((1300, 300), "float32", 5), values((300, 700), "float32", 6)
+    P, schedule, _ = product(M, N, "plus_times", 900_000, slow=0.004, cut=(900, 256, 128))
+    assert_product(P, M, N, "plus_times")
+    assert (schedule.tiles, schedule.phases) == (6, 3)  # and three bands: 900 rows are more than two of 384
+
+
+def test_mixed_dtypes_and_one_phase():
+    M, N = values((900, 40), "float32", 7), values((40, 800), "float64", 8)
+    P, schedule, _ = product(M, N, "plus_times", 500_000)
+    assert_product(P, M, N, "plus_times")
+    assert schedule.phases == 1
+
+
+def test_what_fails_midway_is_raised_and_nothing_hangs():
+    class Broken(ArrayTarget):
+        def write(self, rows, cols, part):
+            raise FileError("no room")
+
+    M, N = values((700, 300), "float32", 9), values((300, 700), "float32", 10)
+    with pytest.raises(FileError, match="no room"):
+        product(M, N, "plus_times", 400_000, target=Broken(np.empty((700, 700), np.float32)))
+
+
+def test_tiles_are_reported_when_they_are_written():
+    M, N = values((700, 300), "float32", 11), values((300, 700), "float32", 12)
+    seen, steps = [], []
+    _, schedule, _ = product(
+        M, N, "plus_times", 400_000, finished=lambda tile: seen.append(tile.number), progress=lambda *x: steps.append(x)
+    )
+    assert sorted(seen) == list(range(schedule.tiles))
+    assert steps[-1][0] == steps[-1][1] == schedule.tiles * schedule.phases

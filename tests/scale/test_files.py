@@ -1,0 +1,365 @@
+"""Products from file to file: right, within the budget, and never wrong after a kill, a full disk or a changed file."""
+
+from __future__ import annotations
+
+import errno
+import os
+import random
+import re
+import signal
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from oracle import assert_product
+from strategies import values
+from tilewise.cli.main import run
+from tilewise.scale import files, host, sources, targets
+from tilewise.scale.files import FileProduct
+from tilewise.scale.schedule import Level
+
+LEVEL = Level("test", 1e9, 5e8, 1e11)
+MEMORY = 600_000
+
+
+@pytest.fixture(autouse=True)
+def small_process(monkeypatch):
+    """Budgets of a few tiles: what the test process itself holds does not count."""
+    monkeypatch.setattr(files, "resident", lambda: 0)
+    monkeypatch.setattr(files, "SPARE", 0)
+
+
+@pytest.fixture
+def folder(tmp_path):
+    np.save(tmp_path / "A.npy", values((500, 300), "float32", 1))
+    np.save(tmp_path / "B.npy", values((300, 400), "float32", 2))
+    return tmp_path
+
+
+def job(folder, output="C.npy", memory=MEMORY, **how):
+    return FileProduct(folder / "A.npy", folder / "B.npy", folder / output, memory=memory, level=LEVEL, **how)
+
+
+def operands(folder):
+    return np.load(folder / "A.npy"), np.load(folder / "B.npy")
+
+
+def left_behind(folder):
+    return sorted(p.name for p in folder.iterdir() if p.name not in ("A.npy", "B.npy"))
+
+
+class Stop(BaseException):
+    """As abrupt as a signal."""
+
+
+def stop_after(monkeypatch, count, error=None):
+    """The write of the count-th tile from now on fails."""
+    write, seen = targets.NpyTarget.write, []
+
+    def failing(self, rows, cols, part):
+        seen.append(rows)
+        if len(seen) > count:
+            half = slice(rows.start, (rows.start + rows.stop) // 2)
+            write(self, half, cols, part[: half.stop - half.start])  # half of it got there
+            raise error or Stop
+        write(self, rows, cols, part)
+
+    monkeypatch.setattr(targets.NpyTarget, "write", failing)
+
+
+@pytest.mark.parametrize("order", ["C", "F"])
+@pytest.mark.parametrize("dtype", ["float32", "float16", ">f8", "int16", "bool"])
+def test_files_of_any_dtype_and_order(tmp_path, dtype, order):
+    name, memory = np.dtype(dtype).name, 50_000 * np.dtype(dtype).itemsize
+    A, B = (values(s, name, i).astype(dtype, order=order) for i, s in enumerate([(410, 190), (190, 330)]))
+    np.save(tmp_path / "A.npy", A)
+    np.save(tmp_path / "B.npy", B)
+    report = job(tmp_path, memory=memory).run()
+    assert report.schedule.tiles > 1
+    assert_product(
+        np.load(tmp_path / "C.npy"),
+        A.astype(A.dtype.newbyteorder("=")),
+        B.astype(B.dtype.newbyteorder("=")),
+        "plus_times",
+    )
+    assert left_behind(tmp_path) == ["C.npy"]
+
+
+def test_zarr_in_and_out(folder):
+    zarr = pytest.importorskip("zarr")
+    A, B = operands(folder)
+    made = zarr.create_array(str(folder / "A.zarr"), shape=A.shape, dtype=A.dtype, chunks=(128, 100))
+    made[:] = A
+    product = FileProduct(folder / "A.zarr", folder / "B.npy", folder / "C.zarr", memory=20_000_000, level=LEVEL)
+    product.run()
+    assert_product(zarr.open_array(str(folder / "C.zarr"), mode="r")[:], A, B, "plus_times")
+    assert left_behind(folder) == ["A.zarr", "C.zarr"]
+
+
+@pytest.mark.parametrize("after", [0, 1, 3])
+def test_a_run_that_was_stopped_goes_on(folder, monkeypatch, after):
+    job(folder, "whole.npy").run()
+    with monkeypatch.context() as patch:
+        stop_after(patch, after)
+        with pytest.raises(Stop):
+            job(folder).run()
+    assert not (folder / "C.npy").exists()
+    report = job(folder).run()
+    assert report.resumed == after
+    assert (folder / "C.npy").read_bytes() == (folder / "whole.npy").read_bytes()
+    assert left_behind(folder) == ["C.npy", "whole.npy"]
+
+
+def test_a_tile_that_is_not_what_the_journal_says_is_made_again(folder, monkeypatch):
+    job(folder, "whole.npy").run()
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(Stop):
+            job(folder).run()
+    part = folder / ".C.npy.part"
+    data = bytearray(part.read_bytes())
+    data[200] ^= 1
+    part.write_bytes(data)
+    assert job(folder).run().resumed == 1
+    assert (folder / "C.npy").read_bytes() == (folder / "whole.npy").read_bytes()
+
+
+@pytest.mark.parametrize("damage", [b"0000", b'deadbeef {"tile": 5, "checksum": 1}\n', b"\x00\xff\n"])
+def test_a_journal_that_was_cut_off_loses_its_last_line_only(folder, monkeypatch, damage):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(Stop):
+            job(folder).run()
+    with (folder / ".C.npy.journal").open("ab") as file:
+        file.write(damage)
+    assert job(folder).run().resumed == 2
+    assert_product(np.load(folder / "C.npy"), *operands(folder), "plus_times")
+
+
+def test_killed_between_the_last_two_steps(folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        patch.setattr("tilewise.scale.journal.Journal.remove", lambda self: (_ for _ in ()).throw(Stop()))
+        with pytest.raises(Stop):
+            job(folder).run()
+    first = (folder / "C.npy").read_bytes()
+    report = job(folder).run()
+    assert report.resumed == report.schedule.tiles
+    assert (folder / "C.npy").read_bytes() == first
+    assert left_behind(folder) == ["C.npy"]
+
+
+def test_an_operand_that_changed_is_noticed(folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(Stop):
+            job(folder).run()
+    A = np.load(folder / "A.npy")
+    A[499, 299] += 1
+    np.save(folder / "A.npy", A)
+    with pytest.raises(tw.FileError, match=r"A.npy has changed since .*--restart"):
+        job(folder).run()
+    assert job(folder).run(restart=True).resumed == 0
+    assert_product(np.load(folder / "C.npy"), *operands(folder), "plus_times")
+
+
+def test_the_same_size_and_time_do_not_hide_a_change(folder):
+    before, about = sources.NpyFile(folder / "A.npy").identity(), (folder / "A.npy").stat()
+    A = np.load(folder / "A.npy")
+    A[0, 0] += 1
+    np.save(folder / "A.npy", A)
+    os.utime(folder / "A.npy", ns=(about.st_atime_ns, about.st_mtime_ns))
+    assert sources.NpyFile(folder / "A.npy").identity() != before
+
+
+def test_an_operand_that_changes_meanwhile_makes_no_product(folder, monkeypatch):
+    stream = host.stream
+
+    def meddling(*args, **how):
+        stream(*args, **how)
+        os.utime(folder / "B.npy")
+
+    monkeypatch.setattr(host, "stream", meddling)
+    with pytest.raises(tw.FileError, match=r"B.npy changed while it was read"):
+        job(folder).run()
+    assert left_behind(folder) == []
+
+
+def test_another_job_under_the_same_name_is_refused(folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(Stop):
+            job(folder).run()
+    with pytest.raises(tw.FileError, match="differs in semiring"):
+        job(folder, semiring="min_plus").run()
+    assert job(folder).run().resumed == 2
+
+
+def test_two_runs_at_once(folder):
+    first = job(folder)
+    first._begin(False)
+    with pytest.raises(tw.FileError, match="another run is making the same product"):
+        job(folder).run()
+    first.close()
+
+
+def test_a_full_disk_keeps_what_was_finished(folder, monkeypatch):
+    with monkeypatch.context() as patch:
+        put, seen = targets._put, []
+
+        def full(*args):
+            seen.append(1)
+            if len(seen) > 900:
+                raise OSError(errno.ENOSPC, "No space left on device")
+            put(*args)
+
+        patch.setattr(targets, "_put", full)
+        with pytest.raises(tw.FileError, match=r"the disk of .*C.npy is full .*run it again; finished tiles are kept"):
+            job(folder).run()
+    assert job(folder).run().resumed > 0
+    assert_product(np.load(folder / "C.npy"), *operands(folder), "plus_times")
+
+
+def test_a_disk_too_small_from_the_start_says_so_at_once(folder, monkeypatch):
+    def none(*_):
+        raise OSError(errno.ENOSPC, "No space left on device")
+
+    monkeypatch.setattr(os, "posix_fallocate", none)
+    with pytest.raises(tw.FileError, match="is full"):
+        job(folder).run()
+    assert ".C.npy.part" not in left_behind(folder)
+
+
+def test_an_unreadable_chunk_keeps_what_was_finished(folder):
+    zarr = pytest.importorskip("zarr")
+    A, B = operands(folder)
+    made = zarr.create_array(str(folder / "A.zarr"), shape=A.shape, dtype=A.dtype, chunks=(64, 100))
+    made[:] = A
+
+    def zarr_job():
+        return FileProduct(folder / "A.zarr", folder / "B.npy", folder / "C.npy", memory=MEMORY + 60_000, level=LEVEL)
+
+    chunk = max(folder.glob("A.zarr/c/7/*"))
+    good = chunk.read_bytes()
+    times = chunk.stat()
+    chunk.write_bytes(b"\x00" * (len(good) // 2))
+    os.utime(chunk, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(tw.FileError, match=r"A.zarr cannot be read: the chunk of rows 448 to 499 .*tiles are kept"):
+        zarr_job().run()
+    chunk.write_bytes(good)
+    os.utime(chunk, ns=(times.st_atime_ns, times.st_mtime_ns))
+    with pytest.raises(tw.FileError, match="has changed since"):  # whole again, but not as it was begun
+        zarr_job().run()
+    zarr_job().run(restart=True)
+    assert_product(np.load(folder / "C.npy"), A, B, "plus_times")
+
+
+class TestTheCommand:
+    def says(self, capsys, *arguments):
+        code = run([str(a) for a in arguments])
+        said = capsys.readouterr()
+        return code, said.out, said.err
+
+    def test_multiply(self, folder, capsys):
+        code, out, _ = self.says(
+            capsys,
+            "multiply",
+            folder / "A.npy",
+            folder / "B.npy",
+            "-o",
+            folder / "C.npy",
+            "--memory",
+            "700kB",
+            "--check",
+        )
+        assert code == 0
+        assert "ok: relative error" in out
+        assert_product(np.load(folder / "C.npy"), *operands(folder), "plus_times")
+
+    @pytest.mark.parametrize(
+        ("arguments", "words"),
+        [
+            (["A.npy", "B.npy", "-o", "C.npy", "--memory", "1kB"], "the least that works is"),
+            (["A.npy", "B.npy", "-o", "C.npy", "--memory", "lots"], "no amount of memory"),
+            (["B.npy", "A.npy", "-o", "C.npy", "--memory", "1GB"], "must be equal"),
+            (["A.npy", "none.npy", "-o", "C.npy", "--memory", "1GB"], "none.npy does not exist"),
+            (["A.npy", "none.zarr", "-o", "C.npy"], "none.zarr does not exist"),
+            (["A.npy", "B.npy", "--memory", "1GB"], "take two files and -o"),
+            (["A.npy", "text.npy", "-o", "C.npy", "--memory", "1GB"], "is not a .npy file"),
+            (["A.npy", "short.npy", "-o", "C.npy", "--memory", "1GB"], "is cut short"),
+            (["A.npy", "cube.npy", "-o", "C.npy", "--memory", "1GB"], "3 axes"),
+        ],
+    )
+    def test_bad_input_gets_one_sentence_and_touches_nothing(self, folder, capsys, monkeypatch, arguments, words):
+        monkeypatch.chdir(folder)
+        Path("text.npy").write_text("hello")
+        Path("short.npy").write_bytes(Path("B.npy").read_bytes()[:5000])
+        np.save("cube.npy", np.ones((2, 2, 2)))
+        before = left_behind(folder)
+        code, out, err = self.says(capsys, "multiply", *arguments)
+        assert (code, out) in ((2, ""), (4, ""))
+        assert words in err
+        assert len([line for line in err.splitlines() if line.lower().startswith("error")]) == 1
+        assert left_behind(folder) == before
+
+
+def start(folder, memory="260MB"):
+    command = [sys.executable, "-m", "tilewise", "multiply", "A.npy", "B.npy", "-o", "C.npy", "--memory", memory]
+    environment = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
+    return subprocess.Popen(command, cwd=folder, env=environment, stdout=subprocess.PIPE, stderr=subprocess.PIPE)
+
+
+def killed_and_resumed(folder, kills, seed):
+    chance = random.Random(seed)
+    journal = folder / ".C.npy.journal"
+    landed = 0
+    while landed < kills:
+        process = start(folder)
+        deadline = time.monotonic() + 60
+        while process.poll() is None and time.monotonic() < deadline and not journal.exists():
+            time.sleep(0.005)
+        time.sleep(chance.random() * 0.6)
+        if process.poll() is not None:
+            break  # it finished first
+        process.send_signal(signal.SIGKILL)
+        process.communicate()
+        landed += 1
+        assert not (folder / "C.npy").exists()
+    process = start(folder)
+    out, err = process.communicate(timeout=120)
+    assert process.returncode == 0, err
+    return landed, out.decode()
+
+
+def matrices(folder, side):
+    rng = np.random.default_rng(0)
+    for name in "AB":
+        np.save(folder / f"{name}.npy", rng.standard_normal((side, side), np.float32))
+
+
+def test_sigkill(tmp_path):
+    matrices(tmp_path, 2500)
+    start(tmp_path, "260MB").communicate()
+    whole = (tmp_path / "C.npy").read_bytes()
+    (tmp_path / "C.npy").unlink()
+    landed, _ = killed_and_resumed(tmp_path, 1, 1)
+    assert landed == 1
+    assert (tmp_path / "C.npy").read_bytes() == whole
+    assert left_behind(tmp_path) == ["C.npy"]
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("seed", range(4))
+def test_sigkill_five_times(tmp_path, seed):
+    matrices(tmp_path, 5000)
+    start(tmp_path, "260MB").communicate()
+    whole = (tmp_path / "C.npy").read_bytes()
+    (tmp_path / "C.npy").unlink()
+    landed, out = killed_and_resumed(tmp_path, 5, seed)
+    assert landed >= 3
+    assert re.search(r"resumed +\d+ of", out) or landed
+    assert (tmp_path / "C.npy").read_bytes() == whole

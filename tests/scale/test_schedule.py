@@ -1,0 +1,94 @@
+"""Schedules: within the budget, every tile once, bytes counted as they are moved, and the least that works is true."""
+
+from __future__ import annotations
+
+import re
+from dataclasses import replace
+
+import pytest
+from hypothesis import given
+from hypothesis import strategies as st
+
+import tilewise as tw
+from tilewise.problem import problem_of_shape
+from tilewise.scale.budget import budget
+from tilewise.scale.panels import Ring, phases
+from tilewise.scale.schedule import Level, make_schedule
+
+LEVEL = Level("test", 1e9, 5e8, 1e11)
+
+
+def problem(m, k, n, dtype="float32"):
+    return replace(problem_of_shape(m, k, n, dtype), unrounded=True)
+
+
+@given(
+    st.integers(1, 5000),
+    st.integers(1, 5000),
+    st.integers(1, 5000),
+    st.sampled_from(["float32", "float64", "bfloat16", "int8"]),
+    st.integers(170_000, 50_000_000),
+)
+def test_it_fits_and_covers(m, k, n, dtype, memory):
+    schedule = make_schedule(problem(m, k, n, dtype), LEVEL, memory)
+    assert schedule.needs <= memory
+    assert sorted(tile.number for tile in schedule.walk()) == list(range(schedule.tiles))
+    cells = sum(tile.shape[0] * tile.shape[1] for tile in schedule.walk())
+    assert cells == m * n
+    assert sum(s.stop - s.start for s in schedule.slices()) == k
+
+
+@pytest.mark.parametrize(("m", "k", "n"), [(3000, 2000, 1000), (5000, 60, 4000), (4000, 60, 5000), (640, 9000, 700)])
+def test_bytes_are_those_that_the_rings_read(m, k, n):
+    schedule = make_schedule(problem(m, k, n), LEVEL, 2_000_000)
+    rings, moved = (Ring(2), Ring(2)), 0
+    for phase in phases(schedule):
+        for ring, part in zip(rings, (phase.part_m, phase.part_n), strict=True):
+            number, fill = ring.find(part)
+            ring.users[number] -= 1
+            if fill:
+                moved += 4 * (part[0].stop - part[0].start) * (part[1].stop - part[1].start)
+    # neighbours share a corner of the walk too, which the schedule does not count on
+    assert 0.75 * schedule.bytes_in <= moved <= schedule.bytes_in
+
+
+def test_more_memory_never_moves_more():
+    rooms = [10**6 * 4**i for i in range(8)]
+    moved = [make_schedule(problem(20000, 20000, 20000), LEVEL, room).bytes_in for room in rooms]
+    assert moved == sorted(moved, reverse=True)
+    assert moved[-1] < moved[0] / 10
+
+
+def test_a_budget_for_everything_reads_hardly_more_than_once():
+    slow_disk = replace(LEVEL, read=1e7)
+    schedule = make_schedule(problem(2000, 2000, 2000), slow_disk, 10**9)
+    assert schedule.bytes_in == 2 * 4 * 2000**2
+
+
+def test_the_least_that_works_works():
+    with pytest.raises(tw.OutOfMemoryError, match=r"memory=1 kB is too small.*least that works is") as caught:
+        make_schedule(problem(3000, 3000, 3000), LEVEL, 1000)
+    least = int(re.search(r"is ([\d,]+) bytes", str(caught.value))[1].replace(",", ""))
+    assert make_schedule(problem(3000, 3000, 3000), LEVEL, least).needs <= least
+    with pytest.raises(tw.OutOfMemoryError):
+        make_schedule(problem(3000, 3000, 3000), LEVEL, least - 1001)
+
+
+def test_tiles_of_a_store_hold_whole_chunks():
+    schedule = make_schedule(problem(3000, 500, 3000), LEVEL, 3_000_000, grain=(300, 200))
+    for tile in schedule.walk():
+        assert tile.rows.start % 300 == 0
+        assert tile.cols.start % 200 == 0
+
+
+@pytest.mark.parametrize(
+    ("text", "count"), [("1GB", 10**9), ("1GiB", 2**30), ("0.5 MB", 500_000), (4096, 4096), ("12k", 12000)]
+)
+def test_budgets_as_people_write_them(text, count):
+    assert budget(text) == count
+
+
+@pytest.mark.parametrize("text", ["", "much", "1XB", "-1GB", 0, -5, 1.5, None, True])
+def test_what_is_no_budget_is_refused(text):
+    with pytest.raises(tw.UsageError, match="no amount of memory"):
+        budget(text)
