@@ -175,7 +175,7 @@ def plan(
     """What `matmul` would run for these operands, and why. Nothing is multiplied.
 
     >>> tw.plan(np.ones((1000, 500)), np.ones((500, 700)))
-    Plan(1000x500x700 float64 plus_times -> cpu:packed ...)
+    Plan(1000x500x700 float64 plus_times -> cpu:packed...)
     """
     call = _understand(M, N, semiring, None, device, precision, False, return_arg, nonnegative)
     return make_plan(call.problem, _machine(call.device, measured=True), kernel, tile)

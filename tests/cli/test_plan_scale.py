@@ -27,7 +27,7 @@ def test_a_card_that_is_not_here(capsys):
     )
     schedule = json.loads(out)["schedule"]
     assert schedule["needs"] <= 9 * 10**9
-    assert schedule["predicted_seconds"] < 1.5 * schedule["floor_seconds"]
+    assert schedule["floor_seconds"] <= schedule["predicted_seconds"] < 2.5 * schedule["floor_seconds"]
     assert "phases a tile" in said(capsys, "--shape", "9000x9000x9000", "--device", "h200", "--memory", "100MB")
 
 
