@@ -45,7 +45,8 @@ def cut_tasks(
         each = max(1, -(-members // (4 * workers)))
         return Tasks(-(-members // each), task_m=each, worth_threads=worth)
     if cut.kernel == "few_rows":
-        task_n = _share(n, workers if members < workers else 1, 64 // a.bytes, each=1)  # long lines of N
+        each = 1 if m <= 2 else 2  # nothing but memory counts: long lines of N
+        task_n = _share(n, workers if members < workers else 1, 64 // a.bytes, each)
         return Tasks(members * -(-n // task_n), tasks_n=-(-n // task_n), task_n=task_n, worth_threads=worth)
     if cut.kernel in ("few_columns", "dots"):
         task_m = _share(m, workers if members < workers else 1, a.MR)
