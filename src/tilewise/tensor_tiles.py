@@ -237,7 +237,9 @@ def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
         else:
             splits = _splits(problem, tile, machine)
             ways += [TensorWay(tile, (routes[0], routes[1]), parts) for parts in splits]
-        if PACKED not in routes and not problem.stack and ways[-1].splits == 1 and not problem.unrounded:
+        # thin edges of 64-row tiles, or added onto P, need more registers than there are
+        thin_can_be = tile.rows > 64 and not (problem.stack or problem.unrounded or problem.accumulate)
+        if PACKED not in routes and thin_can_be and ways[-1].splits == 1:
             thin = [extent % size for extent, size in ((m, tile.rows), (n, tile.cols))]
             rows, cols = (
                 edge if edge <= THIN and extent > edge else 0 for edge, extent in zip(thin, (m, n), strict=True)
