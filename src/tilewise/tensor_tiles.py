@@ -69,6 +69,16 @@ class TensorTile:
         """Warpgroups that multiply; one more copies."""
         return self.rows // 64
 
+    @property
+    def takes_edges(self) -> bool:
+        """Whether thin edges can be made beside it; other tiles leave their warps too few registers."""
+        return self.rows > 64 and self.cols >= 192
+
+    @property
+    def takes_accumulate(self) -> bool:
+        """Whether P can be read before it is written; the largest sums leave no registers for that."""
+        return self.rows * self.cols < 192 * 192
+
     def box_lines_n(self, n_along_k: bool) -> int:
         """Lines of N that one copy brings: a block of a cluster brings its share of them, of the columns if it can."""
         if n_along_k:
@@ -231,14 +241,14 @@ def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
     if for_m == [REALIGNED] and skewed and not problem.stack and m > 1 and not problem.unrounded:
         for_m.append(BY_CLASSES)
     ways = []
-    for tile, *routes in product(TILES, for_m, for_n):
+    tiles = [tile for tile in TILES if tile.takes_accumulate or not problem.accumulate]
+    for tile, *routes in product(tiles, for_m, for_n):
         if routes[0] == BY_CLASSES:
             ways.append(TensorWay(tile, (routes[0], routes[1]), 1, row_classes(problem.layout_m, m, k)))
         else:
             splits = _splits(problem, tile, machine)
             ways += [TensorWay(tile, (routes[0], routes[1]), parts) for parts in splits]
-        # thin edges of 64-row tiles, or added onto P, need more registers than there are
-        thin_can_be = tile.rows > 64 and not (problem.stack or problem.unrounded or problem.accumulate)
+        thin_can_be = tile.takes_edges and not (problem.stack or problem.unrounded or problem.accumulate)
         if PACKED not in routes and thin_can_be and ways[-1].splits == 1:
             thin = [extent % size for extent, size in ((m, tile.rows), (n, tile.cols))]
             rows, cols = (

@@ -51,7 +51,7 @@ def test_a_sample_compiles(tmp_path):
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
 def test_no_form_spills_or_serialises(tmp_path, tile):
     for number, form in enumerate(FORMS):
-        if tile.rows == 64 and form.get("edges"):
+        if (form.get("edges") and not tile.takes_edges) or (form.get("accumulate") and not tile.takes_accumulate):
             continue  # never planned
         path = tmp_path / f"{number}.cu"
         path.write_text(render_tensor_cores(("bfloat16", "float16")[number % 2], tile, **form))
