@@ -3,8 +3,7 @@
 from __future__ import annotations
 
 import sys
-import time
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 import numpy as np
@@ -12,18 +11,17 @@ import numpy as np
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.semiring import Semiring
-from tilewise.arrays import HostArray, Library, Operand, find_library
+from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.torch_library import needs_operator
-from tilewise.engines import cpu, reference
-from tilewise.engines.cpu.known import KNOWN, remember
+from tilewise.engines.cpu.known import KNOWN
 from tilewise.engines.cuda.ready import call_key, queue_again, tensor_key
-from tilewise.engines.reference.limits import NOMINAL, measured_machine
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
-from tilewise.machine import Machine, Times
+from tilewise.execution import Call, copy, execute, machine_of, needs_detour
+from tilewise.machine import Times
 from tilewise.planning import Plan, make_plan
-from tilewise.problem import Layout, Problem, check_precision, row_major
-from tilewise.shapes import ProductShape, product_shape
+from tilewise.problem import Problem, check_precision, row_major
+from tilewise.shapes import product_shape
 
 
 def matmul(
@@ -108,14 +106,14 @@ def matmul(
     call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative)
     product = call.out or call.library.empty(call.shape.product, call.problem.result, call.M.device)
     arg = call.library.empty(call.shape.product, DTYPES["int64"], call.M.device) if return_arg else None
-    if call.out is not None and _needs_detour(call):
+    if call.out is not None and needs_detour(call):
         work = call.library.empty(call.shape.product, call.problem.result, call.M.device)
         if accumulate:
-            _copy(product, work)
-        _execute(call, work, kernel, tile, arg)
-        _copy(work, product)
+            copy(product, work)
+        execute(call, work, kernel, tile, arg)
+        copy(work, product)
     else:
-        _execute(call, product, kernel, tile, arg, key)
+        execute(call, product, kernel, tile, arg, key)
     delivered = out if out is not None else call.library.deliver(product)
     return delivered if arg is None else (delivered, call.library.deliver(arg))
 
@@ -154,7 +152,7 @@ def timed_matmul(
     """`matmul` of host arrays, with the clock: what the commands report from."""
     call = _understand(M, N, semiring, None, device, precision, False, False)
     product = call.library.empty(call.shape.product, call.problem.result, "cpu")
-    made, times = _execute(call, product, kernel, tile)
+    made, times = execute(call, product, kernel, tile)
     assert product.host is not None
     return Report(product.host, made, times)
 
@@ -178,20 +176,7 @@ def plan(
     Plan(1000x500x700 float64 plus_times -> cpu:packed...)
     """
     call = _understand(M, N, semiring, None, device, precision, False, return_arg, nonnegative)
-    return make_plan(call.problem, _machine(call.device, measured=True), kernel, tile)
-
-
-@dataclass(frozen=True)
-class _Call:
-    """A call, understood: operands as (stacks of) matrices, and what they make."""
-
-    problem: Problem
-    shape: ProductShape
-    device: str  # where it runs
-    library: Library
-    M: Operand
-    N: Operand
-    out: Operand | None
+    return make_plan(call.problem, machine_of(call.device, measured=True), kernel, tile)
 
 
 def _tensor_key(M: Any, N: Any, out: Any, *how: Any) -> tuple[Any, ...] | None:
@@ -209,7 +194,7 @@ def _understand(
     accumulate: bool,
     return_arg: bool,
     nonnegative: bool = False,
-) -> _Call:
+) -> Call:
     ring = find_semiring(semiring)
     check_precision(precision)
     library = find_library(M)
@@ -244,7 +229,7 @@ def _understand(
     where = _where(left, device)
     if return_arg:
         _check_return_arg(ring, where, accumulate)
-    return _Call(problem, shape, where, library, left, right, given)
+    return Call(problem, shape, where, library, left, right, given)
 
 
 def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
@@ -302,159 +287,3 @@ def _where(left: Operand, device: str) -> str:
             f"the operands are on {left.device} and device={device!r} was asked for: they do not travel by themselves"
         )
     return asked
-
-
-def _machine(device: str, measured: bool = False) -> Machine:
-    if device == "cpu":
-        from tilewise.engines.cpu.limits import host_machine
-
-        return host_machine(measured_machine() if measured else NOMINAL)
-    if device == "simt":
-        from tilewise.engines.simt.multiply import MACHINE
-
-        return MACHINE
-    from tilewise.engines.cuda.device import describe
-
-    return describe(device)
-
-
-def _needs_detour(call: _Call) -> bool:
-    """Whether the engine must not write to `out` itself: it holds operands, is of another dtype, or broadcasts."""
-    out = call.out
-    assert out is not None
-    folded = any(stride == 0 and size > 1 for stride, size in zip(out.strides, out.shape, strict=True))
-    return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted or folded
-
-
-def _execute(
-    call: _Call,
-    product: Operand,
-    kernel: str | None,
-    tile: int | None,
-    arg: Operand | None = None,
-    key: tuple[Any, ...] | None = None,
-) -> tuple[Plan, Times]:
-    """Run the call on its device; `product` (and `arg`) is written in place. Work on arrays of the card is queued, not
-    timed. `key` is what a call like this one will be known by."""
-    target = product.with_axis(-1) if call.shape.vector_n else product
-    target = target.with_axis(-2) if call.shape.vector_m else target
-    if call.device == "cpu":
-        return _on_the_host(call, target, kernel, tile, arg, key)
-    if call.device == "simt":
-        return _in_the_interpreter(call, target, kernel, tile)
-    if call.M.device == "cpu":
-        return _on_the_card_and_back(call, target, kernel, tile, arg)
-    return _on_the_card(call, target, kernel, tile, arg, key)
-
-
-def _on_the_host(
-    call: _Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None, key: tuple[Any, ...] | None
-) -> tuple[Plan, Times]:
-    M, N, P = _hosts(call.M, call.N, target)
-    problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
-    made = make_plan(problem, _machine("cpu"), kernel, tile)
-    start = time.perf_counter()
-    if made.engine == "reference":
-        reference.run(made, M, N, P)
-    else:
-        ready = cpu.run(made, M, N, P, None if arg is None else _hosts(arg)[0].reshape(P.shape))
-        if ready is not None and key is not None and not (call.M.converted or call.N.converted):
-            ready.shape, ready.keeps = call.shape.product, problem.semiring
-            remember(key, ready)
-    return made, Times(0.0, time.perf_counter() - start, 0.0)
-
-
-def _in_the_interpreter(call: _Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
-    """The kernels work on contiguous copies, so the plan is made for those."""
-    from tilewise.engines.simt import multiply
-
-    p = call.problem
-    problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
-    made = make_plan(problem, multiply.MACHINE, kernel, tile)
-    M, N, P = _hosts(call.M, call.N, target)
-    start = time.perf_counter()
-    multiply.run(made, M, N, P)
-    return made, Times(0.0, time.perf_counter() - start, 0.0)
-
-
-def _on_the_card(
-    call: _Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None, key: tuple[Any, ...] | None
-) -> tuple[Plan, Times]:
-    from cuda.core import Stream
-
-    from tilewise.arrays.card import open_card
-    from tilewise.engines.cuda import launch
-
-    open_card(call.device)
-    problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
-    made = make_plan(problem, _machine(call.device), kernel, tile)
-    stream = Stream.from_handle(call.library.stream(call.device))
-    where = 0 if arg is None else arg.pointer
-    launch.run(made, call.M.pointer, call.N.pointer, target.pointer, call.device, stream, where)
-    if key is not None and call.library.name == "torch":
-        from tilewise.engines.cuda.ready import Ready
-
-        remember(key, Ready(made, call, target))
-    return made, Times(0.0, 0.0, 0.0)
-
-
-def _on_the_card_and_back(
-    call: _Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None
-) -> tuple[Plan, Times]:
-    """Host arrays travel as contiguous copies, so the plan is made for those; what the card cannot hold is streamed."""
-    from tilewise.arrays.card import memory as card_memory
-    from tilewise.engines.cuda.host import multiply_on_device
-
-    p = call.problem
-    problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
-    made = make_plan(problem, _machine(call.device), kernel, tile)
-    M, N, P = _hosts(call.M, call.N, target)
-    pinned = p.stack or p.accumulate or kernel or tile or arg is not None
-    if not pinned and M.nbytes + N.nbytes + P.nbytes > card_memory(call.device)[0]:
-        from tilewise.scale.product import streamed
-        from tilewise.scale.sources import ArraySource
-        from tilewise.scale.targets import ArrayTarget
-
-        start = time.perf_counter()
-        sources = ArraySource(M, "M"), ArraySource(N, "N")
-        streamed(*sources, p.semiring, None, call.device, p.precision).run(ArrayTarget(P))
-        return made, Times(0.0, time.perf_counter() - start, 0.0)
-    return made, multiply_on_device(made, M, N, P, call.device, None if arg is None else _hosts(arg)[0])
-
-
-def _hosts(*operands: Operand) -> list[HostArray]:
-    hosts = []
-    for operand in operands:
-        assert operand.host is not None
-        hosts.append(operand.host)
-    return hosts
-
-
-def travelled(operand: Operand, stack: tuple[int, ...]) -> Layout:
-    """The layout of an operand's contiguous copy on the card, broadcast over the stack as the operand is."""
-    *own, rows, cols = operand.shape
-    fresh = row_major(rows, cols, tuple(own))
-    strides = (*fresh.stack, fresh.row, fresh.col)
-    return replace(operand, strides=strides, pointer=0).layout(stack)
-
-
-def _copy(source: Operand, target: Operand) -> None:
-    """From one operand to another of the same shape, wherever both lie."""
-    if target.host is not None and source.host is not None:
-        with np.errstate(all="ignore"):
-            np.copyto(target.array if target.converted else target.host, source.host, casting="same_kind")
-        return
-    from cuda.core import Stream
-
-    from tilewise.engines.cuda import launch
-    from tilewise.engines.cuda.placed import Placed
-
-    stream = Stream.from_handle(target.library.stream(target.device))
-    placed = []
-    for operand in (source, target):
-        while len(operand.shape) < 2:
-            operand = operand.with_axis(-1)
-        rows, cols = operand.shape[-2:]
-        layout = operand.layout(operand.shape[:-2])
-        placed.append(Placed(operand.pointer, operand.dtype, rows, cols, layout))
-    launch.copy(placed[0], placed[1], source.shape[:-2], target.device, stream)

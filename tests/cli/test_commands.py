@@ -156,12 +156,12 @@ def test_a_folder_that_cannot_be_written(matrices, capsys):
 
 def test_interrupting_ends_with_130_and_no_file(matrices, monkeypatch, capsys):
     folder, *_ = matrices
-    import tilewise.api as api
+    import tilewise.execution as execution
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(api.cpu, "run", interrupted)
+    monkeypatch.setattr(execution.cpu, "run", interrupted)
     says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy"], 130)
     assert not (folder / "C.npy").exists()
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from abc import ABC, abstractmethod
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -9,10 +10,10 @@ import numpy as np
 
 
 @dataclass(frozen=True)
-class Type:
+class Type(ABC):
     @property
-    def size(self) -> int:
-        raise NotImplementedError
+    @abstractmethod
+    def size(self) -> int: ...
 
     @property
     def align(self) -> int:
