@@ -35,16 +35,18 @@ TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot h
 UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
 SHARPNESS = 4  # how little two limits that are equally near hinder each other
 LINE_SECONDS = 1.5e-9  # the copy engine's time for each 128-byte line it touches
-CLASSES_SLOW = 1.03  # a phase with rows of M by classes,
-CLASSES_SECONDS = 3e-6  # and their descriptors' way in
+CLASSES_SLOW = 1.04  # a phase with rows of M by classes: they lie far apart, and straddle lines
 TILE_SECONDS = {
     "boxes": 0.4e-6,
     "rows": 1.2e-6,
     "carried": 0.6e-6,
     "partial": 0.4e-6,
 }  # a tile's start and its stores, as far as nothing hides them
-START_SECONDS = 4.2e-6  # the launch, the first tiles' way in, the last one's way out
-CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
+START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
+GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that
+HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
+HOT_SLOW = ((192 * 192, 0.005), (128 * 256, 0.03), (0, 0.045))
+CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
 MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
 COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
 TRIP_SECONDS = 1.2e-6  # to L2 and back, while everybody asks
@@ -173,8 +175,7 @@ class TensorWay:
         )
         if whole and self.routes[0] != BY_CLASSES:
             return "boxes"
-        edges = self.edge_rows or self.edge_cols  # the carriers would be busy with those
-        return "rows" if edges or self.waves(m, n, units) < CARRIED_WAVES else "carried"
+        return "rows" if self.waves(m, n, units) < CARRIED_WAVES else "carried"
 
 
 def refusal(problem: Problem, machine: Machine) -> str | None:
@@ -280,7 +281,6 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
         way.routes[1], problem.layout_n, k, n
     )
     limits = (cores, (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH, lines * LINE_SECONDS)
-    # rows of one class lie far apart, and their lines are touched twice
     slow = CLASSES_SLOW if way.routes[0] == BY_CLASSES else 1.0
     phase: float = slow * math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
     phases = max(1, math.ceil(math.ceil(k / DEPTH) / way.splits))
@@ -288,12 +288,13 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     waves = way.waves(m, n, machine.units)
     memory = machine.bandwidth * MEMORY_SHARE
     work = problem.members * max(waves * (phases * phase + TILE_SECONDS[store]), problem.least_bytes / memory)
-    work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
+    if work > HOT_SECONDS:
+        hot = next(share for area, share in HOT_SLOW if tile.rows * tile.cols >= area)
+        work *= 1 + hot * math.log2(work / HOT_SECONDS)
+    work += START_SECONDS + tile.groups * GROUP_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
     moved = sum(4 * size for how, size in zip(way.routes, (m * k, k * n), strict=True) if how in (REALIGNED, PACKED))
     if way.edge_rows or way.edge_cols:
         work = max(work, _edge_seconds(way, problem, machine)) + EDGE_SECONDS
-    if way.routes[0] == BY_CLASSES:
-        work += CLASSES_SECONDS
     if moved:
         work += COPY_SECONDS + problem.members * moved / memory
     if way.splits > 1:
@@ -311,5 +312,5 @@ def _edge_seconds(way: TensorWay, problem: Problem, machine: Machine) -> float:
 def _touched(how: str, layout: Layout, rows: int, cols: int) -> int:
     """128-byte lines of memory that a tile's row of 128 bytes lies in."""
     lines = contiguous_lines(layout, rows, cols)
-    whole = how in (REALIGNED, PACKED) or lines is None or (how == AS_IT_IS and lines[2] % DEPTH == 0)
-    return 1 if whole else 2
+    straddles = how == AS_IT_IS and lines is not None and lines[2] % DEPTH
+    return 2 if straddles else 1

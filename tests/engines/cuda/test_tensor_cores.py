@@ -31,6 +31,8 @@ FORMS = [
     {"m_along_k": True, "n_along_k": False, "store": "carried", "classes": 8},
     {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 8, "edges": True},
     {"m_along_k": False, "n_along_k": False, "store": "rows", "edges": True},
+    {"m_along_k": True, "n_along_k": False, "store": "carried", "classes": 8, "edges": True},
+    {"m_along_k": False, "n_along_k": True, "store": "carried", "edges": True},
     {"m_along_k": False, "n_along_k": False, "store": "rows", "accumulate": True},
     {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 1, "box_rows": 8},
     {"m_along_k": True, "n_along_k": False, "store": "partial"},

@@ -6,6 +6,7 @@ more than a small product.
 
 from __future__ import annotations
 
+import atexit
 import math
 from collections.abc import Iterator
 from contextlib import ExitStack, contextmanager
@@ -53,6 +54,7 @@ def workspace(
 
 
 SCRATCH_LIMIT = 2**30  # bytes of one buffer that are kept; larger ones are allocated each time
+KEPT_LIMIT = 4 * SCRATCH_LIMIT  # bytes of all of them
 _lock = Lock()
 _kept: dict[tuple[str, int, str], Any] = {}
 
@@ -68,7 +70,15 @@ def scratch(needs: dict[str, int], device: str, stream: Any) -> Iterator[list[An
             yield [_for_one_call(nbytes, device, stream, own) for nbytes in needs.values()]
         return
     with _lock, ExitStack() as own:
+        more = sum(nbytes for role, nbytes in needs.items() if not _is_kept(nbytes, role, device, stream))
+        if more and more + sum(buffer.size for buffer in _kept.values()) > KEPT_LIMIT:
+            _forget(stream)
         yield [_buffer(nbytes, role, device, stream, own) for role, nbytes in needs.items()]
+
+
+def _is_kept(nbytes: int, role: str, device: str, stream: Any) -> bool:
+    kept = _kept.get((device, int(stream.handle), role))
+    return nbytes > SCRATCH_LIMIT or (kept is not None and kept.size >= nbytes)
 
 
 def _buffer(nbytes: int, role: str, device: str, stream: Any, own: ExitStack) -> Any:
@@ -82,6 +92,24 @@ def _buffer(nbytes: int, role: str, device: str, stream: Any, own: ExitStack) ->
             kept.close(stream)
         kept = _kept[key] = allocate(max(nbytes, 1), device, stream)
     return kept
+
+
+def _forget(stream: Any) -> None:
+    """Free all kept buffers, on a stream that exists: those they were made on may be gone."""
+    from cuda.bindings import driver
+
+    driver.cuCtxSynchronize()  # other streams may still use theirs
+    while _kept:
+        _kept.popitem()[1].close(stream)
+
+
+@atexit.register
+def _at_exit() -> None:
+    """While the driver is there: buffers that the interpreter frees later would look for streams that are gone."""
+    if _kept:
+        from cuda.core import Device
+
+        _forget(Device().default_stream)
 
 
 def _for_one_call(nbytes: int, device: str, stream: Any, own: ExitStack) -> Any:

@@ -87,6 +87,6 @@ def realign_launches(jobs: list[Lines], edges: list[Edge], device: str, stream: 
         function = kernel_function(render_realign(), "realign", device)
         across = max(1, math.ceil(max(lines.lines for lines in pair) / LINES))
         along = max(1, math.ceil(max(lines.length for lines in pair) / SEGMENT))
-        deep = 3 if also is edges else min(2, len(jobs) - first)
+        deep = min(2, len(jobs) - first) + (also is edges)
         launches.append(Launch(function, (across, along, deep), (256,), (*pair, *also), stream))
     return launches

@@ -43,6 +43,18 @@ static __device__ __forceinline__ void barrier_wait(Barrier* barrier, unsigned p
         : "memory");
 }
 
+// Whether the barrier has completed, without waiting for it; the same answer for the whole warp.
+static __device__ __forceinline__ bool barrier_passed(Barrier* barrier, unsigned parity) {
+    unsigned passed;
+    asm volatile(
+        "{\n"
+        ".reg .pred done;\n"
+        "mbarrier.test_wait.parity.shared::cta.b64 done, [%1], %2;\n"
+        "selp.u32 %0, 1, 0, done;\n"
+        "}\n" : "=r"(passed) : "r"(shared_address(barrier)), "r"(parity) : "memory");
+    return __all_sync(~0u, passed);
+}
+
 // A box of `map` from element (x, y) on, x along the rows' contiguous axis.
 static __device__ __forceinline__ void copy_box(void* to, const TensorMap* map, Barrier* barrier, int x, int y) {
     asm volatile(

@@ -6,7 +6,8 @@
 //   so the switch over it is no branch.
 // Edges: words that stick out of the matrix as a whole are read element by element; past a line's end anything may follow.
 // Barrier: none; neighbours exchange words by shuffle.
-// Two matrices go in one launch: blockIdx.z says which. A third part copies single rows or columns, `edge`, side by side.
+// Two matrices go in one launch: blockIdx.z says which. Before them a part may copy single rows or columns, `edge`, side by
+//   side: their elements lie far apart, and would be the last to come.
 
 #define SEGMENT 1024
 
@@ -66,12 +67,13 @@ static __device__ __forceinline__ void copy_edge(Edge edge) {
 extern "C" __global__ void __launch_bounds__(256) realign(Lines one, Lines other, Edge rows, Edge cols)
 {
     let_next_kernel_start();
-    if (blockIdx.z == 2) {
+    int before = rows.count + cols.count > 0;
+    if (blockIdx.z < before) {
         copy_edge(rows);
         copy_edge(cols);
         return;
     }
-    Lines here = blockIdx.z ? other : one;
+    Lines here = blockIdx.z == before ? one : other;
     int line = blockIdx.x * 8 + threadIdx.x / 32;
     if (line >= here.lines || blockIdx.y * SEGMENT >= here.length) return;
     const Element* last = here.from + (here.lines - 1) * here.lead + here.length;

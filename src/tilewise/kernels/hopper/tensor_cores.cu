@@ -16,8 +16,8 @@
 //   completes, and the staging may be used again); in the last wave, or for few waves, each warp writes its own rows.
 //   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up. A P that keeps its
 //   sums unrounded is one such part: with ACCUMULATE what it holds is added first.
-// Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which warps that have nothing else to do
-//   make in the background (thin_edges.cuh).
+// Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
+//   while nothing waits to be carried (thin_edges.cuh).
 
 #define BLOCK_K 64
 #define ROW_BYTES 128
@@ -27,8 +27,11 @@
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define ARRIVING_BYTES (BOX_M * ROW_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
-#define PRODUCER_REGISTERS (EDGES ? 80 : CARRIED ? 56 : 40)
-#define CONSUMER_REGISTERS (CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 208 : CARRIED ? 224 : 232)
+#define PRODUCER_REGISTERS (EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED ? 56 : 40)
+#define CONSUMER_REGISTERS (CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED ? 224 : 232)
+#define LAUNCH_REGISTERS (65536 / (128 * (CONSUMERS + 1)) / 8 * 8)  // a thread's, before they are given and taken
+static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS + 1) * LAUNCH_REGISTERS,
+              "consumers would wait for ever for registers that nobody gives");
 #define SUMS (BLOCK_N / 2)
 #define CARRIERS 3
 #define BOXES (CARRIED ? PARTS : PARTS < 2 ? 1 : 2)  // parts of 64 columns that a consumer stages at a time
@@ -207,23 +210,44 @@ static __device__ __forceinline__ void store_rows(
     }
 }
 
+// full, empty, then `staged` and `carried`.
+static __device__ __forceinline__ Barrier* barriers_after(char* staging) {
+    return reinterpret_cast<Barrier*>(staging + STAGING_BYTES);
+}
+
 // Three warps carry finished tiles out while the consumers are already at the next one; the last tile is not theirs.
-static __device__ __forceinline__ void carry_out(
-    const char* staging, Barrier* staged, Barrier* carried, Element* P, Size size, const Skews& skews, long long ldp)
-{
-    unsigned parity = 0;
-    Work work, after;
-    find_work(0, size, skews, work);
-    for (int turn = 1; find_work(turn, size, skews, after); ++turn, parity ^= 1) {
+// What they may do besides needs registers, so nothing is kept but the turn.
+struct Carrier {
+    char* staging; Element* P; const Size& size; const Skews& skews; long long ldp;
+    int turn, turns;
+
+    __device__ __forceinline__ Barrier* staged() const { return barriers_after(staging) + 2 * STAGES; }
+
+    __device__ __forceinline__ void start() {
+        Work after;
+        for (turn = turns = 0; find_work(turns + 1, size, skews, after);) ++turns;
+    }
+
+    __device__ __forceinline__ void carry() {
+        Work work;
+        Size here = size;
+        asm volatile("" : "+r"(here.m), "+r"(here.n));  // or its quotients would be kept in registers all the while
+        find_work(turn, here, skews, work);
         Element* to = P + (work.top * (long long)CLASSES + work.at) * ldp + work.left;
-        barrier_wait(staged, parity);
+        barrier_wait(staged(), turn & 1);
         store_staged(staging, threadIdx.x / 32 - 1, CARRIERS, min(BLOCK_M, work.rows - work.top), to, CLASSES * ldp,
                      min(BLOCK_N, size.n - work.left));
         __syncwarp();
-        if (threadIdx.x % 32 == 0) barrier_arrive(carried);
-        work = after;
+        if (threadIdx.x % 32 == 0) barrier_arrive(staged() + 1);
+        ++turn;
     }
-}
+
+    __device__ __forceinline__ void operator()() {  // without waiting
+        if (turn < turns && barrier_passed(staged(), turn & 1)) carry();
+    }
+};
+
+struct NothingElse { __device__ __forceinline__ void operator()() {} };
 
 // Sums of a part of k, as they are; two side by side are 8 bytes on an 8-byte boundary, for `lead` is even.
 static __device__ __forceinline__ void store_partial(
@@ -350,7 +374,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     extern __shared__ char memory[];
     char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
     char* staging = stages + STAGES * STAGE_BYTES;
-    Barrier* full = reinterpret_cast<Barrier*>(staging + STAGING_BYTES);
+    Barrier* full = barriers_after(staging);
     Barrier* empty = full + STAGES;
     Barrier* staged = empty + STAGES;
     Barrier* carried = staged + 1;
@@ -375,11 +399,16 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         if (threadIdx.x == 0) {
             wait_for_kernel_before();
             produce(stages, full, empty, maps_m, &map_n, size, skews);
+        } else if (CARRIED && threadIdx.x >= 32) {
+            Carrier carrier = {staging, P, size, skews, ldp};
+            carrier.start();
+            if (EDGES) wait_for_kernel_before();
+            if (EDGES) make_thin_edges<Carrier&>(edges, shares, P, size.m, size.n, ldp, carrier);
+            while (carrier.turn < carrier.turns) carrier.carry();
         } else if (EDGES && threadIdx.x >= 32) {
             wait_for_kernel_before();
-            make_thin_edges(edges, shares, P, size.m, size.n, ldp);
-        } else if (CARRIED && threadIdx.x >= 32)
-            carry_out(staging, staged, carried, P, size, skews, ldp);
+            make_thin_edges(edges, shares, P, size.m, size.n, ldp, NothingElse());
+        }
     } else {
         registers_take<CONSUMER_REGISTERS>();
         consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, skews, ldp);

@@ -10,6 +10,7 @@
 //   The other operand's last rows or columns have been copied side by side (realign.cu), for everybody reads them.
 // Edges: words that stick out of the operand are read element by element, and what is not of the line is never used.
 // Barrier: the block's three warps meet (named barrier 15) to add up their shares, always in the same order.
+// The warps have something more urgent to do now and then: they ask `between` every few microseconds.
 
 struct Side {
     const Element* from; const Element* end; int lines; int length; long long lead; int along_k;  // one operand, whole
@@ -19,17 +20,21 @@ struct ThinEdges { Side of_cols, of_rows; };
 
 #define EDGE_WARPS 3
 #define EDGE_THREADS (32 * EDGE_WARPS)
-#define DOTS 6
+#define DOTS 4
+#define BATCH (BLOCK_M == 192 ? 4 : 6)  // lines whose words are on their way together, as registers allow
 
 static __device__ __forceinline__ void put_edge(Element* to, float sum) {
     *to = (Element)narrow_pair(ACCUMULATE ? sum + widen(*to) : sum, 0.0f);
 }
 
 // Position p of the edge goes to to[p * step_to], as long as p < limit.
-static __device__ __forceinline__ void edge_dots(const Side& side, int e, Element* to, long long step_to, int limit) {
+template <class Between> static __device__ __forceinline__ void edge_dots(
+    const Side& side, int e, Element* to, long long step_to, int limit, Between& between)
+{
     int lane = threadIdx.x % 32, warp = blockIdx.x * EDGE_WARPS + threadIdx.x / 32 - 1;
     const Element* edge = side.edge + (long long)e * side.length;
     for (int group = warp; group < (side.lines + 8 * DOTS - 1) / (8 * DOTS) * 8; group += gridDim.x * EDGE_WARPS) {
+        between();
         int first = group / 8 * (8 * DOTS) + group % 8;
         const Element* line = side.from + first * side.lead;
         float sums[DOTS] = {};
@@ -68,22 +73,38 @@ static __device__ __forceinline__ void edge_dots(const Side& side, int e, Elemen
     }
 }
 
-static __device__ __forceinline__ void edge_sums(
-    const Side& side, int e, float (*shares)[32], Element* to, long long step_to, int limit)
+template <class Between> static __device__ __forceinline__ void edge_sums(
+    const Side& side, int e, float (*shares)[32], Element* to, long long step_to, int limit, Between& between)
 {
+    const int rows = 8 * EDGE_WARPS;  // that the block's warps take at a time
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 1;
     const Element* edge = side.edge + (long long)e * side.lines;
     for (int chunk = blockIdx.x * 32; chunk < side.length; chunk += gridDim.x * 32) {
         float sums[8] = {};
         bool whole = chunk + 32 <= side.length;
         const Element* mine = side.from + chunk + lane % 4 * 8;
-        #pragma unroll 8
-        for (int k = warp * 8 + lane / 4; k < side.lines; k += 8 * EDGE_WARPS) {
-            const Element* at = mine + k * side.lead;
-            uint4 word = whole ? __ldg(reinterpret_cast<const uint4*>(at)) : load_word(at, side.from, side.end);
-            float scale = widen(edge[k]);
+        for (int start = 0; start < side.lines; start += BATCH * rows) {
+            between();
+            int k = start + warp * 8 + lane / 4;
+            uint4 words[BATCH];
+            float scales[BATCH];
+            if (whole && k + (BATCH - 1) * rows < side.lines) {
+                #pragma unroll
+                for (int i = 0; i < BATCH; ++i) {
+                    words[i] = __ldg(reinterpret_cast<const uint4*>(mine + (k + i * rows) * side.lead));
+                    scales[i] = widen(edge[k + i * rows]);
+                }
+            } else {
+                #pragma unroll
+                for (int i = 0; i < BATCH; ++i) {
+                    bool inside = k + i * rows < side.lines;
+                    words[i] = inside ? load_word(mine + (k + i * rows) * side.lead, side.from, side.end)
+                                      : make_uint4(0, 0, 0, 0);
+                    scales[i] = inside ? widen(edge[k + i * rows]) : 0.0f;
+                }
+            }
             #pragma unroll
-            for (int j = 0; j < 8; ++j) sums[j] += scale * widen(element_of(word, j));
+            for (int i = 0; i < 8 * BATCH; ++i) sums[i % 8] += scales[i / 8] * widen(element_of(words[i / 8], i % 8));
         }
         #pragma unroll
         for (int j = 0; j < 8; ++j) {
@@ -100,21 +121,21 @@ static __device__ __forceinline__ void edge_sums(
 }
 
 // m and n are where the whole tiles end.
-static __device__ __forceinline__ void make_thin_edges(
-    const ThinEdges& edges, float (*shares)[32], Element* P, int m, int n, long long ldp)
+template <class Between> static __device__ __forceinline__ void make_thin_edges(
+    const ThinEdges& edges, float (*shares)[32], Element* P, int m, int n, long long ldp, Between between)
 {
     for (int e = 0; e < edges.of_rows.edges; ++e) {
         Element* row = P + (m + e) * ldp;
         int width = n + edges.of_cols.edges;
         if (edges.of_rows.along_k)
-            edge_dots(edges.of_rows, e, row, 1, width);
+            edge_dots(edges.of_rows, e, row, 1, width, between);
         else
-            edge_sums(edges.of_rows, e, shares, row, 1, width);
+            edge_sums(edges.of_rows, e, shares, row, 1, width, between);
     }
     for (int e = 0; e < edges.of_cols.edges; ++e) {
         if (edges.of_cols.along_k)
-            edge_dots(edges.of_cols, e, P + n + e, ldp, m);
+            edge_dots(edges.of_cols, e, P + n + e, ldp, m, between);
         else
-            edge_sums(edges.of_cols, e, shares, P + n + e, ldp, m);
+            edge_sums(edges.of_cols, e, shares, P + n + e, ldp, m, between);
     }
 }
