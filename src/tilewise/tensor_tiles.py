@@ -49,8 +49,8 @@ HOT_SLOW = ((192 * 192, 0.005), (128 * 256, 0.03), (0, 0.045))
 CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
 MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
 COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
-TRIP_SECONDS = 1.2e-6  # to L2 and back, while everybody asks
-EDGE_SECONDS = 7e-6  # what thin edges cost in the background
+DOTS_TRIP_SECONDS, SUMS_TRIP_SECONDS = 1.2e-6, 4e-6  # to L2 and back, while everybody asks
+EDGE_SECONDS = 5e-6  # what thin edges cost in the background
 GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
 GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
 
@@ -303,10 +303,19 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
 
 
 def _edge_seconds(way: TensorWay, problem: Problem, machine: Machine) -> float:
-    """Thin edges in the background: trips to L2, one after the other."""
+    """Thin edges in the background: trips to L2, one after the other. Dot products take 32 lines and 256 of k a trip,
+    sums over lines 32 columns and 144 of k, and wait longer for so many short pieces."""
     m, k, n = problem.m, problem.k, problem.n
-    trips = way.edge_rows * math.ceil(n / 32 / machine.units) + way.edge_cols * math.ceil(m / 32 / machine.units)
-    return trips * math.ceil(k / 96) * TRIP_SECONDS
+    seconds = 0.0
+    for count, extent, along_k in (
+        (way.edge_rows, n, along_columns(problem.layout_n, k, n)),
+        (way.edge_cols, m, not along_columns(problem.layout_m, m, k)),
+    ):
+        if along_k:
+            seconds += count * math.ceil(extent / 32 * 8 / 3 / machine.units) * math.ceil(k / 256) * DOTS_TRIP_SECONDS
+        else:
+            seconds += count * math.ceil(extent / 32 / machine.units) * math.ceil(k / 144) * SUMS_TRIP_SECONDS
+    return seconds
 
 
 def _touched(how: str, layout: Layout, rows: int, cols: int) -> int:

@@ -12,13 +12,13 @@ from oracle import assert_product
 from strategies import values
 from tilewise.errors import FileError
 from tilewise.machine import KNOWN_CARDS
-from tilewise.scale import card
+from tilewise.scale import card, pinning
 from tilewise.scale.files import problem_of
 from tilewise.scale.sources import ArraySource
 from tilewise.scale.targets import ArrayTarget
 
 
-def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, **how):
+def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=10**6, **how):
     sources = ArraySource(M, "M"), ArraySource(N, "N")
     problem = problem_of(*sources, semiring)
     schedule = card.schedule_for(problem, KNOWN_CARDS["h200"], memory, tuple(s.turned for s in sources))
@@ -26,6 +26,7 @@ def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, **how):
         schedule = replace(schedule, **dict(zip(("rows", "cols", "depth"), cut, strict=True)))
     P = np.full((problem.m, problem.n), 7).astype(problem.semiring.over(problem.dtype).result.numpy)
     queues = ThreadQueues(slow)
+    queues.most_pages = most_pages
     card.stream(schedule, *sources, target or ArrayTarget(P), queues=queues, **how)
     return P, schedule, queues
 
@@ -62,6 +63,54 @@ def test_order_is_kept_when_every_stream_dawdles():
     P, schedule, _ = product(M, N, "plus_times", 900_000, slow=0.004, cut=(900, 256, 128))
     assert_product(P, M, N, "plus_times")
     assert (schedule.tiles, schedule.phases) == (6, 3)  # and three bands: 900 rows are more than two of 384
+
+
+@pytest.mark.parametrize("turned", [False, True])
+@pytest.mark.parametrize("most", [0, 3, 10**6])  # the system may refuse to pin any more
+def test_pinned_pages_are_read_where_they_lie(turned, most, monkeypatch):
+    monkeypatch.setattr(pinning, "WORTH", 1)
+    monkeypatch.setattr(pinning.Pages.__init__, "__defaults__", (8192,))
+    M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
+    M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
+    P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002, most_pages=most)
+    assert_product(P, M, N, "plus_times")
+    assert len(queues.pages) == most or most > 3
+    if most != 3:  # three chunks hold no whole piece
+        assert bool(queues.straight) == bool(most)
+
+
+def test_a_matrix_by_itself_is_pinned_once(monkeypatch):
+    monkeypatch.setattr(pinning, "WORTH", 1)
+    M = values((600, 600), "float32", 9)
+    P, _, queues = product(M, M, "plus_times", 300_000, slow=0.002)
+    assert_product(P, M, M, "plus_times")
+    assert len(queues.pages) == 1
+
+
+@pytest.mark.parametrize(
+    ("first", "pitch", "width", "count"), [(0, 100, 60, 300), (4096, 5000, 5000, 9), (8190, 40_000, 9, 7)]
+)
+def test_no_copy_passes_from_one_chunk_to_the_next(first, pitch, width, count):
+    pages = pinning.Pages(ThreadQueues(), 4096, 10**6, chunk=16384)
+    seen = np.zeros(count * width, np.uint8)
+    first += pages.low
+    for line, byte, wide, lines in pages.runs(first, pitch, width, count):
+        start = first + line * pitch + byte - pages.low
+        assert start // 16384 == (start + (lines - 1) * pitch + wide - 1) // 16384
+        for i in range(line, line + lines):
+            seen[i * width + byte : i * width + byte + wide] += 1
+    assert (seen == 1).all()
+
+
+def test_pages_of_files_and_strangers_are_left_alone(tmp_path):
+    np.save(tmp_path / "x.npy", np.ones((50, 40), np.float32))
+    assert pinning.owned_bytes(np.load(tmp_path / "x.npy", mmap_mode="r")) is None
+    assert pinning.owned_bytes(np.frombuffer(bytes(400), np.float32).reshape(10, 10)) is None
+    whole = np.ones((50, 40), np.float32)
+    assert pinning.owned_bytes(whole[::-1]) is None
+    low, high = pinning.owned_bytes(whole[3:, :20])
+    assert low == whole.ctypes.data + 3 * 160
+    assert high == whole.ctypes.data + 49 * 160 + 80
 
 
 def test_mixed_dtypes_and_one_phase():

@@ -40,7 +40,7 @@ class ThreadQueues:
     def __init__(self, slow=0.0, seed=0):
         self.kept, self.streams, self.allocated = [], [], 0
         self.slow, self.chance = slow, random.Random(seed)
-        self.errors = []
+        self.errors, self.pages, self.straight, self.most_pages = [], [], 0, 10**6
 
     def enter(self):
         pass
@@ -53,6 +53,14 @@ class ThreadQueues:
 
     def pinned(self, nbytes):
         return np.full(nbytes, 0x5A, np.uint8)
+
+    def pin(self, address, nbytes):
+        assert address % 4096 == nbytes % 4096 == 0
+        assert not any(low < address + nbytes and address < high for low, high in self.pages), "pinned twice"
+        if len(self.pages) >= self.most_pages:
+            return False
+        self.pages.append((address, address + nbytes))
+        return True
 
     def stream(self, urgent=False):
         self.streams.append(Stream())
@@ -82,6 +90,17 @@ class ThreadQueues:
 
     def copy_in(self, host_bytes, address, stream):
         self.queue(stream, lambda: ctypes.memmove(address, host_bytes.ctypes.data, host_bytes.nbytes))
+
+    def copy_lines_in(self, host, pitch, width, count, address, pitch_to, stream):
+        inside = any(low <= host and host + (count - 1) * pitch + width <= high for low, high in self.pages)
+        assert inside, "a copy that passes from one registration to another"
+        self.straight += count
+
+        def work():
+            for line in range(count):
+                ctypes.memmove(address + line * pitch_to, host + line * pitch, width)
+
+        self.queue(stream, work)
 
     def copy_out(self, address, pitch, width, rows, host_bytes, stream):
         def work():

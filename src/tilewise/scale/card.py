@@ -20,18 +20,20 @@ from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
 from tilewise.scale.host import Finished, Finisher, Progress
 from tilewise.scale.panels import Phase, phases
+from tilewise.scale.pinning import Background, pages_of, populating
 from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
 from tilewise.scale.sources import Source
 from tilewise.scale.staging import ALIGN, Feeder, Side, Slots, lead_of
-from tilewise.scale.targets import Target
+from tilewise.scale.targets import ArrayTarget, Target
 
 PIECE = 16 * 2**20  # bytes of a slot
-OUT_SLOTS = 8
-THREADS = 10  # that fill slots, where there are so many cores; half as many empty them
+OUT_SLOTS = 24
+POPULATING = 3  # threads that make the pages of P
+THREADS = 10  # that fill slots, where there are so many cores, and as many that empty them
 BANDS = 8
 BAND_GRAIN = 384  # rows of a band: whole tiles of every kernel
-LINK = (18e9, 18e9)  # bytes a second to a card and back, through slots, while it multiplies; measured on an H200
+LINK = (30e9, 15e9)  # bytes a second to a card and back while it multiplies; measured on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
 LAUNCH = 2e-4  # seconds a phase costs beside its work
 
@@ -145,13 +147,29 @@ class _Stream:
         )
         slots = Slots(queues, self.threads + 6, max(piece, longest))
         sides = []
-        for source, rows, cols in ((M, s.rows, s.depth), (N, s.depth, s.cols)):
+        times = s.bytes_in / (p.m * p.k * p.dtype_m.itemsize + p.k * p.n * p.dtype_n.itemsize)
+        self.pages = [pages_of(queues, source, times) for source in (M, N)]
+        if self._same_memory():
+            self.pages[1] = self.pages[0]
+        for source, rows, cols, pages in ((M, s.rows, s.depth, self.pages[0]), (N, s.depth, s.cols, self.pages[1])):
             count, length = (cols, rows) if source.turned else (rows, cols)
             nbytes = count * lead_of(length, source.dtype.itemsize) * source.dtype.itemsize
-            sides.append(Side(queues, source, slots, nbytes))
+            sides.append(Side(queues, source, slots, nbytes, pages))
         self.sides = (sides[0], sides[1])
         self.compute = queues.stream()
         self.outgoing = Outgoing(self, max(piece, self.lead * p.result.itemsize))
+
+    def _same_memory(self) -> bool:
+        """M multiplied by itself: its pages can be pinned only once."""
+        one, other = self.pages
+        return one is not None and other is not None and (one.low, one.high) == (other.low, other.high)
+
+    def _background(self) -> Background:
+        """Pages that are pinned, or made, while the first tiles are multiplied."""
+        jobs = [pages.pin_more for pages in dict.fromkeys(self.pages) if pages is not None]
+        if jobs and isinstance(self.target, ArrayTarget):
+            jobs += [populating(self.target.array)] * POPULATING
+        return Background(self.queues.enter, jobs)
 
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases
@@ -160,6 +178,7 @@ class _Stream:
         with (
             Finisher(self.target, finished) as finisher,
             self.outgoing.writing_to(finisher),
+            self._background(),
             Feeder(self.queues, self.sides, work, self.threads) as feeder,
         ):
             self.queues.enter()
@@ -225,7 +244,7 @@ class Outgoing:
         self._left: dict[int, int] = {}  # per tile, pieces that are not yet written
         self._lock = threading.Lock()
         self._jobs: queue.Queue[Any] = queue.Queue()
-        self._pool = ThreadPoolExecutor(max(1, owner.threads // 2), "tilewise writer", initializer=self.queues.enter)
+        self._pool = ThreadPoolExecutor(owner.threads, "tilewise writer", initializer=self.queues.enter)
         self._thread = threading.Thread(target=self._run, name="tilewise outgoing", daemon=True)
         self._error: BaseException | None = None
         self._writes: list[Future[None]] = []

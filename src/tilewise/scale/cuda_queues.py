@@ -30,6 +30,7 @@ class CudaQueues:
         self.machine = describe(device)
         self._buffers: list[Any] = []
         self._pinned: list[int] = []
+        self._pages: list[int] = []
         self._streams: list[Any] = []
         self._first = self.stream()
 
@@ -51,6 +52,14 @@ class CudaQueues:
         self._pinned.append(int(address))
         memory: Any = (ctypes.c_uint8 * nbytes).from_address(int(address))
         return np.frombuffer(memory, np.uint8)
+
+    def pin(self, address: int, nbytes: int) -> bool:
+        from cuda.bindings import driver
+
+        refused = int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
+        if not refused:
+            self._pages.append(address)
+        return not refused
 
     def stream(self, urgent: bool = False) -> Any:
         from cuda.core import StreamOptions
@@ -76,6 +85,19 @@ class CudaQueues:
         from cuda.bindings import driver
 
         _check(driver.cuMemcpyHtoDAsync(address, host.ctypes.data, host.nbytes, stream.handle)[0], "a copy to the card")
+
+    def copy_lines_in(
+        self, host: int, pitch: int, width: int, count: int, address: int, pitch_to: int, stream: Any
+    ) -> None:
+        from cuda.bindings import driver
+
+        job = driver.CUDA_MEMCPY2D()
+        job.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_HOST
+        job.srcHost, job.srcPitch = host, pitch
+        job.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
+        job.dstDevice, job.dstPitch = driver.CUdeviceptr(address), pitch_to
+        job.WidthInBytes, job.Height = width, count
+        _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy to the card")
 
     def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
         from cuda.bindings import driver
@@ -112,9 +134,11 @@ class CudaQueues:
         self._first.sync()
         for address in self._pinned:
             driver.cuMemFreeHost(address)
+        for address in self._pages:
+            driver.cuMemHostUnregister(address)
         for stream in self._streams:
             stream.close()
-        self._buffers, self._pinned, self._streams = [], [], []
+        self._buffers, self._pinned, self._pages, self._streams = [], [], [], []
 
 
 def _check(code: Any, what: str) -> None:

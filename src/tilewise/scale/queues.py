@@ -28,6 +28,9 @@ class Queues(Protocol):
     def pinned(self, nbytes: int) -> Bytes:
         """Memory of the host that the card reads and writes by itself, freed by `close`."""
 
+    def pin(self, address: int, nbytes: int) -> bool:
+        """Let the card read whole pages of the host by itself, until `close`; False where the system refuses."""
+
     def stream(self, urgent: bool = False) -> Any:
         """A stream; what is urgent goes first where two could run."""
 
@@ -42,6 +45,11 @@ class Queues(Protocol):
 
     def copy_in(self, host: Bytes, address: int, stream: Any) -> None:
         """Queue a copy to the card."""
+
+    def copy_lines_in(
+        self, host: int, pitch: int, width: int, count: int, address: int, pitch_to: int, stream: Any
+    ) -> None:
+        """Queue a copy of lines of pinned memory, `pitch` bytes apart there and `pitch_to` on the card."""
 
     def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
         """Queue a copy of rows from the card, `pitch` bytes apart there and side by side here."""

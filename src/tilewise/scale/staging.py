@@ -1,7 +1,6 @@
 """Pinned slots between the caller's memory and the card: several threads fill them, or empty them, piece by piece.
 
-The caller's pages are not pinned where they lie: on an H200's host that took longer than copying (docs/scale.md). A few
-slots are, and threads copy through them.
+Panels whose pages have been pinned meanwhile (`pinning`) come straight from there.
 """
 
 from __future__ import annotations
@@ -14,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.scale.panels import Ring
+from tilewise.scale.pinning import Pages
 from tilewise.scale.queues import Bytes, Queues
 from tilewise.scale.schedule import SETS
 from tilewise.scale.sources import Source
@@ -71,8 +71,8 @@ class Panel:
 class Side:
     """One operand on its way to the card."""
 
-    def __init__(self, queues: Queues, source: Source, slots: Slots, nbytes: int) -> None:
-        self.queues, self.source, self.slots = queues, source, slots
+    def __init__(self, queues: Queues, source: Source, slots: Slots, nbytes: int, pages: Pages | None = None) -> None:
+        self.queues, self.source, self.slots, self.pages = queues, source, slots, pages
         self.ring = Ring(SETS)
         self.panels = [Panel(queues, nbytes) for _ in range(SETS)]
 
@@ -95,6 +95,8 @@ class Side:
 
     def _piece(self, panel: Panel, part: tuple[slice, slice], top: int, count: int, length: int, lead: int) -> None:
         item = self.source.dtype.itemsize
+        if self._straight(panel, part, top, count, length * item, lead * item):
+            return
         slot = self.slots.take()
         try:
             assert slot.memory is not None
@@ -109,6 +111,23 @@ class Side:
             slot.event = self.queues.record(panel.stream)
         finally:
             self.slots.give_back(slot)
+
+    def _straight(
+        self, panel: Panel, part: tuple[slice, slice], top: int, count: int, width: int, pitch_to: int
+    ) -> bool:
+        """Whether the lines lie in pinned pages, and have been queued from there."""
+        if self.pages is None:
+            return False
+        array, (rows, cols) = self.source.array, part  # type: ignore[attr-defined]  # pages are an array's
+        lines, along = (cols.start, rows.start) if self.source.turned else (rows.start, cols.start)
+        pitch = array.strides[1 if self.source.turned else 0]
+        first = array.ctypes.data + (lines + top) * pitch + along * array.itemsize
+        if not self.pages.hold(first, first + (count - 1) * pitch + width):
+            return False
+        for line, byte, wide, number in self.pages.runs(first, pitch, width, count):
+            address = panel.address + (top + line) * pitch_to + byte
+            self.queues.copy_lines_in(first + line * pitch + byte, pitch, wide, number, address, pitch_to, panel.stream)
+        return True
 
 
 class Feeder:
