@@ -113,7 +113,7 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
 
 def few_pieces(tile: FewTile, length: int, k: int, machine: Machine) -> int:
     """Pieces of k, so that every multiprocessor has a few blocks to read with."""
-    across = math.ceil(length / tile.across)
+    across = max(1, math.ceil(length / tile.across))
     wanted = max(1, round(machine.units * 6 / across))
     return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
 

@@ -70,7 +70,9 @@ def test_every_tile(tile, monkeypatch):
         assert_close(P, M, N)
 
 
-@pytest.mark.parametrize("shape", [(129, 65, 257), (260, 77, 516), (513, 100, 511), (2049, 200, 1025), (64, 1000, 64)])
+@pytest.mark.parametrize(
+    "shape", [(129, 65, 257), (260, 77, 516), (513, 100, 511), (2049, 200, 1025), (4097, 77, 2305), (64, 1000, 64)]
+)
 @pytest.mark.parametrize("layouts", list(itertools.product((False, True), repeat=2)), ids=["NN", "NT", "TN", "TT"])
 def test_every_way(shape, layouts, monkeypatch):
     """Realigned, by classes, with thin edges, with k cut: each that the planner may choose, twice, among NaN."""
