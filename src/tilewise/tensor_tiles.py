@@ -26,6 +26,8 @@ THIN = 1  # rows or columns beyond whole tiles that `thin_edges.cuh` makes in th
 
 LONGEST_LINE = 2**26 - 1024  # elements; the grid that realigns it has no more blocks along it
 
+FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns
+
 CARRIED_WAVES = 2  # from so many on, other warps carry sums out
 
 AS_IT_IS, BY_CLASSES, REALIGNED, PACKED = "as it is", "by classes", "realigned", "packed"
@@ -38,6 +40,7 @@ LINE_SECONDS = 1.5e-9  # the copy engine's time for each 128-byte line it touche
 CLASSES_SLOW = 1.04  # a phase with rows of M by classes: they lie far apart, and straddle lines
 TILE_SECONDS = {
     "boxes": 0.4e-6,
+    "turned": 0.6e-6,
     "rows": 1.2e-6,
     "carried": 0.6e-6,
     "partial": 0.4e-6,
@@ -101,6 +104,8 @@ class TensorTile:
 
     def _staging_bytes(self, store: str) -> int:
         """As the kernel's STAGING_BYTES has it."""
+        if store == "turned":
+            return self.groups * self.cols * 2 * DEPTH + SPARE_BYTES
         boxes = {"partial": 0, "carried": self._parts}.get(store, min(2, self._parts))
         return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
 
@@ -129,6 +134,7 @@ class TensorWay:
     classes: int = 1  # of the rows of M, where they are taken by classes
     edge_rows: int = 0  # thin edges of P, made on the way
     edge_cols: int = 0
+    turned: bool = False  # M and N change places: the tile's columns are rows of P
 
     def words(self) -> list[str]:
         """What is special about it, a sentence each."""
@@ -138,8 +144,10 @@ class TensorWay:
             PACKED: "is packed first: elements apart, or another dtype",
         }
         words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
+        if self.turned:
+            words.append(f"Pᵀ = NᵀMᵀ: {self.tile.cols} rows of P fill a tile's columns, which come in steps of 16")
         if self.tile.cluster > 1:
-            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
+            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of {'NM'[self.turned]}")
         if self.edge_rows or self.edge_cols:
             words.append(
                 f"thin edges ({self.edge_rows} rows, {self.edge_cols} columns of P) are made while data passes by"
@@ -150,6 +158,8 @@ class TensorWay:
 
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P, thin edges apart."""
+        if self.turned:
+            m, n = n, m
         tall = self.tile.rows * self.tile.cluster
         few, longer = divmod(m - self.edge_rows, self.classes)
         down = longer * math.ceil((few + 1) / tall) + (self.classes - longer) * math.ceil(few / tall)
@@ -168,14 +178,19 @@ class TensorWay:
         `carried` by other warps if that is worth it."""
         if self.splits > 1:
             return "partial"
-        lead = layout.leading_dimension(m, n)
-        strides = (*(() if m <= 1 else (lead or 1,)), *layout.stack)
-        whole = (
-            lead is not None and alignment >= 16 and all(stride % 8 == 0 for stride in (*strides, n - self.edge_cols))
-        )
-        if whole and self.routes[0] != BY_CLASSES:
+        if self.turned:
+            return "turned"
+        if takes_boxes(layout, m, n, self.edge_cols, alignment) and self.routes[0] != BY_CLASSES:
             return "boxes"
         return "rows" if self.waves(m, n, units) < CARRIED_WAVES else "carried"
+
+
+def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:
+    """Whether rows of P start and end on 16 bytes, so that the copy engine can store them."""
+    lead = layout.leading_dimension(m, n)
+    strides = (*(() if m <= 1 else (lead or 1,)), *layout.stack)
+    aligned = (layout.alignment if alignment is None else alignment) >= 16
+    return lead is not None and aligned and all(stride % 8 == 0 for stride in (*strides, n - edge_cols))
 
 
 def refusal(problem: Problem, machine: Machine) -> str | None:
@@ -257,7 +272,18 @@ def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
             )
             if rows or cols:
                 ways.append(TensorWay(tile, ways[-1].routes, 1, ways[-1].classes, rows, cols))
-    return ways
+    return ways + _turned_ways(problem, for_m, for_n)
+
+
+def _turned_ways(problem: Problem, for_m: list[str], for_n: list[str]) -> list[TensorWay]:
+    """A few hundred rows fill whole tiles badly; as a tile's columns they come in finer steps."""
+    m, k, n = problem.m, problem.k, problem.n
+    odd = problem.accumulate or problem.unrounded or along_columns(problem.layout_m, m, k)
+    if odd or not FEW[0] < m <= FEW[1] or not takes_boxes(problem.layout_p, m, n):
+        return []
+    cols = math.ceil(m / math.ceil(m / 256) / 16) * 16
+    routes = product([how for how in for_m if how != BY_CLASSES], for_n)
+    return [TensorWay(TensorTile(128, cols, c), pair, turned=True) for pair in routes for c in (1, 2)]
 
 
 def _splits(problem: Problem, tile: TensorTile, machine: Machine) -> tuple[int, ...]:
@@ -277,7 +303,8 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
     cores = tile.rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
     rows, cols = tile.rows, tile.cols / tile.cluster
-    lines = rows * _touched(way.routes[0], problem.layout_m, m, k) + cols * _touched(
+    of_m, of_n = (cols, rows) if way.turned else (rows, cols)
+    lines = of_m * _touched(way.routes[0], problem.layout_m, m, k) + of_n * _touched(
         way.routes[1], problem.layout_n, k, n
     )
     limits = (cores, (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH, lines * LINE_SECONDS)

@@ -45,14 +45,15 @@ for semiring, dtype, kernel, (m, k, n) in (
 W = np.random.default_rng(0).integers(1, 99, (150, 150)).astype(np.float32)
 with tw.to_device(W) as Wd:
     wrong += not np.array_equal(tw.closure(Wd).numpy(), tw.closure(W))
-halves = ((129, 65, 257), (64, 520, 64), (513, 72, 120), (260, 40, 264))
+halves = ((129, 65, 257), (64, 520, 64), (513, 72, 120), (260, 40, 264), (99, 136, 520))
 for m, k, n in halves if describe("cuda:0").arch.startswith("sm_90") else ():
     rng = np.random.default_rng(m)
     M, N = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
     exact = M.astype(np.float32) @ N.astype(np.float32)
     kinds = {}
     for way in tensor_tiles._ways(problem_of_shape(m, k, n, "float16"), describe("cuda:0")):
-        key = (way.routes, way.tile.rows, way.tile.cluster, way.splits > 1, way.classes, way.edge_rows, way.edge_cols)
+        special = (way.splits > 1, way.classes, way.edge_rows, way.edge_cols, way.turned)
+        key = (way.routes, way.tile.rows, way.tile.cluster, *special)
         kinds.setdefault(key, way)
     for way in kinds.values():
         planning.best_way = lambda problem, machine, way=way: (way, 1e-9)

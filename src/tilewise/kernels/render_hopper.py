@@ -25,7 +25,8 @@ def render_tensor_cores(
     edges: bool = False,
     classes: int = 0,
 ) -> str:
-    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `rows`, `carried`, `partial`);
+    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
+    `partial`);
     `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones are made;
     `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes."""
     kind = KINDS[dtype]
@@ -41,6 +42,7 @@ def render_tensor_cores(
         "M_ALONG_K": int(m_along_k),
         "N_ALONG_K": int(n_along_k),
         "BOXED": int(store == "boxes"),
+        "TURNED": int(store == "turned"),
         "CARRIED": int(store == "carried"),
         "SPLIT": int(store == "partial"),
         "ACCUMULATE": int(accumulate),

@@ -20,7 +20,7 @@ from tilewise.kernels.render_hopper import render_gather, render_realign, render
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
-from tilewise.tensor_tiles import TILES, _ways, along_columns, best_way, contiguous_lines, route
+from tilewise.tensor_tiles import TILES, TensorTile, _ways, along_columns, best_way, contiguous_lines, route
 
 H200 = KNOWN_CARDS["h200"]
 BF16 = DTYPES["bfloat16"]
@@ -44,6 +44,8 @@ def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     texts = [render_realign(), render_gather("float16", True, 8), render_gather("bfloat16", False, 1)]
     texts += [render_tensor_cores("bfloat16", tile, **form) for tile, form in zip(TILES, FORMS, strict=False)]
+    turned = TensorTile(128, 176, 2)
+    texts.append(render_tensor_cores("float16", turned, m_along_k=False, n_along_k=True, store="turned"))
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 
@@ -98,6 +100,15 @@ def test_plans_choose_it_for_halves_on_hopper_alone():
 def test_asked_for_where_it_cannot_be_it_says_why(dtype, semiring, card, says):
     with pytest.raises(tw.UsageError, match=says):
         make_plan(problem_of_shape(64, 64, 64, dtype, semiring), KNOWN_CARDS[card], "tensor_cores")
+
+
+def test_a_few_hundred_rows_become_a_tiles_columns():
+    way = make_plan(problem_of_shape(333, 8192, 8192, "bfloat16"), H200).tensor
+    assert (way.turned, way.tile.cols) == (True, 176)
+    assert way.tiles(333, 8192) * way.tile.cluster == 128  # one wave
+    for odd in ({"n": 8191}, {"accumulate": True}, {"m": 2000}):
+        problem = replace(problem_of_shape(333, 8192, 8192, "bfloat16"), **odd)
+        assert not make_plan(problem, H200, "tensor_cores").tensor.turned
 
 
 def tensor_way(m, k, n, layouts="NN", lead=0):

@@ -8,6 +8,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
+from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
@@ -143,12 +144,15 @@ class _Product:
         assert way is not None
         assert lead is not None
         self._plan, self._way, self._lead, self._device, self._stream = plan, way, lead, device, stream
-        self._M, self._N, self._P = M, N, P
         self._m, self._n = p.m - way.edge_rows, p.n - way.edge_cols
+        if way.turned:  # Pᵀ = Nᵀ Mᵀ
+            M, N = _turned(N), _turned(M)
+            self._m, self._n = p.n, p.m
+        self._M, self._N, self._P = M, N, P
         self._classes = way.classes if way.routes[0] == BY_CLASSES else 0
         m_along_k = not along_columns(M.layout, M.rows, M.cols)
         self._n_along_k = along_columns(N.layout, N.rows, N.cols)
-        self._box_rows = min(way.tile.rows, -(-p.m // 8) * 8) if m_along_k else DEPTH
+        self._box_rows = min(way.tile.rows, -(-M.rows // 8) * 8) if m_along_k else DEPTH
         self._store = way.store(P.layout, P.rows, P.cols, P.pointer & -P.pointer, plan.machine.units)
         if p.unrounded:  # P is its only part of k; its lead is even
             self._store = "partial"
@@ -172,7 +176,6 @@ class _Product:
     def launch(self, member: tuple[int, ...], partials: int, overlap: bool) -> Launch:
         p, way = self._plan.problem, self._way
         target = self._P.member(member)
-        boxed = self._store == "boxes"
         lead = _even(p.n) if partials else self._lead
         if p.unrounded:
             partials = target
@@ -180,7 +183,7 @@ class _Product:
         arguments = (
             maps_m,
             _bits(_box_map(self._N, member, way.tile.box_lines_n(self._n_along_k))),
-            _bits(tensor_map(target, self._m, self._n, self._lead, DEPTH)) if boxed else (ctypes.c_ulonglong * 16)(),
+            self._map_of_p(target),
             ctypes.c_void_p(target),
             ctypes.c_void_p(partials),
             _Size(self._m, p.k, self._n, way.splits),
@@ -191,6 +194,13 @@ class _Product:
         blocks = way.blocks(p.m, p.n, self._plan.machine.units)
         block = (128 * (way.tile.groups + 1),)
         return Launch(self._function, (blocks,), block, arguments, self._stream, self._shared_bytes, overlap)
+
+    def _map_of_p(self, target: int) -> Any:
+        if self._store == "turned":
+            return _bits(tensor_map(target, self._n, self._m, self._lead, self._way.tile.cols))
+        if self._store == "boxes":
+            return _bits(tensor_map(target, self._m, self._n, self._lead, DEPTH))
+        return (ctypes.c_ulonglong * 16)()
 
     def _maps_of_m(self, member: tuple[int, ...]) -> tuple[Any, Any]:
         """One descriptor for each class of rows, and how many elements before its rows each begins."""
@@ -220,6 +230,11 @@ class _Product:
         )
         blocks = math.ceil(p.m * math.ceil(p.n / 2) * shares / 256)
         return Launch(function, (blocks,), (256,), arguments, self._stream, 0, True)
+
+
+def _turned(matrix: Placed) -> Placed:
+    layout = replace(matrix.layout, row=matrix.layout.col, col=matrix.layout.row)
+    return Placed(matrix.pointer, matrix.dtype, matrix.cols, matrix.rows, layout)
 
 
 def _even(extent: int) -> int:

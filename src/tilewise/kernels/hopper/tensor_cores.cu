@@ -14,6 +14,7 @@
 //   (BOXED) while the next tile is multiplied. Else, for many waves, consumers leave a finished tile in the staging (staged
 //   completes) and go on, and three carrier warps write it out in whole rows, whatever P's stride (CARRIED; carried
 //   completes, and the staging may be used again); in the last wave, or for few waves, each warp writes its own rows.
+//   With TURNED the operands have changed places, and boxes are turned on their way into the staging.
 //   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up. A P that keeps its
 //   sums unrounded is one such part: with ACCUMULATE what it holds is added first.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
@@ -36,7 +37,8 @@ static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS 
 #define CARRIERS 3
 #define BOXES (CARRIED ? PARTS : PARTS < 2 ? 1 : 2)  // parts of 64 columns that a consumer stages at a time
 #define BOX_BYTES (64 * ROW_BYTES)
-#define STAGING_BYTES (SPLIT ? 0 : CONSUMERS * BOXES * BOX_BYTES)
+#define TURNED_BYTES (BLOCK_N * ROW_BYTES)  // 64 columns of P, as rows of this kernel's tile become
+#define STAGING_BYTES (SPLIT ? 0 : TURNED ? CONSUMERS * TURNED_BYTES : CONSUMERS * BOXES * BOX_BYTES)
 #define EVERYONE ((1 << CLUSTER) - 1)
 
 struct Size { int m, k, n, splits; };
@@ -161,6 +163,28 @@ static __device__ __forceinline__ void store_boxes(
                 store_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * 64, top);
             store_commit();
         }
+    }
+}
+
+// Few rows of P are wide tiles' columns here: each warp's sums change rows and columns, eight by eight, in registers.
+static __device__ __forceinline__ void store_turned(
+    const float (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left)
+{
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
+    bool leader = threadIdx.x % 128 == 0;
+    if (leader) store_read();
+    meet(1 + group, 128);
+    #pragma unroll
+    for (int i = 0; i < SUMS; i += 2) {
+        int row = i / 4 * 8 + lane / 4, piece = warp * 2 + i / 2 % 2;
+        char* at = boxes + row * ROW_BYTES + (piece ^ row % 8) * 16 + lane % 4 * 4;
+        *reinterpret_cast<unsigned*>(at) = turned_pair(narrow_pair(sums[i], sums[i + 1]));
+    }
+    publish_shared();
+    meet(1 + group, 128);
+    if (leader) {
+        store_box(map_p, boxes, top, left);
+        store_commit();
     }
 }
 
@@ -310,7 +334,7 @@ static __device__ __forceinline__ void consume(
     char* stages, Barrier* full, Barrier* empty, char* staging, Barrier* staged, Barrier* carried, int group,
     const TensorMap* map_p, Element* P, float* partials, Size size, const Skews& skews, long long ldp)
 {
-    char* boxes = staging + group * BOXES * BOX_BYTES;
+    char* boxes = staging + group * (TURNED ? TURNED_BYTES : BOXES * BOX_BYTES);
     int stage = 0, before = 0;
     unsigned parity = 0, empty_staging = 1;  // a fresh barrier counts as completed in the other parity
     Work work;
@@ -347,6 +371,8 @@ static __device__ __forceinline__ void consume(
         if (ACCUMULATE && !SPLIT) add_onto(sums, first, work.rows, size.n, CLASSES * ldp, rows, work.left);
         if (SPLIT)
             store_partial(sums, partials + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
+        else if (TURNED)
+            store_turned(sums, boxes, map_p, group, top, work.left);
         else if (BOXED)
             store_boxes(sums, boxes, map_p, group, top, work.left);
         else if (CARRIED) {
@@ -362,7 +388,7 @@ static __device__ __forceinline__ void consume(
         } else
             store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, size.n - work.left);
     }
-    if (BOXED && threadIdx.x % 128 == 0) store_done();
+    if ((BOXED || TURNED) && threadIdx.x % 128 == 0) store_done();
 }
 
 // `ldp` is the lead of P, or of each of the partials.
@@ -382,7 +408,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     if (threadIdx.x == 0) {
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
         prefetch_map(&map_n);
-        if (BOXED) prefetch_map(&map_p);
+        if (BOXED || TURNED) prefetch_map(&map_p);
         for (int s = 0; s < STAGES; ++s) {
             barrier_init(&full[s], 1);
             barrier_init(&empty[s], CONSUMERS * CLUSTER);
