@@ -37,7 +37,8 @@ TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot h
 UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
 SHARPNESS = 4  # how little two limits that are equally near hinder each other
 LINE_SECONDS = 1.5e-9  # the copy engine's time for each 128-byte line it touches
-CLASSES_SLOW = 1.04  # a phase with rows of M by classes: they lie far apart, and straddle lines
+CLASSES_SLOW = 1.04  # a phase with rows of M by classes: they lie far apart, and straddle lines;
+CLASSES_SECONDS = 0.5e-6  # and their descriptors' way in
 TILE_SECONDS = {
     "boxes": 0.4e-6,
     "turned": 0.6e-6,
@@ -46,7 +47,7 @@ TILE_SECONDS = {
     "partial": 0.4e-6,
 }  # a tile's start and its stores, as far as nothing hides them
 START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
-GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that
+GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
 HOT_SLOW = ((192 * 192, 0.005), (128 * 256, 0.03), (0, 0.045))
 CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
@@ -318,10 +319,13 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     if work > HOT_SECONDS:
         hot = next(share for area, share in HOT_SLOW if tile.rows * tile.cols >= area)
         work *= 1 + hot * math.log2(work / HOT_SECONDS)
-    work += START_SECONDS + tile.groups * GROUP_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
+    work += START_SECONDS + (tile.groups if waves == 1 else 2) * GROUP_SECONDS
+    work += CLUSTER_SECONDS if tile.cluster > 1 else 0.0
     moved = sum(4 * size for how, size in zip(way.routes, (m * k, k * n), strict=True) if how in (REALIGNED, PACKED))
     if way.edge_rows or way.edge_cols:
         work = max(work, _edge_seconds(way, problem, machine)) + EDGE_SECONDS
+    if way.routes[0] == BY_CLASSES:
+        work += CLASSES_SECONDS
     if moved:
         work += COPY_SECONDS + problem.members * moved / memory
     if way.splits > 1:
