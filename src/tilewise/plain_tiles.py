@@ -6,7 +6,7 @@ A `Choice` is what `engines/cuda/plain.py` launches.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
@@ -163,6 +163,15 @@ def choose(problem: Problem, machine: Machine, kernel: str | None = None) -> Cho
     fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
     tiled = [_tiled_choice(problem, machine, tile) for tile in fitting]
     return min(tiled if kernel == KERNEL else [*few, *tiled], key=lambda choice: choice.predicted)
+
+
+@lru_cache(maxsize=4096)
+def whole_tiles(problem: Problem, machine: Machine) -> Choice:
+    """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside."""
+    way = _way(problem, machine)
+    fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
+    best = min((_tiled_choice(problem, machine, tile) for tile in fitting), key=lambda choice: choice.predicted)
+    return replace(best, rows=problem.m, cols=problem.n, packs=())
 
 
 def shared_limit(arch: str) -> int:

@@ -14,6 +14,7 @@ from typing import Any
 from tilewise.blocking import KERNELS as CPU_KERNELS
 from tilewise.blocking import Blocking, choose, has_kernel
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+from tilewise.few_tiles import long_lines
 from tilewise.machine import Machine
 from tilewise.plain_tiles import IDEAS as PLAIN_KERNELS
 from tilewise.plain_tiles import Choice
@@ -21,6 +22,11 @@ from tilewise.plain_tiles import choose as choose_plain
 from tilewise.plain_ways import step_slots
 from tilewise.problem import Problem
 from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
+from tilewise.split_tiles import IDEA as SPLIT_IDEA
+from tilewise.split_tiles import KERNEL as SPLIT_KERNEL
+from tilewise.split_tiles import PRODUCTS, SplitWay
+from tilewise.split_tiles import best_way as best_split
+from tilewise.split_tiles import refusal as split_refusal
 from tilewise.tensor_tiles import IDEA, KERNEL, TensorWay, best_way, refusal
 
 JSON_VERSION = 1
@@ -51,6 +57,7 @@ class Plan:
     notes: tuple[str, ...] = ()
     blocking: Blocking | None = None  # how the cpu engine cuts it
     tensor: TensorWay | None = None  # how the tensor cores take it
+    split: SplitWay | None = None  # how they take float32
 
     @property
     def phases(self) -> int:
@@ -130,7 +137,7 @@ class Plan:
     def tile_words(self) -> str:
         """How P is cut, in the words of the kernel that cuts it."""
         cut, g = self.blocking, self.geometry
-        if self.kernel == KERNEL or self.kernel in PLAIN_KERNELS:
+        if self.kernel in (KERNEL, SPLIT_KERNEL) or self.kernel in PLAIN_KERNELS:
             return f"a block makes {g.rows}x{g.cols} of P"
         if cut is None:
             return f"TILE_WIDTH {self.tile}; a block makes {g.rows}x{g.cols} of P"
@@ -175,6 +182,8 @@ def packed_lead(cols: int) -> int:
 def kernel_idea(kernel: str) -> str:
     if kernel == KERNEL:
         return IDEA
+    if kernel == SPLIT_KERNEL:
+        return SPLIT_IDEA
     if kernel in PLAIN_KERNELS:
         return PLAIN_KERNELS[kernel]
     if kernel in CPU_KERNELS:
@@ -236,16 +245,19 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     """The tensor cores, the plain kernels and the ladder: whichever takes the problem in the least expected time."""
-    if kernel == KERNEL and (why_not := refusal(problem, machine)):
-        raise UsageError(why_not)
+    for name, refuses in ((KERNEL, refusal), (SPLIT_KERNEL, split_refusal)):
+        if kernel == name and (why_not := refuses(problem, machine)):
+            raise UsageError(why_not)
     if kernel in PLAIN_KERNELS or problem.return_arg:
         return _on_plain_cores(problem, machine, kernel, tile)
     plans = []
     if kernel in (None, KERNEL) and refusal(problem, machine) is None:
         plans.append(_on_tensor_cores(problem, machine, kernel, tile))
+    if (kernel == SPLIT_KERNEL or (kernel is None and tile is None)) and split_refusal(problem, machine) is None:
+        plans.append(_in_planes(problem, machine, kernel, tile))
     if kernel is None and tile is None:
         plans.append(_on_plain_cores(problem, machine, kernel, tile))
-    if kernel != KERNEL:
+    if kernel not in (KERNEL, SPLIT_KERNEL):
         plans.append(_on_the_ladder(problem, machine, kernel, tile))
     return min(plans, key=lambda plan: plan.predicted)
 
@@ -267,7 +279,7 @@ def _on_plain_cores(problem: Problem, machine: Machine, kernel: str | None, tile
         floor=floor,
         bound=bound,
         why=_plain_reason(chosen, plan, kernel),
-        notes=(*notes, *_precision_notes(problem)),
+        notes=(*notes, *_precision_notes(problem, machine)),
     )
 
 
@@ -300,6 +312,38 @@ def _on_tensor_cores(problem: Problem, machine: Machine, kernel: str | None, til
     return replace(plan, why=f"{asked}; {blocks} are {waves} waves on {machine.units} multiprocessors")
 
 
+def _in_planes(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    """float32 on tensor cores."""
+    way, predicted = best_split(problem, machine)
+    plan = _assemble(problem, machine, "cuda", SPLIT_KERNEL, DEFAULT_TILE if tile is None else tile, way.tile.geometry)
+    operands = (
+        ("M", problem.layout_m, problem.m, problem.k, problem.dtype_m),
+        ("N", problem.layout_n, problem.k, problem.n, problem.dtype_n),
+    )
+    packs = tuple(
+        name
+        for name, layout, rows, cols, dtype in operands
+        if dtype != problem.dtype or long_lines(layout, rows, cols) is None
+    )
+    notes = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
+    if tile is not None:
+        notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
+    compute, memory = PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem.least_bytes / machine.bandwidth
+    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
+    waves = way.waves(problem.m, problem.n, machine.units)
+    return replace(
+        plan,
+        packs=packs,
+        predicted=max(predicted, compute, memory),
+        floor=max(compute, memory),
+        bound="arithmetic" if compute >= memory else "memory",
+        notes=(*notes, *way.words()),
+        split=way,
+        why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {way.tile.rows}x{way.tile.cols} are {waves} waves on "
+        f"{machine.units} multiprocessors",
+    )
+
+
 def _on_the_ladder(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     candidates = [kernel] if kernel else ["tiled_edges", "coarsened", "register_tiled"]
     if not kernel and problem.algebra.partial.itemsize > 8:
@@ -317,7 +361,7 @@ def _on_the_ladder(problem: Problem, machine: Machine, kernel: str | None, tile:
     if kernel and LADDER[kernel].whole_tiles_only:
         _check_whole_tiles(problem, kernel, best.tile)
     notes = [f"{' and '.join(best.packs)} packed first: columns apart, or another dtype"] if best.packs else []
-    return replace(best, notes=(*notes, *_precision_notes(problem)), why=_reason(best, kernel, tile))
+    return replace(best, notes=(*notes, *_precision_notes(problem, machine)), why=_reason(best, kernel, tile))
 
 
 def _candidate(problem: Problem, machine: Machine, kernel: str, tile: int) -> Plan:
@@ -395,10 +439,13 @@ def _reason(plan: Plan, kernel: str | None, tile: int | None) -> str:
     return f"{plan.kernel} at tile {plan.tile} has the least expected time; {pieces}"
 
 
-def _precision_notes(problem: Problem) -> tuple[str, ...]:
-    if problem.dtype.name == "float32" and problem.semiring.name == "plus_times" and problem.precision != "ieee":
-        return (f"precision={problem.precision!r} runs as 'ieee': there is no tensor-core path yet",)
-    return ()
+def _precision_notes(problem: Problem, machine: Machine) -> tuple[str, ...]:
+    """What becomes of float32 that might have run on tensor cores."""
+    if problem.dtype.name != "float32" or problem.semiring.name != "plus_times" or problem.precision == "ieee":
+        return ()
+    if split_refusal(problem, machine) is None:
+        return (f"precision={problem.precision!r} runs as 'ieee' here: splitting operands would take longer",)
+    return (f"precision={problem.precision!r} runs as 'ieee': there is no tensor-core path for it here",)
 
 
 def seconds(value: float) -> str:

@@ -7,7 +7,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from itertools import product
 from typing import Any
 
@@ -16,8 +16,9 @@ from tilewise.engines.cuda.few import FewJob, few_launches
 from tilewise.engines.cuda.placed import Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.few_tiles import FewTile, long_lines
+from tilewise.kernels.guarded import guarded
 from tilewise.kernels.render_plain import Form, render_combine, render_pack_words, render_plain
-from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, choose, k_each
+from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, choose, k_each, whole_tiles
 from tilewise.plain_ways import Way
 from tilewise.planning import Plan
 from tilewise.problem import Layout, Problem
@@ -52,6 +53,7 @@ class Job:
     where: Placed | None
     device: str
     stream: Any
+    guard: tuple[int, int] | None = None  # the address of a word on the card, and what it must be for this to run
 
     @property
     def tile(self) -> PlainTile:
@@ -109,6 +111,21 @@ def prepare(
                 launch()
 
     return queue_with_scratch
+
+
+def whole_tiles_job(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Job:
+    """The product by tiles alone, operands as they lie."""
+    return Job(plan, whole_tiles(plan.problem, plan.machine), M, N, P, None, device, stream)
+
+
+def planes_needed(job: Job) -> dict[str, int]:
+    """Scratch memory of such a job, by its role."""
+    return _needs(job)
+
+
+def guarded_launches(job: Job, held: dict[str, int], verdict: int, value: int) -> list[Launch]:
+    """Such a job, which does nothing unless the word at `verdict` is `value` by then."""
+    return _launches(replace(job, guard=(verdict, value)), held)
 
 
 def _few_jobs(job: Job) -> list[FewJob]:
@@ -222,7 +239,8 @@ def _launches(job: Job, held: dict[str, int]) -> list[Launch]:
     aligned = all(start % quad == 0 for start in starts)
     form = Form(way, M.along_k, N.along_k, M.vector, N.vector, aligned, p.accumulate and not split, split)
     shared = tile.shared_bytes(way.word_bytes)
-    function = kernel_function(render_plain(p.algebra, tile, form), KERNEL, job.device, shared)
+    source, guard = _under_guard(job, render_plain(p.algebra, tile, form))
+    function = kernel_function(source, KERNEL, job.device, shared)
     grid = (math.ceil(m / tile.rows) * math.ceil(n / tile.cols), 1, job.pieces)
     for member in product(*(range(extent) for extent in p.stack)):
         arguments = (
@@ -231,6 +249,7 @@ def _launches(job: Job, held: dict[str, int]) -> list[Launch]:
             *(ctypes.c_int(extent) for extent in (m, job.words, n)),
             *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
+            *guard,
         )
         launches.append(Launch(function, grid, (tile.threads,), arguments, job.stream, shared))
         if split:
@@ -240,7 +259,8 @@ def _launches(job: Job, held: dict[str, int]) -> list[Launch]:
 
 def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
     p = job.plan.problem
-    function = kernel_function(render_combine(p.algebra, job.choice.way, p.accumulate), "combine", job.device)
+    source, guard = _under_guard(job, render_combine(p.algebra, job.choice.way, p.accumulate))
+    function = kernel_function(source, "combine", job.device)
     ldp = job.P.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
     places: tuple[Any, ...] = ()
@@ -250,6 +270,14 @@ def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, 
     arguments = (
         ctypes.c_void_p(planes.pointer), ctypes.c_void_p(job.P.member(member)), *places,
         ctypes.c_int(planes.rows), ctypes.c_int(planes.cols), ctypes.c_longlong(planes.layout.row),
-        ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces),
+        ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces), *guard,
     )  # fmt: skip
     return Launch(function, (math.ceil(planes.rows * planes.cols / 32),), (256,), arguments, job.stream)
+
+
+def _under_guard(job: Job, source: str) -> tuple[str, tuple[Any, ...]]:
+    """The kernel's text and what its arguments end with."""
+    if job.guard is None:
+        return source, ()
+    verdict, value = job.guard
+    return guarded(source, value), (ctypes.c_void_p(verdict),)

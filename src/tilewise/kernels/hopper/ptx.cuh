@@ -74,6 +74,21 @@ static __device__ __forceinline__ void copy_box_to(
         : "memory");
 }
 
+// `bytes` that lie side by side, a multiple of 16.
+static __device__ __forceinline__ void copy_bytes(void* to, const void* from, unsigned bytes, Barrier* barrier) {
+    asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
+                 ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)) : "memory");
+}
+
+// The same into every block of `ranks`.
+static __device__ __forceinline__ void copy_bytes_to(
+    void* to, const void* from, unsigned bytes, Barrier* barrier, unsigned short ranks)
+{
+    asm volatile(
+        "cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes.multicast::cluster [%0], [%1], %2, [%3], %4;"
+        ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)), "h"(ranks) : "memory");
+}
+
 // A box of shared memory out to a matrix; what would lie outside the matrix is left out by the hardware.
 static __device__ __forceinline__ void store_box(const TensorMap* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
@@ -93,6 +108,11 @@ static __device__ __forceinline__ void publish_shared() { asm volatile("fence.pr
 // `threads` threads meet at the named barrier `id` (0 is __syncthreads).
 static __device__ __forceinline__ void meet(int id, int threads) {
     asm volatile("bar.sync %0, %1;" ::"r"(id), "r"(threads) : "memory");
+}
+
+// Counts as met there, without waiting for the others.
+static __device__ __forceinline__ void arrive_at(int id, int threads) {
+    asm volatile("bar.arrive %0, %1;" ::"r"(id), "r"(threads) : "memory");
 }
 
 static __device__ __forceinline__ unsigned cluster_rank() {
@@ -137,6 +157,9 @@ template <int pending> static __device__ __forceinline__ void wgmma_wait() {
     asm volatile("wgmma.wait_group.sync.aligned %0;" ::"n"(pending) : "memory");
 }
 
+// A sum is read only behind the wait above this, wherever the compiler would like to.
+static __device__ __forceinline__ void settle(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
+
 template <int count> static __device__ __forceinline__ void registers_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));
 }
@@ -156,4 +179,10 @@ static __device__ __forceinline__ unsigned turned_pair(unsigned pair) {
     unsigned turned;
     asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(pair));
     return turned;
+}
+
+// The same for lines of 64 bytes with 64-byte swizzle, eight of them to 512 bytes.
+static __device__ __forceinline__ unsigned long long plane_descriptor(const void* tile) {
+    unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
+    return address | 1ull << 16 | (unsigned long long)(512 >> 4) << 32 | 2ull << 62;
 }

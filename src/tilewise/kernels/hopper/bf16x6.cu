@@ -1,0 +1,231 @@
+// bf16x6: float32 on tensor cores. Both operands come in three bfloat16 planes (split.cu); six of the nine products of
+// planes matter in float32, and all six are made from one load of the tiles.
+//
+// Layout: a stage holds BLOCK_M lines of M and BLOCK_N of N, 32 of k, three planes each. Planes lie in memory as they do
+//   here, swizzled, so a stage is six contiguous copies. Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
+// Sums: tensor cores truncate what they add up, so nothing long is added up in them. The six products of a stage are
+//   summed from the smallest to the largest in `parts`, from zero on, and then added to `sums` on plain cores, rounded to
+//   nearest. After SEGMENT stages `sums` is added onto P itself, so that no sum is of more than SEGMENT terms.
+// Order: while one warpgroup adds, the other's products run: each lets the other begin when all its own are on the way.
+// Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
+// Edges: lines past the last are fetched only as far as they are padded; what they make is not stored.
+// Barrier: full[s] completes when the tiles of stage s have arrived; empty[s] when every consumer that reads what this
+//   block sends, its own and its neighbours', has used them.
+// Safety: where a part could overflow or vanish (`safe`), all blocks leave at once and say so in `verdict`; the plain
+//   kernel that is queued behind them makes P then, and else leaves at once itself.
+
+#define PLANES 3
+#define BLOCK_K 32
+#define ROW_BYTES 64
+#define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
+#define TILE_N_BYTES (BLOCK_N * ROW_BYTES)
+#define STAGE_BYTES (PLANES * (TILE_M_BYTES + TILE_N_BYTES))
+#define CONSUMERS (BLOCK_M / 64)
+#define SUMS (BLOCK_N / 2)
+#define EVERYONE ((1 << CLUSTER) - 1)
+#define PADDED 32  // lines, as split.cu pads them
+
+struct Size { int m, k, n, splits; };
+
+// One tile of P for this block, and the stages that this part of k takes.
+struct Work { int top, left, from, to, split; };
+
+// Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of cluster tiles, column by column.
+static __device__ __forceinline__ bool find_work(int turn, Size size, Work& work) {
+    const int tall = CLUSTER * BLOCK_M;
+    int tiles_m = (size.m + tall - 1) / tall, tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
+    int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
+    if (index >= tiles_m * tiles_n * size.splits) return false;
+    work.split = index / (tiles_m * tiles_n);
+    int tile = index - work.split * tiles_m * tiles_n;
+    int group = tile / (GROUP * tiles_n), first = group * GROUP;
+    int height = min(GROUP, tiles_m - first);
+    int within = tile - group * GROUP * tiles_n;
+    work.top = (first + within % height) * tall + (CLUSTER > 1 ? cluster_rank() * BLOCK_M : 0);
+    work.left = within / height * BLOCK_N;
+    int steps = (size.k + BLOCK_K - 1) / BLOCK_K;
+    work.from = (int)((long long)steps * work.split / size.splits);
+    work.to = (int)((long long)steps * (work.split + 1) / size.splits);
+    return true;
+}
+
+static __device__ __forceinline__ int padded(int lines) { return (lines + PADDED - 1) / PADDED * PADDED; }
+
+// So many bytes of a plane are there from line `first` on, for `most` lines.
+static __device__ __forceinline__ unsigned bytes_from(int first, int lines, int most) {
+    return max(0, min(most, padded(lines) - first)) * ROW_BYTES;
+}
+
+static __device__ __forceinline__ void produce(
+    char* stages, Barrier* full, Barrier* empty, const char* planes_m, const char* planes_n, Size size)
+{
+    const int share = BLOCK_N / CLUSTER;
+    int stage = 0, mine = CLUSTER > 1 ? cluster_rank() * share : 0;
+    unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
+    Work work;
+    for (int turn = 0; find_work(turn, size, work); ++turn) {
+        unsigned bytes_m = bytes_from(work.top, size.m, BLOCK_M), bytes_n = bytes_from(work.left, size.n, BLOCK_N);
+        unsigned brought = bytes_from(work.left + mine, size.n, share);
+        for (int step = work.from; step < work.to; ++step) {
+            barrier_wait(&empty[stage], parity);
+            barrier_expect(&full[stage], PLANES * (bytes_m + bytes_n));
+            char* to = stages + stage * STAGE_BYTES;
+            #pragma unroll 1
+            for (int p = 0; p < PLANES; ++p) {
+                long long plane = step * PLANES + p;
+                if (bytes_m)
+                    copy_bytes(to + p * TILE_M_BYTES, planes_m + (plane * padded(size.m) + work.top) * ROW_BYTES, bytes_m,
+                               &full[stage]);
+                const char* from_n = planes_n + (plane * padded(size.n) + work.left + mine) * ROW_BYTES;
+                char* to_n = to + PLANES * TILE_M_BYTES + p * TILE_N_BYTES + mine * ROW_BYTES;
+                if (CLUSTER == 1)
+                    copy_bytes(to_n, from_n, brought, &full[stage]);
+                else if (brought)
+                    copy_bytes_to(to_n, from_n, brought, &full[stage], EVERYONE);
+            }
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+    }
+}
+
+// One thread of the warpgroup for each block of the cluster says that the stage has been used.
+static __device__ __forceinline__ void release(Barrier* empty) {
+    if (CLUSTER == 1) {
+        if (threadIdx.x % 128 == 0) barrier_arrive(empty);
+    } else if (threadIdx.x % 128 < CLUSTER)
+        barrier_arrive_at(empty, threadIdx.x % 128);
+}
+
+// Two sums side by side: 8 bytes where P's rows start on 8 bytes.
+static __device__ __forceinline__ void store_pair(float* to, float x, float y, bool two, bool add) {
+    if (PAIRED && two) {
+        float2 pair = add ? *reinterpret_cast<float2*>(to) : make_float2(0.0f, 0.0f);
+        *reinterpret_cast<float2*>(to) = add ? make_float2(pair.x + x, pair.y + y) : make_float2(x, y);
+    } else {
+        to[0] = add ? to[0] + x : x;
+        if (two) to[1] = add ? to[1] + y : y;
+    }
+}
+
+static __device__ __forceinline__ void store_sums(
+    const float (&sums)[SUMS], float* P, long long ldp, Size size, int top, int left, bool add)
+{
+    int row = top + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4, column = left + threadIdx.x % 4 * 2;
+    float* line = P + row * ldp + column;
+    #pragma unroll
+    for (int i = 0; i < SUMS; i += 4) {
+        int right = i * 2;
+        if (column + right >= size.n) break;
+        bool two = column + right + 1 < size.n;
+        if (row < size.m) store_pair(line + right, sums[i], sums[i + 1], two, add);
+        if (row + 8 < size.m) store_pair(line + 8 * ldp + right, sums[i + 2], sums[i + 3], two, add);
+    }
+}
+
+static __device__ __forceinline__ void consume(
+    char* stages, Barrier* full, Barrier* empty, int group, float* P, float* partials, Size size, long long ldp)
+{
+    float sums[SUMS], parts[SUMS];
+    #pragma unroll
+    for (int i = 0; i < SUMS; ++i) parts[i] = 0.0f;
+    int stage = 0;
+    unsigned parity = 0;
+    if (ORDERED && group == 1) arrive_at(8, 256);  // the first warpgroup begins
+    Work work;
+    for (int turn = 0; find_work(turn, size, work); ++turn) {
+        float* to = SPLIT ? partials + (long long)work.split * size.m * ldp : P;
+        for (int from = work.from, segment = work.from;; segment = from) {
+            #pragma unroll
+            for (int i = 0; i < SUMS; ++i) sums[i] = 0.0f;
+            for (; from < min(segment + SEGMENT, work.to); ++from) {
+                const char* tile_of_m = stages + stage * STAGE_BYTES + group * 64 * ROW_BYTES;
+                const char* tile_of_n = stages + stage * STAGE_BYTES + PLANES * TILE_M_BYTES;
+                unsigned long long m = plane_descriptor(tile_of_m), n = plane_descriptor(tile_of_n);
+                const unsigned next_m = TILE_M_BYTES / 16, next_n = TILE_N_BYTES / 16;
+                barrier_wait(&full[stage], parity);
+                if (ORDERED) meet(8 + group, 256);
+                wgmma_fence();
+                #pragma unroll
+                for (int i = 0; i < 4; i += 2) wgmma(parts, m + i, n + 2 * next_n + i, i);  // first by third
+                #pragma unroll
+                for (int i = 0; i < 4; i += 2) wgmma(parts, m + 2 * next_m + i, n + i, 1);  // third by first
+                #pragma unroll
+                for (int i = 0; i < 4; i += 2) wgmma(parts, m + next_m + i, n + next_n + i, 1);  // second by second
+                #pragma unroll
+                for (int i = 0; i < 4; i += 2) wgmma(parts, m + i, n + next_n + i, 1);  // first by second
+                #pragma unroll
+                for (int i = 0; i < 4; i += 2) wgmma(parts, m + next_m + i, n + i, 1);  // second by first
+                #pragma unroll
+                for (int i = 0; i < 4; i += 2) wgmma(parts, m + i, n + i, 1);  // first by first
+                wgmma_commit();
+                if (ORDERED) arrive_at(8 + (group ^ 1), 256);
+                wgmma_wait<0>();
+                #pragma unroll
+                for (int i = 0; i < SUMS; ++i) settle(parts[i]);
+                release(&empty[stage]);
+                #pragma unroll
+                for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
+                if (++stage == STAGES) {
+                    stage = 0;
+                    parity ^= 1;
+                }
+            }
+            bool add = segment > work.from || (ACCUMULATE && !SPLIT);
+            store_sums(sums, to, ldp, size, work.top + group * 64, work.left, add);
+            if (from >= work.to) break;
+        }
+    }
+    if (ORDERED && group == 0) meet(8, 256);  // takes the last word of the other
+}
+
+// Whether no part overflows and none that counts vanishes, by the largest magnitudes as bits. `log_k` is of k, rounded up.
+//   Inf and NaN go to the plain kernel. So do operands whose sums might pass 2^127 on the way. The largest elements must be
+//   above 2^-90, so that what is lost below the least bfloat16 (2^-133) is nothing beside them, and so must products
+//   of the largest be above 2^-80. A zero operand is safe beside anything finite.
+static __device__ __forceinline__ bool safe(unsigned m, unsigned n, int log_k) {
+    int of_m = (int)(m >> 23) - 127, of_n = (int)(n >> 23) - 127;
+    if (of_m == 128 || of_n == 128) return false;
+    if (m == 0 || n == 0) return true;
+    return of_m + of_n + 2 + log_k <= 127 && of_m >= -90 && of_n >= -90 && of_m + of_n >= -80;
+}
+
+// `ldp` is the lead of P, or of each of the partials; `largest` has `met` words for either operand.
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) bf16x6(
+    const char* planes_m, const char* planes_n, float* P, float* partials, Size size, long long ldp,
+    const unsigned* largest, int met, int log_k, unsigned* verdict)
+{
+    extern __shared__ char memory[];
+    __shared__ unsigned most[2];
+    char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
+    Barrier* full = reinterpret_cast<Barrier*>(stages + STAGES * STAGE_BYTES);
+    Barrier* empty = full + STAGES;
+    if (threadIdx.x == 0) {
+        most[0] = most[1] = 0;
+        for (int s = 0; s < STAGES; ++s) {
+            barrier_init(&full[s], 1);
+            barrier_init(&empty[s], CONSUMERS * CLUSTER);
+        }
+        barrier_init_done();
+    }
+    __syncthreads();
+    wait_for_kernel_before();
+    for (int i = threadIdx.x; i < 2 * met; i += blockDim.x) atomicMax(&most[i >= met], largest[i]);
+    __syncthreads();
+    bool go = safe(most[0], most[1], log_k);
+    if (blockIdx.x == 0 && threadIdx.x == 0) *verdict = !go;
+    if (CLUSTER > 1) cluster_meet();
+    int group = threadIdx.x / 128;
+    if (group == 0) {
+        registers_give<56>();
+        if (go && threadIdx.x == 0) produce(stages, full, empty, planes_m, planes_n, size);
+    } else {
+        registers_take<224>();
+        if (go) consume(stages, full, empty, group - 1, P, partials, size, ldp);
+    }
+    // nobody leaves while a neighbour may still send it a tile or a word
+    __syncwarp();
+    if (CLUSTER > 1) cluster_meet();
+}

@@ -1,0 +1,59 @@
+"""The texts for float32 on tensor cores: the operands' split into planes, and the six products of them."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.kernels.render import kernel_text
+from tilewise.split_tiles import SEGMENT, SplitTile
+
+GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+
+
+@lru_cache(maxsize=1)
+def render_split() -> str:
+    return "\n".join(kernel_text(f"hopper/{name}") for name in ("ptx.cuh", "split.cu"))
+
+
+@lru_cache(maxsize=64)
+def render_bf16x6(tile: SplitTile, *, paired: bool, split: bool, accumulate: bool) -> str:
+    """`paired`: rows of P start on 8 bytes; `split`: sums of a part of k go to a matrix of their own."""
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "STAGES": tile.stages,
+        "CLUSTER": tile.cluster,
+        "ORDERED": 1,
+        "SEGMENT": SEGMENT,
+        "GROUP": GROUP // tile.cluster,
+        "PAIRED": int(paired),
+        "SPLIT": int(split),
+        "ACCUMULATE": int(accumulate),
+    }
+    return "\n".join(
+        (
+            "// bf16x6: float32 from six products of bfloat16",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            kernel_text("hopper/ptx.cuh"),
+            _wgmma(tile.cols),
+            kernel_text("hopper/bf16x6.cu"),
+        )
+    )
+
+
+def _wgmma(width: int) -> str:
+    """The instruction has one operand for each of its sums, so its text is made for the width."""
+    count = width // 2
+    sums = ", ".join(f"%{i}" for i in range(count))
+    bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
+    name = f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.bf16.bf16"
+    return f"""// sums = left * right, onto what they hold if `add`, for 64 x {width} of P and 16 of k, by 128 threads
+static __device__ __forceinline__ void wgmma(
+    float (&sums)[{count}], unsigned long long left, unsigned long long right, int add)
+{{
+    asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{count + 2}, 0;\\n"
+                 "{name} {{{sums}}}, %{count}, %{count + 1}, p, 1, 1, 0, 0;\\n}}\\n"
+                 : {bound}
+                 : "l"(left), "l"(right), "r"(add));
+}}
+"""

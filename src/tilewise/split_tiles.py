@@ -1,0 +1,146 @@
+"""float32 on tensor cores as the planner sees it: each operand in three bfloat16 planes, six products of them.
+
+`kernels/hopper/split.cu` makes the planes, from operands of any strides, `kernels/hopper/bf16x6.cu` the products, and
+`kernels/plain/plain.cu` stands behind them for operands whose parts would not be safe; which of the two makes P is decided
+on the card.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.machine import Machine
+from tilewise.problem import Problem
+from tilewise.rungs import Geometry
+
+KERNEL = "bf16x6"
+IDEA = "float32 in three bfloat16 parts each, six products of them on tensor cores, summed in float32"
+DEPTH = 32  # k of a stage
+PLANES = 3
+PRODUCTS = 6
+LINES = 32  # rows of M, or columns of N, that planes are padded to
+LINE_BYTES = 2 * DEPTH
+SEGMENT = 256  # stages whose sums are added up in registers before they are added onto P
+SHARED_BYTES = 227 * 1024  # a Hopper block's
+WORKSPACE_LIMIT = 16 * 2**30  # bytes of planes; larger products stay on plain cores
+
+# The model's figures, measured on an H200 (docs/float32.md says how).
+TENSOR_SHARE = 0.70  # of the peak at the highest clock, which the card cannot hold under this load
+SPLIT_BANDWIDTH = 3.2e12  # bytes a second that the split reads and writes
+SPLIT_SECONDS = 4e-6  # its launch
+TILE_SECONDS = 1.5e-6  # a tile's start and its stores
+START_SECONDS = 8e-6  # the product's launch, and that of the plain kernel which leaves at once
+CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
+GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
+GATHER_BANDWIDTH = 3e12  # and the bytes
+
+
+@dataclass(frozen=True)
+class SplitTile:
+    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together."""
+
+    cols: int
+    cluster: int = 1
+    rows: int = 128
+
+    @property
+    def stages(self) -> int:
+        return min(5, (SHARED_BYTES - 2048) // self._stage_bytes)
+
+    @property
+    def _stage_bytes(self) -> int:
+        return PLANES * LINE_BYTES * (self.rows + self.cols)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1024 + self.stages * (self._stage_bytes + 16)
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes)
+
+
+TILES = tuple(SplitTile(cols, cluster) for cols in range(208, 48, -16) for cluster in (1, 2))
+
+
+@dataclass(frozen=True)
+class SplitWay:
+    """How a float32 product is made of planes."""
+
+    tile: SplitTile
+    splits: int = 1  # parts that k is cut into
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        words = ["operands of Inf, NaN or extreme magnitudes are found on the card, and multiplied on plain cores"]
+        if self.tile.cluster > 1:
+            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
+        if self.splits > 1:
+            words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
+        return words
+
+    def tiles(self, m: int, n: int) -> int:
+        """Cluster tiles of P."""
+        return math.ceil(m / (self.tile.rows * self.tile.cluster)) * math.ceil(n / self.tile.cols)
+
+    def blocks(self, m: int, n: int, units: int) -> int:
+        """A persistent grid: no more blocks than the card holds at once."""
+        return min(units // self.tile.cluster, self.tiles(m, n) * self.splits) * self.tile.cluster
+
+    def waves(self, m: int, n: int, units: int) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
+
+
+def plane_bytes(lines: int, k: int) -> int:
+    """Of the three planes of an operand with so many rows (of M) or columns (of N)."""
+    return math.ceil(k / DEPTH) * PLANES * math.ceil(lines / LINES) * LINES * LINE_BYTES
+
+
+def refusal(problem: Problem, machine: Machine) -> str | None:
+    """Why this kernel does not take the problem, or None when it does."""
+    if not machine.arch.startswith("sm_90"):
+        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
+    if problem.dtype.name != "float32":
+        return f"kernel={KERNEL!r} multiplies float32, not {problem.dtype}"
+    if problem.precision == "ieee":
+        return f"kernel={KERNEL!r} adds in another order than precision='ieee' promises: leave one of them out"
+    ring, plain = problem.semiring, SEMIRINGS["plus_times"]
+    if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
+        return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
+    needed = plane_bytes(problem.m, problem.k) + plane_bytes(problem.n, problem.k)
+    if needed > WORKSPACE_LIMIT:
+        return f"kernel={KERNEL!r} keeps planes of up to {WORKSPACE_LIMIT:,} bytes, and {problem.shape} has {needed:,}"
+    return None
+
+
+def best_way(problem: Problem, machine: Machine) -> tuple[SplitWay, float]:
+    """The way with the least expected seconds."""
+    timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
+    seconds, _, best = min(timed)
+    return best, seconds
+
+
+def _ways(problem: Problem, machine: Machine) -> list[SplitWay]:
+    """k is cut only where its tiles leave most of the card idle."""
+    ways = []
+    for tile in TILES:
+        tiles = SplitWay(tile).tiles(problem.m, problem.n) * tile.cluster
+        most = min(machine.units // max(1, tiles), math.ceil(problem.k / DEPTH) // 8)
+        ways += [SplitWay(tile, parts) for parts in ((1, most) if most > 1 else (1,))]
+    return ways
+
+
+def expected(way: SplitWay, problem: Problem, machine: Machine) -> float:
+    """Seconds: the split's bytes, whole waves of tiles, and what comes between."""
+    tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
+    rate = machine.tensor_rate("bfloat16") / machine.units * TENSOR_SHARE
+    stage = PRODUCTS * tile.rows * tile.cols * DEPTH / rate
+    stages = max(1, math.ceil(math.ceil(k / DEPTH) / way.splits))
+    work = way.waves(m, n, machine.units) * (stages * stage + TILE_SECONDS)
+    work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
+    work += SPLIT_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
+    if way.splits > 1:
+        work += GATHER_SECONDS + 8 * way.splits * m * n / GATHER_BANDWIDTH
+    return problem.members * work
