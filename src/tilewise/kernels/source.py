@@ -7,9 +7,11 @@ from tilewise.kernels.render import render
 from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_hopper import render_tensor_cores
 from tilewise.kernels.render_plain import Form, render_plain
+from tilewise.kernels.render_split import render_bf16x6
 from tilewise.plain_tiles import IDEAS, choose, line_alignment
 from tilewise.planning import Plan
 from tilewise.problem import Layout
+from tilewise.split_tiles import SplitWay
 from tilewise.tensor_tiles import BY_CLASSES, KERNEL, along_columns
 
 
@@ -17,6 +19,8 @@ def source_of(plan: Plan) -> str:
     """One self-contained source: the form for operands that lie as the problem says."""
     if plan.kernel in IDEAS:
         return _plain_source(plan)
+    if plan.split is not None:
+        return _split_source(plan, plan.split)
     if plan.kernel != KERNEL or plan.tensor is None:
         return render(plan)
     p, way = plan.problem, plan.tensor
@@ -30,6 +34,13 @@ def source_of(plan: Plan) -> str:
         edges=bool(way.edge_rows or way.edge_cols),
         classes=way.classes if way.routes[0] == BY_CLASSES else 0,
     )
+
+
+def _split_source(plan: Plan, way: SplitWay) -> str:
+    p, cut = plan.problem, way.splits > 1
+    lead = p.layout_p.leading_dimension(p.m, p.n)
+    paired = cut or (lead is not None and (lead % 2 == 0 or p.m == 1) and p.layout_p.alignment >= 8)
+    return render_bf16x6(way.tile, paired=paired, split=cut, accumulate=p.accumulate and not cut)
 
 
 def _plain_source(plan: Plan) -> str:

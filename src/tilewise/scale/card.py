@@ -35,6 +35,7 @@ BANDS = 8
 BAND_GRAIN = 384  # rows of a band: whole tiles of every kernel
 LINK = (30e9, 15e9)  # bytes a second to a card and back while it multiplies; measured on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
+PLANE_SHARE = 1.6  # of a panel of float32, that its planes take, padding included
 LAUNCH = 2e-4  # seconds a phase costs beside its work
 
 
@@ -62,7 +63,8 @@ def schedule_for(
     level = Level(
         f"host → {machine.name}", *LINK, sample.steps / plan.predicted, REVISIT * machine.bandwidth, each=LAUNCH
     )
-    copied = ("M" in plan.packs, "N" in plan.packs)
+    planes = PLANE_SHARE if plan.split else 0.0
+    copied = (float("M" in plan.packs) + planes, float("N" in plan.packs) + planes)
     return make_schedule(problem, level, memory, spare=memory // 64, grain=grain, copied=copied, align=ALIGN)
 
 

@@ -60,7 +60,7 @@ class Schedule:
     cols: int
     depth: int
     spare: int = 0  # bytes set aside: staging, workspaces
-    copied: tuple[bool, bool] = (False, False)  # operands whose panels are packed beside themselves, M and N
+    copied: tuple[float, float] = (0.0, 0.0)  # of M's and of N's panels, what is kept of them beside themselves
     align: int = 1  # bytes that lines in the small memory begin on
 
     @property
@@ -86,7 +86,7 @@ class Schedule:
             (self.cols, p.dtype_n.itemsize, self.copied[1]),
         ):
             panel = max(self._bytes(side, self.depth, item), self._bytes(self.depth, side, item))
-            total += SETS * panel + copied * side * self.depth * kernel
+            total += SETS * panel + math.ceil(copied * side * self.depth * kernel)
         return total
 
     def _bytes(self, lines: int, length: int, item: int) -> int:
@@ -210,7 +210,7 @@ def make_schedule(
     *,
     spare: int = 0,
     grain: tuple[int, int] = (GRAIN, GRAIN),
-    copied: tuple[bool, bool] = (False, False),
+    copied: tuple[float, float] = (0.0, 0.0),
     align: int = 1,
     name: str = "memory",
 ) -> Schedule:
