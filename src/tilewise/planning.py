@@ -328,7 +328,10 @@ def _in_planes(problem: Problem, machine: Machine, kernel: str | None, tile: int
     notes = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
     if tile is not None:
         notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
-    compute, memory = PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem.least_bytes / machine.bandwidth
+    compute, memory = (
+        PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"),
+        problem.least_bytes / machine.bandwidth,
+    )
     asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
     waves = way.waves(problem.m, problem.n, machine.units)
     return replace(

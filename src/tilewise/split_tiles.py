@@ -1,8 +1,8 @@
 """float32 on tensor cores as the planner sees it: each operand in three bfloat16 planes, six products of them.
 
 `kernels/hopper/split.cu` makes the planes, from operands of any strides, `kernels/hopper/bf16x6.cu` the products, and
-`kernels/plain/plain.cu` stands behind them for operands whose parts would not be safe; which of the two makes P is decided
-on the card.
+`kernels/plain/plain.cu` stands behind them for operands whose parts would not be safe; which of the two makes P is
+decided on the card.
 """
 
 from __future__ import annotations
@@ -24,13 +24,18 @@ LINES = 32  # rows of M, or columns of N, that planes are padded to
 LINE_BYTES = 2 * DEPTH
 SEGMENT = 256  # stages whose sums are added up in registers before they are added onto P
 SHARED_BYTES = 227 * 1024  # a Hopper block's
-WORKSPACE_LIMIT = 16 * 2**30  # bytes of planes; larger products stay on plain cores
+PLANE_LIMIT = 2**30  # bytes of an operand's planes at a time: k comes in slabs where it would be more,
+LEAST_SLAB = 1024  # of no less than so many
+STAGING_BYTES = 8 * 16 * 40 * 4  # of the consumers' warps, as the kernel has it
 
 # The model's figures, measured on an H200 (docs/float32.md says how).
-TENSOR_SHARE = 0.70  # of the peak at the highest clock, which the card cannot hold under this load
-SPLIT_BANDWIDTH = 3.2e12  # bytes a second that the split reads and writes
-SPLIT_SECONDS = 4e-6  # its launch
-TILE_SECONDS = 1.5e-6  # a tile's start and its stores
+TENSOR_SHARE = 0.87  # of the peak at the highest clock, while products run,
+ADDING_SECONDS = 0.10e-6  # and what adding a stage's sums up costs beside them
+NARROW_SHARE, NARROW_SECONDS = 1.29, 0.36e-6  # the same where shared memory is the limit: narrow tiles
+CLUSTER_GAIN = 0.99  # of a stage's time, where two blocks share their tiles of N
+SPLIT_BANDWIDTH = 3.6e12  # bytes a second that the split reads and writes
+SPLIT_SECONDS = 3e-6  # its launch
+TILE_SECONDS = 4e-6  # a tile's start and its stores
 START_SECONDS = 8e-6  # the product's launch, and that of the plain kernel which leaves at once
 CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
 GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
@@ -47,7 +52,7 @@ class SplitTile:
 
     @property
     def stages(self) -> int:
-        return min(5, (SHARED_BYTES - 2048) // self._stage_bytes)
+        return min(5, (SHARED_BYTES - 1024 - STAGING_BYTES) // (self._stage_bytes + 16))
 
     @property
     def _stage_bytes(self) -> int:
@@ -55,14 +60,17 @@ class SplitTile:
 
     @property
     def shared_bytes(self) -> int:
-        return 1024 + self.stages * (self._stage_bytes + 16)
+        return 1024 + self.stages * (self._stage_bytes + 16) + STAGING_BYTES
 
     @property
     def geometry(self) -> Geometry:
         return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes)
 
 
-TILES = tuple(SplitTile(cols, cluster) for cols in range(208, 48, -16) for cluster in (1, 2))
+TILES = (
+    *(SplitTile(cols) for cols in range(192, 56, -8)),
+    *(SplitTile(cols, 2) for cols in range(192, 112, -16)),
+)
 
 
 @dataclass(frozen=True)
@@ -93,6 +101,13 @@ class SplitWay:
         return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
 
 
+def slab_of(m: int, k: int, n: int) -> int:
+    """How much of k is split at a time: all of it, or whole stages whose planes keep to the limit."""
+    fits = PLANE_LIMIT // plane_bytes(max(m, n), DEPTH) * DEPTH if m and n else k
+    slabs = math.ceil(k / max(LEAST_SLAB, fits)) or 1
+    return math.ceil(math.ceil(k / slabs) / DEPTH) * DEPTH
+
+
 def plane_bytes(lines: int, k: int) -> int:
     """Of the three planes of an operand with so many rows (of M) or columns (of N)."""
     return math.ceil(k / DEPTH) * PLANES * math.ceil(lines / LINES) * LINES * LINE_BYTES
@@ -109,9 +124,6 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
     ring, plain = problem.semiring, SEMIRINGS["plus_times"]
     if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
         return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
-    needed = plane_bytes(problem.m, problem.k) + plane_bytes(problem.n, problem.k)
-    if needed > WORKSPACE_LIMIT:
-        return f"kernel={KERNEL!r} keeps planes of up to {WORKSPACE_LIMIT:,} bytes, and {problem.shape} has {needed:,}"
     return None
 
 
@@ -135,12 +147,15 @@ def _ways(problem: Problem, machine: Machine) -> list[SplitWay]:
 def expected(way: SplitWay, problem: Problem, machine: Machine) -> float:
     """Seconds: the split's bytes, whole waves of tiles, and what comes between."""
     tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
-    rate = machine.tensor_rate("bfloat16") / machine.units * TENSOR_SHARE
-    stage = PRODUCTS * tile.rows * tile.cols * DEPTH / rate
+    ideal = PRODUCTS * tile.rows * tile.cols * DEPTH / (machine.tensor_rate("bfloat16") / machine.units)
+    stage = max(ADDING_SECONDS + ideal / TENSOR_SHARE, NARROW_SECONDS + ideal / NARROW_SHARE)
     stages = max(1, math.ceil(math.ceil(k / DEPTH) / way.splits))
-    work = way.waves(m, n, machine.units) * (stages * stage + TILE_SECONDS)
+    waves = way.waves(m, n, machine.units)
+    work = waves * (stages * stage * (CLUSTER_GAIN if tile.cluster > 1 else 1.0) + TILE_SECONDS)
     work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
     work += SPLIT_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
     if way.splits > 1:
         work += GATHER_SECONDS + 8 * way.splits * m * n / GATHER_BANDWIDTH
+    if (slabs := math.ceil(k / max(1, slab_of(m, k, n)))) > 1:
+        work += slabs * (START_SECONDS + 8 * m * n / SPLIT_BANDWIDTH) + 4 * (m * k + k * n) / SPLIT_BANDWIDTH
     return problem.members * work

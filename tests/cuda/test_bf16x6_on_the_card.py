@@ -1,4 +1,4 @@
-"""float32 on tensor cores, on the card: every layout, stride, edge and tile among poison; what is not safe; determinism."""
+"""float32 on tensor cores, on the card: every layout, stride, edge and tile among poison, and what is not safe."""
 
 from __future__ import annotations
 
@@ -8,6 +8,8 @@ import pytest
 
 import tilewise as tw
 import tilewise.planning as planning
+from tilewise.bench.card_dtypes import DATA, operands
+from tilewise.engines.cuda import bf16x6
 from tilewise.split_tiles import TILES, SplitTile, SplitWay
 
 torch = pytest.importorskip("torch")
@@ -88,31 +90,11 @@ def test_k_in_parts(splits, monkeypatch):
     assert torch.allclose(onto, before + P, rtol=1e-5, atol=1e-3)
 
 
-DATA = ("normal", "uniform", "exponents", "ill-conditioned", "cancelling")
-
-
-def operands(data, m, k, n):
-    torch.manual_seed(k)
-    M, N = torch.randn(m, k, device="cuda"), torch.randn(k, n, device="cuda")
-    if data == "uniform":
-        return torch.rand_like(M), torch.rand_like(N)
-    if data == "exponents":
-        return M * torch.exp2(torch.rand_like(M) * 40 - 20), N * torch.exp2(torch.rand_like(N) * 40 - 20)
-    if data == "ill-conditioned":
-        scale = torch.logspace(0, -6, k, device="cuda")
-        return M * scale, N / scale[:, None]
-    if data == "cancelling":
-        half = k // 2
-        M[:, half:] = M[:, : k - half]
-        N[half:] = -N[: k - half] * (1 + 1e-4 * torch.randn(k - half, n, device="cuda"))
-    return M, N
-
-
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("k", [16, 256, 1000, 4096, 16384, 65536])
 def test_errors_beside_the_vendors(data, k):
     m = n = 1024
-    M, N = operands(data, m, k, n)
+    M, N = operands(torch, data, m, k, n)
     ours, theirs = error(tw.matmul(M, N, kernel="bf16x6"), M, N), error(M @ N, M, N)
     assert ours <= (1.0 if data in ("normal", "uniform") else 1.5) * theirs
 
@@ -133,7 +115,11 @@ def test_what_is_not_safe_gives_what_ieee_gives(shape, bad):
 
 
 def test_accumulate_where_it_is_not_safe():
-    M, N, P = torch.randn(200, 300, device="cuda"), torch.randn(300, 100, device="cuda"), torch.randn(200, 100, device="cuda")
+    M, N, P = (
+        torch.randn(200, 300, device="cuda"),
+        torch.randn(300, 100, device="cuda"),
+        torch.randn(200, 100, device="cuda"),
+    )
     M[5, 7] = float("inf")
     expected = P + M @ N
     tw.matmul(M, N, out=P, accumulate=True, kernel="bf16x6")
@@ -178,6 +164,24 @@ def test_a_graph_replays_the_product_safe_or_not(shape):
         graph.replay()
         assert error(P[1:], M[1:], N) < 6e-7
         assert torch.isfinite(P[0]).all() == (turn != 2)
+
+
+@pytest.mark.parametrize("bad", [False, True])
+def test_k_in_slabs(bad, monkeypatch):
+    """Planes of a part of k at a time; the verdict is of all of it, before anything is written."""
+    monkeypatch.setattr(bf16x6, "slab_of", lambda m, k, n: 320)
+    M, N = matrix(130, 1000, extra=1)[0], matrix(1000, 201, transposed=True)[0]
+    if bad:
+        M[3, 999] = float("inf")
+    before = torch.randn(130, 201, device="cuda")
+    P = tw.matmul(M, N, out=before.clone(), accumulate=True, kernel="bf16x6")
+    rows = [row for row in range(130) if row != 3]
+    exact = before.double() + M.double() @ N.double()
+    assert (P[rows].double() - exact[rows]).norm() <= 6e-7 * exact[rows].norm()
+    assert torch.isfinite(P[3]).all() != bad
+    if not bad:
+        assert error(tw.matmul(M, N, kernel="bf16x6"), M, N) < 4e-7
+        assert error(multiply_by(SplitWay(SplitTile(64), 3), monkeypatch, M, N), M, N) < 4e-7
 
 
 def test_accumulate():

@@ -34,7 +34,9 @@ def draw(document: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    if document["suite"] == "linear" or (document["suite"] == "semirings" and document["device"]["kind"] != "cpu"):
+    if document["suite"] in ("linear", "dtypes") or (
+        document["suite"] == "semirings" and document["device"]["kind"] != "cpu"
+    ):
         raise UsageError(f"bench {document['suite']} has no picture on a card: leave --plot out")
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)

@@ -76,6 +76,8 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     if document["suite"] == "scale":
         names = ("what", "who", "size", "result")
         return ["measured", "", "size", "result"], [[str(row[name]) for name in names] for row in document["rows"]]
+    if document["suite"] == "dtypes":
+        return ["measured", "of", "tilewise", "vendor", "ratio"], [_dtype_line(row) for row in document["rows"]]
     if document["suite"] == "semirings":
         return ["measured", "against", "size", "threads", "result"], [_semiring_line(row) for row in document["rows"]]
     cases = list(dict.fromkeys(case_text(row) for row in document["rows"]))
@@ -89,6 +91,12 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     if len(cases) > len(lines) + 6:
         head, *lines = [list(column) for column in zip(head, *lines, strict=True)]
     return head, lines
+
+
+def _dtype_line(row: dict[str, Any]) -> list[str]:
+    form = "{:.1f}" if row["unit"].endswith("/s") else "{:.1e}"
+    values = [form.format(row[who]) for who in ("ours", "vendor")]
+    return [f"{row['what']}, {row['unit']}", row["case"], *values, f"{row['ratio']:.2f}"]
 
 
 def _semiring_line(row: dict[str, Any]) -> list[str]:

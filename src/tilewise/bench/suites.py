@@ -1,5 +1,6 @@
 """What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
 `shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
+`dtypes` the other numbers on a card, speeds and errors,
 `semirings` holds every algebra against the machine's own limit and against those who also can, `linear` is a
 layer of a language model, forward and backward, beside torch's."""
 
@@ -7,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from functools import partial
+from itertools import product
 from typing import Any
 
 import numpy as np
@@ -24,7 +26,7 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "semirings", "linear", "scale")
+SUITES = ("ladder", "tiles", "shapes", "dtypes", "semirings", "linear", "scale")
 
 
 def pieces(
@@ -41,6 +43,8 @@ def pieces(
         kind = device.partition(":")[0]
         shape, dtype = (linear.SHAPE, "bfloat16") if kind == "cuda" else ((128, 256, 50257), "float32")
         return [lambda: linear.contest(shape, dtype, 3 if quick else 7, kind)]
+    if suite == "dtypes" and device == "cpu":
+        raise UsageError("bench dtypes measures a card: pass --device cuda")
     if device == "cpu":
         if suite in ("shapes", "semirings"):
             return list(_cpu_engine(suite, sizes, quick, threads))
@@ -65,6 +69,15 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
             yield lambda case=case: card_shapes.contest(case, "bfloat16", 3 if quick else 5)  # type: ignore[misc]
         if not sizes:
             yield lambda: card_shapes.host_cost("bfloat16", 3 if quick else 5)
+    elif suite == "dtypes":
+        from tilewise.bench import card_dtypes
+        from tilewise.bench.card_shapes import Case
+
+        for case in tuple(Case((s, s, s)) for s in sizes) or card_dtypes.FLOAT32_CASES:
+            yield partial(card_dtypes.float32_speed, case, 3 if quick else 5)
+        if not sizes:
+            for data, depth in product(card_dtypes.DATA, card_dtypes.DEPTHS):
+                yield partial(card_dtypes.float32_errors, data, depth)
     elif suite == "semirings":
         yield from _card_semirings(sizes, quick)
     elif suite == "ladder":

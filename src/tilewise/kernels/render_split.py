@@ -16,19 +16,15 @@ def render_split() -> str:
 
 
 @lru_cache(maxsize=64)
-def render_bf16x6(tile: SplitTile, *, paired: bool, split: bool, accumulate: bool) -> str:
-    """`paired`: rows of P start on 8 bytes; `split`: sums of a part of k go to a matrix of their own."""
+def render_bf16x6(tile: SplitTile) -> str:
+    """One text for every layout: `split` has settled what the operands are like."""
     defines = {
         "BLOCK_M": tile.rows,
         "BLOCK_N": tile.cols,
         "STAGES": tile.stages,
         "CLUSTER": tile.cluster,
-        "ORDERED": 1,
         "SEGMENT": SEGMENT,
         "GROUP": GROUP // tile.cluster,
-        "PAIRED": int(paired),
-        "SPLIT": int(split),
-        "ACCUMULATE": int(accumulate),
     }
     return "\n".join(
         (

@@ -11,7 +11,6 @@ from tilewise.kernels.render_split import render_bf16x6
 from tilewise.plain_tiles import IDEAS, choose, line_alignment
 from tilewise.planning import Plan
 from tilewise.problem import Layout
-from tilewise.split_tiles import SplitWay
 from tilewise.tensor_tiles import BY_CLASSES, KERNEL, along_columns
 
 
@@ -20,7 +19,7 @@ def source_of(plan: Plan) -> str:
     if plan.kernel in IDEAS:
         return _plain_source(plan)
     if plan.split is not None:
-        return _split_source(plan, plan.split)
+        return render_bf16x6(plan.split.tile)
     if plan.kernel != KERNEL or plan.tensor is None:
         return render(plan)
     p, way = plan.problem, plan.tensor
@@ -34,13 +33,6 @@ def source_of(plan: Plan) -> str:
         edges=bool(way.edge_rows or way.edge_cols),
         classes=way.classes if way.routes[0] == BY_CLASSES else 0,
     )
-
-
-def _split_source(plan: Plan, way: SplitWay) -> str:
-    p, cut = plan.problem, way.splits > 1
-    lead = p.layout_p.leading_dimension(p.m, p.n)
-    paired = cut or (lead is not None and (lead % 2 == 0 or p.m == 1) and p.layout_p.alignment >= 8)
-    return render_bf16x6(way.tile, paired=paired, split=cut, accumulate=p.accumulate and not cut)
 
 
 def _plain_source(plan: Plan) -> str:

@@ -1,5 +1,5 @@
-"""float32 on tensor cores where there is no card: the texts compile, plans choose it rightly, and a model of its arithmetic
-in NumPy is as accurate as float32 products are."""
+"""float32 on tensor cores where there is no card: the texts compile, plans choose it rightly, and a model of its
+arithmetic in NumPy is as accurate as float32 products are."""
 
 from __future__ import annotations
 
@@ -24,21 +24,16 @@ from tilewise.machine import KNOWN_CARDS
 from tilewise.plain_tiles import whole_tiles
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
-from tilewise.split_tiles import DEPTH, SHARED_BYTES, TILES, SplitTile, _ways, plane_bytes
+from tilewise.split_tiles import DEPTH, SHARED_BYTES, TILES, SplitTile, _ways, plane_bytes, slab_of
 
 H200 = KNOWN_CARDS["h200"]
-FORMS = [
-    {"paired": True, "split": False, "accumulate": False},
-    {"paired": False, "split": False, "accumulate": True},
-    {"paired": True, "split": True, "accumulate": False},
-]
 
 
 def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     p = problem_of_shape(64, 64, 64)
     texts = [render_split(), guarded(render_combine(p.algebra, whole_tiles(p, H200).way, True), 0)]
-    texts += [render_bf16x6(tile, **form) for tile, form in zip((TILES[0], SplitTile(128, 2)), FORMS, strict=False)]
+    texts += [render_bf16x6(tile) for tile in (TILES[0], SplitTile(128, 2))]
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 
@@ -46,15 +41,14 @@ def test_a_sample_compiles(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
-def test_no_form_spills_or_serialises(tmp_path, tile):
-    for number, form in enumerate(FORMS):
-        path = tmp_path / f"{number}.cu"
-        path.write_text(render_bf16x6(tile, **form))
-        arch = "-gencode=arch=compute_90a,code=sm_90a"
-        command = ["nvcc", "-std=c++17", arch, "-Xptxas", "-v", "-cubin", "-o", str(path.with_suffix(".cubin")), str(path)]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-        assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
-        assert "C75" not in said, "ptxas serialises wgmma"
+def test_no_tile_spills_or_serialises(tmp_path, tile):
+    path = tmp_path / "kernel.cu"
+    path.write_text(render_bf16x6(tile))
+    arch = "-gencode=arch=compute_90a,code=sm_90a"
+    command = ["nvcc", "-std=c++17", arch, "-Xptxas", "-v", "-cubin", "-o", str(path.with_suffix(".cubin")), str(path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
+    assert "C75" not in said, "ptxas serialises wgmma"
 
 
 def test_every_tile_fits_a_multiprocessor():
@@ -100,11 +94,16 @@ def test_asked_for_where_it_cannot_be_it_says_why(dtype, semiring, card, precisi
         make_plan(problem, KNOWN_CARDS[card], "bf16x6")
 
 
-def test_planes_that_would_fill_the_card_are_not_planned():
-    vast = problem_of_shape(50_000, 50_000, 50_000)
-    assert make_plan(vast, H200).kernel == "plain"
-    with pytest.raises(tw.UsageError, match="planes of up to"):
-        make_plan(vast, H200, "bf16x6")
+@pytest.mark.parametrize(
+    "shape", [(16384, 16384, 16384), (50_000, 50_000, 50_000), (10**6, 5000, 64), (128, 10**7, 128)]
+)
+def test_k_comes_in_slabs_where_planes_would_be_large(shape):
+    m, k, n = shape
+    slab = slab_of(m, k, n)
+    assert slab % DEPTH == 0
+    assert slab < k
+    assert plane_bytes(max(m, n), slab) <= 2**30 or slab <= 1024 + DEPTH
+    assert slab_of(4097, 4097, 4097) == 4128
 
 
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (128, 65536, 128)])
@@ -182,7 +181,9 @@ def sequential(M, N):
 DATA = {
     "normal": lambda rng, shape: rng.standard_normal(shape, np.float32),
     "uniform": lambda rng, shape: rng.random(shape, np.float32),
-    "exponents": lambda rng, shape: (rng.standard_normal(shape) * 2.0 ** rng.uniform(-20, 20, shape)).astype(np.float32),
+    "exponents": lambda rng, shape: (rng.standard_normal(shape) * 2.0 ** rng.uniform(-20, 20, shape)).astype(
+        np.float32
+    ),
 }
 
 

@@ -19,7 +19,7 @@ from tilewise.kernels.render_plain import render_combine
 from tilewise.kernels.render_split import render_bf16x6, render_split
 from tilewise.planning import Plan
 from tilewise.problem import Layout
-from tilewise.split_tiles import DEPTH, KERNEL, LINES, plane_bytes
+from tilewise.split_tiles import DEPTH, KERNEL, LINES, plane_bytes, slab_of
 
 __all__ = ["KERNEL", "prepare"]
 
@@ -71,11 +71,8 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
 def _alone(plan: Plan) -> Plan:
     """The plan of one member of a stack."""
     p = plan.problem
-    layouts = {
-        name: replace(layout, stack=())
-        for name, layout in (("layout_m", p.layout_m), ("layout_n", p.layout_n), ("layout_p", p.layout_p))
-    }
-    return replace(plan, problem=replace(p, stack=(), **layouts))
+    m, n, out = (replace(layout, stack=()) for layout in (p.layout_m, p.layout_n, p.layout_p))
+    return replace(plan, problem=replace(p, stack=(), layout_m=m, layout_n=n, layout_p=out))
 
 
 def _member(x: Placed, index: tuple[int, ...]) -> Placed:
@@ -97,20 +94,33 @@ class _Product:
         """Scratch memory by its role."""
         p = self._plan.problem
         made = {
-            "planes of M": plane_bytes(p.m, p.k),
-            "planes of N": plane_bytes(p.n, p.k),
-            "largest": 4 * (2 * self._blocks + 1),
+            "planes of M": plane_bytes(p.m, self._slab),
+            "planes of N": plane_bytes(p.n, self._slab),
+            "largest": 4 * (4 * self._blocks + 1),  # of the operands, of a slab of them, and the verdict
         }
         if self._way.splits > 1:
-            made["partials"] = 4 * self._way.splits * p.m * self._partial_lead
+            made["partials"] = 4 * self._way.splits * p.m * p.n
         return made | plain.planes_needed(self._fallback)
 
     def launches(self, held: dict[str, int]) -> list[Launch]:
-        verdict = held["largest"] + 4 * 2 * self._blocks
-        made = [self._split(held), self._multiply(held, verdict)]
-        if self._way.splits > 1:
-            made.append(self._gather(held, verdict))
+        p, largest = self._plan.problem, held["largest"]
+        verdict = largest + 4 * 4 * self._blocks
+        slabs = range(0, max(p.k, 1), max(self._slab, 1))
+        made = []
+        if len(slabs) > 1:  # nothing may be added onto P before all of M and N has been looked at
+            made.append(self._split(0, p.k, {}, largest))
+        for start in slabs:
+            depth = min(self._slab, p.k - start)
+            made.append(self._split(start, depth, held, largest + (8 * self._blocks if len(slabs) > 1 else 0)))
+            made.append(self._multiply(depth, held, verdict, onto=p.accumulate or start > 0))
+            if self._way.splits > 1:
+                made.append(self._gather(held, verdict, onto=p.accumulate or start > 0))
         return made + plain.guarded_launches(self._fallback, held, verdict, UNSAFE)
+
+    @property
+    def _slab(self) -> int:
+        p = self._plan.problem
+        return slab_of(p.m, p.k, p.n)
 
     @property
     def _blocks(self) -> int:
@@ -119,34 +129,27 @@ class _Product:
         pieces = math.ceil(p.k / DEPTH) * (math.ceil(p.m / LINES) + math.ceil(p.n / LINES))
         return max(1, min(RESIDENT * self._plan.machine.units, math.ceil(pieces / WARPS)))
 
-    @property
-    def _partial_lead(self) -> int:
-        """Sums are written two at a time."""
-        n = self._plan.problem.n
-        return n + n % 2
-
-    def _split(self, held: dict[str, int]) -> Launch:
-        M, N = self._M, self._N
+    def _split(self, start: int, depth: int, held: dict[str, int], largest: int) -> Launch:
+        """So much of k from `start` on; without a place for the planes, its largest magnitudes alone."""
+        (M, N), to = (self._M, self._N), (held.get("planes of M", 0), held.get("planes of N", 0))
         arguments = (
-            _operand(M, held["planes of M"], M.rows, M.cols, M.layout.row, M.layout.col),
-            _operand(N, held["planes of N"], N.cols, N.rows, N.layout.col, N.layout.row),
-            ctypes.c_void_p(held["largest"]),
+            _operand(M, to[0], M.rows, M.layout.row, M.layout.col, start, depth),
+            _operand(N, to[1], N.cols, N.layout.col, N.layout.row, start, depth),
+            ctypes.c_void_p(largest),
         )
         function = kernel_function(render_split(), "split", self._device)
         return Launch(function, (self._blocks,), (32 * WARPS,), arguments, self._stream)
 
-    def _multiply(self, held: dict[str, int], verdict: int) -> Launch:
+    def _multiply(self, depth: int, held: dict[str, int], verdict: int, onto: bool) -> Launch:
         p, way = self._plan.problem, self._way
         cut = way.splits > 1
-        paired = cut or (self._P.pointer % 8 == 0 and (self._lead % 2 == 0 or p.m == 1))
-        source = render_bf16x6(way.tile, paired=paired, split=cut, accumulate=p.accumulate and not cut)
-        function = kernel_function(source, KERNEL, self._device, way.tile.shared_bytes)
+        function = kernel_function(render_bf16x6(way.tile), KERNEL, self._device, way.tile.shared_bytes)
         arguments = (
             *(ctypes.c_void_p(held[f"planes of {side}"]) for side in "MN"),
-            ctypes.c_void_p(self._P.pointer),
-            ctypes.c_void_p(held.get("partials", 0)),
-            _Size(p.m, p.k, p.n, way.splits),
-            ctypes.c_longlong(self._partial_lead if cut else self._lead),
+            ctypes.c_void_p(held["partials"] if cut else self._P.pointer),
+            _Size(p.m, depth, p.n, way.splits),
+            ctypes.c_longlong(p.n if cut else self._lead),
+            ctypes.c_int(onto and not cut),
             ctypes.c_void_p(held["largest"]),
             ctypes.c_int(self._blocks),
             ctypes.c_int(max(p.k - 1, 0).bit_length()),
@@ -155,18 +158,19 @@ class _Product:
         blocks, block = way.blocks(p.m, p.n, self._plan.machine.units), (self._plan.geometry.block[0],)
         return Launch(function, (blocks,), block, arguments, self._stream, way.tile.shared_bytes, True)
 
-    def _gather(self, held: dict[str, int], verdict: int) -> Launch:
+    def _gather(self, held: dict[str, int], verdict: int, onto: bool) -> Launch:
         p = self._plan.problem
-        source = guarded(render_combine(p.algebra, self._fallback.choice.way, p.accumulate), 1 - UNSAFE)
+        source = guarded(render_combine(p.algebra, self._fallback.choice.way, onto), 1 - UNSAFE)
         arguments = (
             ctypes.c_void_p(held["partials"]), ctypes.c_void_p(self._P.pointer), ctypes.c_int(p.m), ctypes.c_int(p.n),
-            ctypes.c_longlong(self._partial_lead), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),
+            ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),
             ctypes.c_int(self._way.splits), ctypes.c_void_p(verdict),
         )  # fmt: skip
         function = kernel_function(source, "combine", self._device)
         return Launch(function, (math.ceil(p.m * p.n / 32),), (256,), arguments, self._stream)
 
 
-def _operand(x: Placed, to: int, lines: int, k: int, line_stride: int, k_stride: int) -> _Operand:
+def _operand(x: Placed, to: int, lines: int, line_stride: int, k_stride: int, start: int, depth: int) -> _Operand:
     along_k = abs(k_stride) <= abs(line_stride) or lines == 1
-    return _Operand(x.pointer, to, lines, k, line_stride, k_stride, along_k)
+    first = x.pointer + start * k_stride * x.dtype.itemsize
+    return _Operand(first, to, lines, depth, line_stride, k_stride, along_k)

@@ -6,7 +6,9 @@
 // Sums: tensor cores truncate what they add up, so nothing long is added up in them. The six products of a stage are
 //   summed from the smallest to the largest in `parts`, from zero on, and then added to `sums` on plain cores, rounded to
 //   nearest. After SEGMENT stages `sums` is added onto P itself, so that no sum is of more than SEGMENT terms.
-// Order: while one warpgroup adds, the other's products run: each lets the other begin when all its own are on the way.
+// Stores: each warp turns its rows in a staging of its own, 32 columns at a time, and writes whole lines of them, wherever
+//   rows of P start. With several parts of k (`splits`), P is as many matrices one after the other, and `combine` adds
+//   them up.
 // Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
 // Edges: lines past the last are fetched only as far as they are padded; what they make is not stored.
 // Barrier: full[s] completes when the tiles of stage s have arrived; empty[s] when every consumer that reads what this
@@ -24,6 +26,7 @@
 #define SUMS (BLOCK_N / 2)
 #define EVERYONE ((1 << CLUSTER) - 1)
 #define PADDED 32  // lines, as split.cu pads them
+#define STAGED 40  // floats from row to row of a staging: pairs of sums meet no bank twice
 
 struct Size { int m, k, n, splits; };
 
@@ -99,54 +102,54 @@ static __device__ __forceinline__ void release(Barrier* empty) {
         barrier_arrive_at(empty, threadIdx.x % 128);
 }
 
-// Two sums side by side: 8 bytes where P's rows start on 8 bytes.
-static __device__ __forceinline__ void store_pair(float* to, float x, float y, bool two, bool add) {
-    if (PAIRED && two) {
-        float2 pair = add ? *reinterpret_cast<float2*>(to) : make_float2(0.0f, 0.0f);
-        *reinterpret_cast<float2*>(to) = add ? make_float2(pair.x + x, pair.y + y) : make_float2(x, y);
-    } else {
-        to[0] = add ? to[0] + x : x;
-        if (two) to[1] = add ? to[1] + y : y;
-    }
-}
-
+// A warp's 16 rows of a tile; `staging` is its own.
 static __device__ __forceinline__ void store_sums(
-    const float (&sums)[SUMS], float* P, long long ldp, Size size, int top, int left, bool add)
+    const float (&sums)[SUMS], float* staging, float* P, long long ldp, Size size, int top, int left, bool onto)
 {
-    int row = top + threadIdx.x / 32 % 4 * 16 + threadIdx.x % 32 / 4, column = left + threadIdx.x % 4 * 2;
-    float* line = P + row * ldp + column;
+    int lane = threadIdx.x % 32, first = top + threadIdx.x / 32 % 4 * 16, rows = min(16, size.m - first);
+    float* held = staging + lane / 4 * STAGED + lane % 4 * 2;
     #pragma unroll
-    for (int i = 0; i < SUMS; i += 4) {
-        int right = i * 2;
-        if (column + right >= size.n) break;
-        bool two = column + right + 1 < size.n;
-        if (row < size.m) store_pair(line + right, sums[i], sums[i + 1], two, add);
-        if (row + 8 < size.m) store_pair(line + 8 * ldp + right, sums[i + 2], sums[i + 3], two, add);
+    for (int i = 0; i < SUMS; i += 16) {
+        int column = left + 2 * i + lane;
+        if (column - lane >= size.n) break;
+        #pragma unroll
+        for (int j = i; j < min(i + 16, SUMS); j += 4) {
+            *reinterpret_cast<float2*>(held + (j - i) * 2) = make_float2(sums[j], sums[j + 1]);
+            *reinterpret_cast<float2*>(held + (j - i) * 2 + 8 * STAGED) = make_float2(sums[j + 2], sums[j + 3]);
+        }
+        __syncwarp();
+        bool inside = column < size.n && 2 * i + lane < BLOCK_N;
+        float* to = P + first * ldp + column;
+        #pragma unroll 4
+        for (int row = 0; row < (inside ? rows : 0); ++row, to += ldp) {
+            float sum = staging[row * STAGED + lane];
+            *to = onto ? *to + sum : sum;
+        }
+        __syncwarp();
     }
 }
 
 static __device__ __forceinline__ void consume(
-    char* stages, Barrier* full, Barrier* empty, int group, float* P, float* partials, Size size, long long ldp)
+    char* stages, Barrier* full, Barrier* empty, float* staging, int group, float* P, Size size, long long ldp, bool onto)
 {
-    float sums[SUMS], parts[SUMS];
-    #pragma unroll
-    for (int i = 0; i < SUMS; ++i) parts[i] = 0.0f;
     int stage = 0;
     unsigned parity = 0;
-    if (ORDERED && group == 1) arrive_at(8, 256);  // the first warpgroup begins
     Work work;
     for (int turn = 0; find_work(turn, size, work); ++turn) {
-        float* to = SPLIT ? partials + (long long)work.split * size.m * ldp : P;
-        for (int from = work.from, segment = work.from;; segment = from) {
+        float* to = P + (long long)work.split * size.m * ldp;
+        int step = work.from;
+        do {
+            int stop = min(step + SEGMENT, work.to);
+            bool first = step == work.from;
+            float sums[SUMS], parts[SUMS];
             #pragma unroll
-            for (int i = 0; i < SUMS; ++i) sums[i] = 0.0f;
-            for (; from < min(segment + SEGMENT, work.to); ++from) {
+            for (int i = 0; i < SUMS; ++i) sums[i] = parts[i] = 0.0f;
+            for (; step < stop; ++step) {
                 const char* tile_of_m = stages + stage * STAGE_BYTES + group * 64 * ROW_BYTES;
                 const char* tile_of_n = stages + stage * STAGE_BYTES + PLANES * TILE_M_BYTES;
                 unsigned long long m = plane_descriptor(tile_of_m), n = plane_descriptor(tile_of_n);
                 const unsigned next_m = TILE_M_BYTES / 16, next_n = TILE_N_BYTES / 16;
                 barrier_wait(&full[stage], parity);
-                if (ORDERED) meet(8 + group, 256);
                 wgmma_fence();
                 #pragma unroll
                 for (int i = 0; i < 4; i += 2) wgmma(parts, m + i, n + 2 * next_n + i, i);  // first by third
@@ -161,11 +164,10 @@ static __device__ __forceinline__ void consume(
                 #pragma unroll
                 for (int i = 0; i < 4; i += 2) wgmma(parts, m + i, n + i, 1);  // first by first
                 wgmma_commit();
-                if (ORDERED) arrive_at(8 + (group ^ 1), 256);
                 wgmma_wait<0>();
+                release(&empty[stage]);
                 #pragma unroll
                 for (int i = 0; i < SUMS; ++i) settle(parts[i]);
-                release(&empty[stage]);
                 #pragma unroll
                 for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
                 if (++stage == STAGES) {
@@ -173,12 +175,9 @@ static __device__ __forceinline__ void consume(
                     parity ^= 1;
                 }
             }
-            bool add = segment > work.from || (ACCUMULATE && !SPLIT);
-            store_sums(sums, to, ldp, size, work.top + group * 64, work.left, add);
-            if (from >= work.to) break;
-        }
+            store_sums(sums, staging, to, ldp, size, work.top + group * 64, work.left, onto || !first);
+        } while (step < work.to);
     }
-    if (ORDERED && group == 0) meet(8, 256);  // takes the last word of the other
 }
 
 // Whether no part overflows and none that counts vanishes, by the largest magnitudes as bits. `log_k` is of k, rounded up.
@@ -192,15 +191,16 @@ static __device__ __forceinline__ bool safe(unsigned m, unsigned n, int log_k) {
     return of_m + of_n + 2 + log_k <= 127 && of_m >= -90 && of_n >= -90 && of_m + of_n >= -80;
 }
 
-// `ldp` is the lead of P, or of each of the partials; `largest` has `met` words for either operand.
+// `onto`: the product is added onto P; `largest` has `met` words for either operand.
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) bf16x6(
-    const char* planes_m, const char* planes_n, float* P, float* partials, Size size, long long ldp,
-    const unsigned* largest, int met, int log_k, unsigned* verdict)
+    const char* planes_m, const char* planes_n, float* P, Size size, long long ldp, int onto, const unsigned* largest,
+    int met, int log_k, unsigned* verdict)
 {
     extern __shared__ char memory[];
     __shared__ unsigned most[2];
     char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
-    Barrier* full = reinterpret_cast<Barrier*>(stages + STAGES * STAGE_BYTES);
+    float* staging = reinterpret_cast<float*>(stages + STAGES * STAGE_BYTES);
+    Barrier* full = reinterpret_cast<Barrier*>(staging + CONSUMERS * 4 * 16 * STAGED);
     Barrier* empty = full + STAGES;
     if (threadIdx.x == 0) {
         most[0] = most[1] = 0;
@@ -223,7 +223,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         if (go && threadIdx.x == 0) produce(stages, full, empty, planes_m, planes_n, size);
     } else {
         registers_take<224>();
-        if (go) consume(stages, full, empty, group - 1, P, partials, size, ldp);
+        staging += (threadIdx.x / 32 - 4) * 16 * STAGED;
+        if (go) consume(stages, full, empty, staging, group - 1, P, size, ldp, onto);
     }
     // nobody leaves while a neighbour may still send it a tile or a word
     __syncwarp();

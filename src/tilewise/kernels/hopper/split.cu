@@ -8,6 +8,7 @@
 //   A warp takes 32 lines x 32 k. Where k lies side by side it reads 32 k of a line at a time and turns them in shared
 //   memory; else it reads 32 lines at a time, has the 32 k of one line in a lane, and turns the finished pieces.
 // Strides: any. Barrier: none; a warp turns its own piece.
+// Measuring: without a place for the planes only the largest magnitude is looked for.
 // Largest: each block leaves the largest magnitude it met in either operand, as bits, so Inf and NaN are the largest of
 //   all; bf16x6.cu decides by it whether the parts are safe.
 
@@ -62,6 +63,7 @@ static __device__ __forceinline__ void split_piece(const Operand& here, int line
     for (int i = 0; i < 32; ++i) x[i] = mine && i < inside ? __ldg(from + i * step) : 0.0f;
     #pragma unroll
     for (int i = 0; i < 32; ++i) largest = max(largest, magnitude(x[i]));
+    if (!here.to) return;
     if (here.along_k) {
         float* turned = reinterpret_cast<float*>(shared);
         #pragma unroll
