@@ -5,7 +5,7 @@ from __future__ import annotations
 from functools import lru_cache
 
 from tilewise.kernels.render import kernel_text
-from tilewise.split_tiles import SEGMENT, SplitTile
+from tilewise.split_tiles import DEPTH, SEGMENT, SplitTile
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 
@@ -21,6 +21,7 @@ def render_bf16x6(tile: SplitTile) -> str:
     defines = {
         "BLOCK_M": tile.rows,
         "BLOCK_N": tile.cols,
+        "BLOCK_K": DEPTH,
         "STAGES": tile.stages,
         "CLUSTER": tile.cluster,
         "SEGMENT": SEGMENT,
@@ -32,7 +33,7 @@ def render_bf16x6(tile: SplitTile) -> str:
             *(f"#define {name} {value}" for name, value in defines.items()),
             kernel_text("hopper/ptx.cuh"),
             _wgmma(tile.cols),
-            kernel_text("hopper/bf16x6.cu"),
+            *(kernel_text(f"hopper/{name}") for name in ("walk.cuh", "bf16x6.cu")),
         )
     )
 

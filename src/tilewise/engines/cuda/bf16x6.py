@@ -51,7 +51,7 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
     """Everything that can be done before the launch; M and N have any strides, P has rows side by side."""
     p = plan.problem
     members = [
-        _Product(_alone(plan), *(_member(x, index) for x in (M, N, P)), device, stream)
+        _Product(_alone(plan), _member(M, index), _member(N, index), _member(P, index), device, stream)
         for index in product(*(range(extent) for extent in p.stack))
     ]
     needs = members[0].needs()
