@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.dtypes import DTYPES, DType, dtype_given, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.card import card_number
@@ -39,6 +39,7 @@ def matmul(
     return_arg: bool = False,
     nonnegative: bool = False,
     memory: int | str | None = None,
+    dtype: Any = None,
 ) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
@@ -55,6 +56,8 @@ def matmul(
         integers on a card, three at a time, which is faster; a broken promise gives wrong products.
     memory: stream through at most so much of the device's memory ("2GB"), tile by tile; operands may be memmaps and
         Zarr arrays, `out` too. Dask arrays give a Dask array, tile by tile on whichever scheduler computes it.
+    dtype: of P, as NumPy has it: both operands are taken to it first. With "int32" the product of 8-bit integers does
+        not wrap, and stays on the tensor cores of a card that has them.
 
     >>> tw.matmul([[1, 2], [3, 4]], [[1, 0], [0, 2]])
     array([[1, 4],
@@ -66,13 +69,17 @@ def matmul(
         from tilewise.scale.product import is_larger, larger_matmul
 
         if is_larger(M, N, out, memory):
-            if kernel or tile or accumulate or return_arg:
-                raise UsageError("accumulate=, return_arg=, kernel= and tile= need operands that lie in memory whole")
+            if kernel or tile or accumulate or return_arg or dtype is not None:
+                raise UsageError(
+                    "accumulate=, return_arg=, kernel=, tile= and dtype= need operands that lie in memory whole"
+                )
             return larger_matmul(M, N, semiring, out, device, precision, memory)
     key: tuple[Any, ...] | None = None
+    if dtype is not None:
+        dtype = dtype_given(dtype)
     if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg:
         ring = semiring if semiring.__class__ is str else id(semiring)
-        key = (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, ring, device, precision, nonnegative)
+        key = (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, ring, device, precision, nonnegative, dtype)
         if out is not None:
             key = (*key, getattr(out, "strides", None), accumulate)
         known = KNOWN.get(key)
@@ -82,17 +89,19 @@ def matmul(
         again: tuple[Any, ...] | None = None
         plain = kernel is None and tile is None and not return_arg
         if plain and out is not None and semiring.__class__ is str:
-            again = call_key(M, N, out, semiring, device, precision, accumulate, nonnegative)
+            again = call_key(M, N, out, semiring, device, precision, accumulate, nonnegative, dtype)
             if again and queue_again(again):
                 return out
         if needs_operator(M, N, out):
+            if dtype is not None:
+                raise UsageError("dtype= takes no part in gradients, torch.compile or autocast: convert M and N first")
             import tilewise  # the operator stands above this room and is reached by its public name
 
             tilewise.torch.check_call(M, out, device, kernel, tile, accumulate)
             return tilewise.torch.matmul(M, N, semiring=semiring, precision=precision, return_arg=return_arg)
         if plain:
             ring = semiring if semiring.__class__ is str else id(semiring)
-            key = _tensor_key(M, N, out, ring, device, precision, accumulate, nonnegative)
+            key = _tensor_key(M, N, out, ring, device, precision, accumulate, nonnegative, dtype)
             known = KNOWN.get(key) if key else None
             if known is not None and (out is None or known.takes(out, M, N)):
                 return known.multiply(M, N, out, again)
@@ -103,7 +112,7 @@ def matmul(
             import tilewise  # as the operator above
 
             return tilewise.jax.matmul(M, N, semiring=semiring, precision=precision, return_arg=return_arg)
-    call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative)
+    call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative, dtype)
     product = call.out or call.library.empty(call.shape.product, call.problem.result, call.M.device)
     arg = call.library.empty(call.shape.product, DTYPES["int64"], call.M.device) if return_arg else None
     if call.out is not None and needs_detour(call):
@@ -194,6 +203,7 @@ def _understand(
     accumulate: bool,
     return_arg: bool,
     nonnegative: bool = False,
+    dtype: DType | None = None,
 ) -> Call:
     ring = find_semiring(semiring)
     check_precision(precision)
@@ -223,6 +233,7 @@ def _understand(
         precision,
         return_arg,
         nonnegative,
+        wanted=None if dtype is None else _reachable(dtype, promote(left.dtype, right.dtype)),
     )
     if given is not None:
         _check_out_dtype(given, problem.result)
@@ -230,6 +241,13 @@ def _understand(
     if return_arg:
         _check_return_arg(ring, where, accumulate)
     return Call(problem, shape, where, library, left, right, given)
+
+
+def _reachable(wanted: DType, common: DType) -> DType:
+    """NumPy's rule: a dtype of the same kind, or of one that holds it."""
+    if not np.can_cast(common.numpy, wanted.numpy, "same_kind"):
+        raise DtypeError(f"dtype={wanted.name!r} cannot hold a product of {common}: convert M and N yourself")
+    return wanted
 
 
 def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:

@@ -24,6 +24,7 @@ IDEAS = {
     FEW_DOTS: "few rows (or columns): the long operand is read once, lanes along k",
 }
 START_SECONDS = 4e-6
+CELLS_IN_PIECES = 2**18  # of P, for a plain product that may turn out not to be needed
 COMBINE_SECONDS = 3e-6  # a second launch
 MAX_PIECES = 256  # of k
 PACK_SECONDS = 3e-6  # a launch
@@ -167,11 +168,13 @@ def choose(problem: Problem, machine: Machine, kernel: str | None = None) -> Cho
 
 @lru_cache(maxsize=4096)
 def whole_tiles(problem: Problem, machine: Machine) -> Choice:
-    """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside."""
+    """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside. k comes in pieces only
+    where P is small: adding planes up has a block for every 32 cells, and these are to cost nothing when they leave."""
     way = _way(problem, machine)
     fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
     best = min((_tiled_choice(problem, machine, tile) for tile in fitting), key=lambda choice: choice.predicted)
-    return replace(best, rows=problem.m, cols=problem.n, packs=())
+    few = problem.m * problem.n <= CELLS_IN_PIECES
+    return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1)
 
 
 def shared_limit(arch: str) -> int:

@@ -15,6 +15,11 @@ from tilewise.blocking import KERNELS as CPU_KERNELS
 from tilewise.blocking import Blocking, choose, has_kernel
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.few_tiles import long_lines
+from tilewise.k_major_tiles import IDEA as K_MAJOR_IDEA
+from tilewise.k_major_tiles import KERNEL as K_MAJOR
+from tilewise.k_major_tiles import KINDS, KMajorWay, element_of
+from tilewise.k_major_tiles import best_way as best_k_major
+from tilewise.k_major_tiles import refusal as k_major_refusal
 from tilewise.machine import Machine
 from tilewise.plain_tiles import IDEAS as PLAIN_KERNELS
 from tilewise.plain_tiles import Choice
@@ -58,6 +63,7 @@ class Plan:
     blocking: Blocking | None = None  # how the cpu engine cuts it
     tensor: TensorWay | None = None  # how the tensor cores take it
     split: SplitWay | None = None  # how they take float32
+    k_major: KMajorWay | None = None  # how they take tf32 and 8-bit elements
 
     @property
     def phases(self) -> int:
@@ -137,7 +143,7 @@ class Plan:
     def tile_words(self) -> str:
         """How P is cut, in the words of the kernel that cuts it."""
         cut, g = self.blocking, self.geometry
-        if self.kernel in (KERNEL, SPLIT_KERNEL) or self.kernel in PLAIN_KERNELS:
+        if self.kernel in (KERNEL, SPLIT_KERNEL, K_MAJOR) or self.kernel in PLAIN_KERNELS:
             return f"a block makes {g.rows}x{g.cols} of P"
         if cut is None:
             return f"TILE_WIDTH {self.tile}; a block makes {g.rows}x{g.cols} of P"
@@ -182,8 +188,8 @@ def packed_lead(cols: int) -> int:
 def kernel_idea(kernel: str) -> str:
     if kernel == KERNEL:
         return IDEA
-    if kernel == SPLIT_KERNEL:
-        return SPLIT_IDEA
+    if kernel in (SPLIT_KERNEL, K_MAJOR):
+        return SPLIT_IDEA if kernel == SPLIT_KERNEL else K_MAJOR_IDEA
     if kernel in PLAIN_KERNELS:
         return PLAIN_KERNELS[kernel]
     if kernel in CPU_KERNELS:
@@ -245,7 +251,7 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     """The tensor cores, the plain kernels and the ladder: whichever takes the problem in the least expected time."""
-    for name, refuses in ((KERNEL, refusal), (SPLIT_KERNEL, split_refusal)):
+    for name, refuses in ((KERNEL, refusal), (SPLIT_KERNEL, split_refusal), (K_MAJOR, k_major_refusal)):
         if kernel == name and (why_not := refuses(problem, machine)):
             raise UsageError(why_not)
     if kernel in PLAIN_KERNELS or problem.return_arg:
@@ -253,11 +259,13 @@ def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int |
     plans = []
     if kernel in (None, KERNEL) and refusal(problem, machine) is None:
         plans.append(_on_tensor_cores(problem, machine, kernel, tile))
+    if (kernel == K_MAJOR or (kernel is None and tile is None)) and k_major_refusal(problem, machine) is None:
+        plans.append(_with_k_side_by_side(problem, machine, kernel, tile))
     if (kernel == SPLIT_KERNEL or (kernel is None and tile is None)) and split_refusal(problem, machine) is None:
         plans.append(_in_planes(problem, machine, kernel, tile))
     if kernel is None and tile is None:
         plans.append(_on_plain_cores(problem, machine, kernel, tile))
-    if kernel not in (KERNEL, SPLIT_KERNEL):
+    if kernel not in (KERNEL, SPLIT_KERNEL, K_MAJOR):
         plans.append(_on_the_ladder(problem, machine, kernel, tile))
     return min(plans, key=lambda plan: plan.predicted)
 
@@ -342,6 +350,28 @@ def _in_planes(problem: Problem, machine: Machine, kernel: str | None, tile: int
         bound="arithmetic" if compute >= memory else "memory",
         notes=(*notes, *way.words()),
         split=way,
+        why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {way.tile.rows}x{way.tile.cols} are {waves} waves on "
+        f"{machine.units} multiprocessors",
+    )
+
+
+def _with_k_side_by_side(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    """tf32 and 8-bit elements on tensor cores."""
+    way, predicted = best_k_major(problem, machine)
+    geometry = way.tile.geometry(problem.dtype_m.itemsize)
+    plan = _assemble(problem, machine, "cuda", K_MAJOR, DEFAULT_TILE if tile is None else tile, geometry)
+    rate = KINDS[element_of(problem)].rate * machine.tensor_rate("bfloat16")
+    compute, memory = problem.steps / rate, problem.least_bytes / machine.bandwidth
+    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
+    waves = way.waves(problem.m, problem.n, machine.units)
+    return replace(
+        plan,
+        packs=(),
+        predicted=max(predicted, compute, memory),
+        floor=max(compute, memory),
+        bound="arithmetic" if compute >= memory else "memory",
+        notes=tuple(way.words()),
+        k_major=way,
         why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {way.tile.rows}x{way.tile.cols} are {waves} waves on "
         f"{machine.units} multiprocessors",
     )

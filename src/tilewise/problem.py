@@ -61,11 +61,12 @@ class Problem:
     return_arg: bool = False  # the k that won is wanted too
     nonnegative: bool = False  # promised: no element is below 0 or NaN
     unrounded: bool = False  # P is of what sums are kept in: more is to be added to it before it is rounded
+    wanted: DType | None = None  # the dtype asked for, if any
 
     @cached_property
     def dtype(self) -> DType:
         """What both operands are taken to."""
-        return promote(self.dtype_m, self.dtype_n)
+        return self.wanted or promote(self.dtype_m, self.dtype_n)
 
     @cached_property
     def algebra(self) -> Algebra:

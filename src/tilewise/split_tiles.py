@@ -28,7 +28,7 @@ PLANE_LIMIT = 2**30  # bytes of an operand's planes at a time: k comes in slabs 
 LEAST_SLAB = 1024  # of no less than so many
 STAGING_BYTES = 8 * 16 * 40 * 4  # of the consumers' warps, as the kernel has it
 
-# The model's figures, measured on an H200 (docs/float32.md says how).
+# The model's figures, measured on an H200 (docs/dtypes.md says how).
 TENSOR_SHARE = 0.87  # of the peak at the highest clock, while products run,
 ADDING_SECONDS = 0.10e-6  # and what adding a stage's sums up costs beside them
 NARROW_SHARE, NARROW_SECONDS = 1.29, 0.36e-6  # the same where shared memory is the limit: narrow tiles
@@ -39,7 +39,8 @@ TILE_SECONDS = 4e-6  # a tile's start and its stores
 START_SECONDS = 8e-6  # the product's launch, and that of the plain kernel which leaves at once
 CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
 GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
-GATHER_BANDWIDTH = 3e12  # and the bytes
+GATHER_BANDWIDTH = 3e12  # the bytes,
+CELL_SECONDS = 2e-11  # and blocks of 32 cells
 
 
 @dataclass(frozen=True)
@@ -155,7 +156,7 @@ def expected(way: SplitWay, problem: Problem, machine: Machine) -> float:
     work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
     work += SPLIT_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
     if way.splits > 1:
-        work += GATHER_SECONDS + 8 * way.splits * m * n / GATHER_BANDWIDTH
+        work += GATHER_SECONDS + m * n * (CELL_SECONDS + 8 * way.splits / GATHER_BANDWIDTH)
     if (slabs := math.ceil(k / max(1, slab_of(m, k, n)))) > 1:
         work += slabs * (START_SECONDS + 8 * m * n / SPLIT_BANDWIDTH) + 4 * (m * k + k * n) / SPLIT_BANDWIDTH
     return problem.members * work

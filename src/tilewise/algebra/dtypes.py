@@ -98,6 +98,17 @@ def dtype_named(name: str) -> DType:
     return DTYPES[name]
 
 
+def dtype_given(dtype: Any) -> DType:
+    """What a person passed as `dtype=`: a name, or a dtype of NumPy, ml_dtypes or PyTorch."""
+    name = dtype if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
+    if name in DTYPES:
+        return DTYPES[name]
+    try:
+        return dtype_of(np.dtype(dtype))
+    except TypeError:
+        raise DtypeError(f"dtype={dtype!r} is not known; known are {', '.join(DTYPES)}") from None
+
+
 @lru_cache(maxsize=1024)
 def promote(m: DType, n: DType) -> DType:
     """The dtype both operands are taken to before they meet, by NumPy's promotion rules."""

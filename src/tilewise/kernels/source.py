@@ -3,9 +3,11 @@
 from __future__ import annotations
 
 from tilewise.few_tiles import FewTile, long_lines
+from tilewise.k_major_tiles import KMajorWay, boxed
 from tilewise.kernels.render import render
 from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_hopper import render_tensor_cores
+from tilewise.kernels.render_k_major import render_k_major
 from tilewise.kernels.render_plain import Form, render_plain
 from tilewise.kernels.render_split import render_bf16x6
 from tilewise.plain_tiles import IDEAS, choose, line_alignment
@@ -18,6 +20,8 @@ def source_of(plan: Plan) -> str:
     """One self-contained source: the form for operands that lie as the problem says."""
     if plan.kernel in IDEAS:
         return _plain_source(plan)
+    if plan.k_major is not None:
+        return _k_major_source(plan, plan.k_major)
     if plan.split is not None:
         return render_bf16x6(plan.split.tile)
     if plan.kernel != KERNEL or plan.tensor is None:
@@ -33,6 +37,13 @@ def source_of(plan: Plan) -> str:
         edges=bool(way.edge_rows or way.edge_cols),
         classes=way.classes if way.routes[0] == BY_CLASSES else 0,
     )
+
+
+def _k_major_source(plan: Plan, way: KMajorWay) -> str:
+    p = plan.problem
+    by_boxes = boxed(p.layout_p, p.m, p.n, p.layout_p.alignment, p.result.itemsize)
+    by_boxes = by_boxes and not p.accumulate and way.splits == 1
+    return render_k_major((p.dtype_m.name, p.dtype_n.name), way.tile, boxed=by_boxes, result=p.result.name)
 
 
 def _plain_source(plan: Plan) -> str:

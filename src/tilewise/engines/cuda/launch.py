@@ -15,7 +15,7 @@ from typing import Any
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.arrays.card import open_card
-from tilewise.engines.cuda import bf16x6, plain, tensor_cores
+from tilewise.engines.cuda import bf16x6, k_major, plain, tensor_cores
 from tilewise.engines.cuda.placed import Placed, workspace
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.kernels.render import render, render_pack
@@ -43,6 +43,8 @@ def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where:
         return lambda: _by_way_of_workspaces(plan, placed_m, placed_n, target, winners, device, stream)
     if plan.kernel == tensor_cores.KERNEL:
         return tensor_cores.prepare(plan, placed_m, placed_n, target, device, stream)
+    if plan.kernel == k_major.KERNEL:
+        return k_major.prepare(plan, placed_m, placed_n, target, device, stream)
     if plan.kernel == bf16x6.KERNEL:
         return bf16x6.prepare(plan, placed_m, placed_n, target, device, stream)
     if plan.kernel in plain.KERNELS:
@@ -75,6 +77,8 @@ def _by_way_of_workspaces(
                 copy(P, made, p.stack, device, stream)
         if plan.kernel == tensor_cores.KERNEL:
             tensor_cores.prepare(plan, M, N, made, device, stream)()
+        elif plan.kernel == k_major.KERNEL:
+            k_major.prepare(plan, M, N, made, device, stream)()
         elif plan.kernel == bf16x6.KERNEL:
             bf16x6.prepare(plan, M, N, made, device, stream)()
         elif plan.kernel in plain.KERNELS:

@@ -154,6 +154,7 @@ template <int pending> static __device__ __forceinline__ void wgmma_wait() {
 
 // A sum is read only behind the wait above this, wherever the compiler would like to.
 static __device__ __forceinline__ void settle(float& sum) { asm volatile("" : "+f"(sum)::"memory"); }
+static __device__ __forceinline__ void settle(int& sum) { asm volatile("" : "+r"(sum)::"memory"); }
 
 template <int count> static __device__ __forceinline__ void registers_give() {
     asm volatile("setmaxnreg.dec.sync.aligned.u32 %0;" ::"n"(count));

@@ -1,0 +1,183 @@
+"""Launching `kernels/hopper/k_major.cu`: operands turned where their k does not lie side by side, then the product."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import product
+from typing import Any
+
+from tilewise.engines.cuda.placed import Placed, scratch
+from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.errors import EngineError
+from tilewise.k_major_tiles import KERNEL, LINE_BYTES, TURNED, boxed
+from tilewise.kernels.render_k_major import render_k_major, render_turn
+from tilewise.kernels.render_plain import render_combine
+from tilewise.plain_tiles import whole_tiles
+from tilewise.planning import Plan
+
+__all__ = ["KERNEL", "prepare"]
+
+TURN_LINES = 64  # of a block, as the kernel has it
+BOX_COLS, BOX_ROWS = 32, 64  # of P
+
+
+class _Operand(ctypes.Structure):
+    """The turning kernel's `Operand`."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        ("lines", ctypes.c_int),
+        ("k", ctypes.c_int),
+        ("line_stride", ctypes.c_longlong),
+        ("k_stride", ctypes.c_longlong),
+        ("lead_to", ctypes.c_longlong),
+        ("along_k", ctypes.c_int),
+    )
+
+
+class _Size(ctypes.Structure):
+    """The kernel's `Size`."""
+
+    _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
+
+
+class _Lines:
+    """An operand as lines along k: the rows of M, or the columns of N."""
+
+    def __init__(self, x: Placed, of_m: bool) -> None:
+        self.x, self.size = x, x.dtype.itemsize
+        self.lines, self.k = (x.rows, x.cols) if of_m else (x.cols, x.rows)
+        row, col = x.layout.row, x.layout.col
+        self.stride, self.k_stride = (row, col) if of_m else (col, row)
+        self.lead_to = -(-self.k * self.size // LINE_BYTES) * LINE_BYTES  # bytes from line to line, once turned
+
+    @property
+    def bytes(self) -> int:
+        return self.lines * self.lead_to
+
+    def turned(self, member: tuple[int, ...], to: int) -> _Operand:
+        along_k = abs(self.k_stride) <= abs(self.stride) or self.lines == 1
+        source = self.x.member(member)
+        return _Operand(source, to, self.lines, self.k, self.stride, self.k_stride, self.lead_to // 4, along_k)
+
+    def map(self, member: tuple[int, ...], to: int, box_lines: int) -> Any:
+        """The descriptor of the lines at `to`, or of the operand itself."""
+        if to:
+            return _map(to, self.lines, self.k, self.lead_to, self.size, LINE_BYTES // self.size, box_lines)
+        lead = self.stride * self.size if self.lines > 1 else self.lead_to
+        return _map(self.x.member(member), self.lines, self.k, lead, self.size, LINE_BYTES // self.size, box_lines)
+
+
+def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Callable[[], None]:
+    """Everything that can be done before the launch; M and N have any strides, P has rows side by side."""
+    p, way = plan.problem, plan.k_major
+    assert way is not None
+    operands = {"M": _Lines(M, True), "N": _Lines(N, False)}
+    needs = {side: operands[side].bytes for side, how in zip("MN", way.routes, strict=True) if how == TURNED}
+    if way.splits > 1:
+        needs["partials"] = 4 * way.splits * p.m * p.n
+    prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
+
+    def queue() -> None:
+        with scratch(needs, device, stream) as buffers:
+            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
+                held = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
+                made = [
+                    launch
+                    for member in product(*(range(extent) for extent in p.stack))
+                    for launch in _launches(plan, operands, P, member, held, device, stream)
+                ]
+                prepared[:] = [(buffers, made)]
+            for launch in prepared[0][1]:
+                launch()
+
+    return queue
+
+
+def _launches(
+    plan: Plan,
+    operands: dict[str, _Lines],
+    P: Placed,
+    member: tuple[int, ...],
+    held: dict[str, int],
+    device: str,
+    stream: Any,
+) -> list[Launch]:
+    p, way = plan.problem, plan.k_major
+    assert way is not None
+    launches = []
+    turned = [operands[side].turned(member, held[side]) for side in "MN" if side in held]
+    if turned:
+        function = kernel_function(render_turn(p.dtype_m.name), "turn", device)
+        grid = (
+            max(math.ceil(x.k * p.dtype_m.itemsize / LINE_BYTES) for x in turned) or 1,
+            max(math.ceil(x.lines / TURN_LINES) for x in turned),
+            len(turned),
+        )
+        launches.append(Launch(function, grid, (256,), (turned[0], turned[-1]), stream))
+    lead = P.layout.leading_dimension(P.rows, P.cols)
+    assert lead is not None
+    cut, target = way.splits > 1, P.member(member)
+    by_boxes = not (cut or p.accumulate) and boxed(P.layout, P.rows, P.cols, target & -target, P.dtype.itemsize)
+    kinds = (p.dtype_m.name, p.dtype_n.name)
+    source = render_k_major(kinds, way.tile, boxed=by_boxes, result=p.result.name)
+    function = kernel_function(source, KERNEL, device, way.tile.shared_bytes)
+    share = way.tile.cols // way.tile.cluster
+    empty = (ctypes.c_ulonglong * 16)()
+    arguments = (
+        _bits(operands["M"].map(member, held.get("M", 0), way.tile.rows)),
+        _bits(operands["N"].map(member, held.get("N", 0), share)),
+        _bits(_map(target, P.rows, P.cols, 4 * lead, 4, BOX_COLS, BOX_ROWS, True)) if by_boxes else empty,
+        ctypes.c_void_p(held["partials"] if cut else target),
+        _Size(p.m, p.k, p.n, way.splits),
+        ctypes.c_longlong(p.n if cut else lead),
+        ctypes.c_int(p.accumulate and not cut),
+    )
+    blocks, block = way.blocks(p.m, p.n, plan.machine.units), (plan.geometry.block[0],)
+    launches.append(Launch(function, (blocks,), block, arguments, stream, way.tile.shared_bytes, bool(turned)))
+    if cut:
+        text = render_combine(p.algebra, whole_tiles(p, plan.machine).way, p.accumulate)
+        adding = (
+            ctypes.c_void_p(held["partials"]), ctypes.c_void_p(target), ctypes.c_int(p.m), ctypes.c_int(p.n),
+            ctypes.c_longlong(p.n), ctypes.c_longlong(lead), ctypes.c_longlong(1), ctypes.c_int(way.splits),
+        )  # fmt: skip
+        combine = kernel_function(text, "combine", device)
+        launches.append(Launch(combine, (math.ceil(p.m * p.n / 32),), (256,), adding, stream))
+    return launches
+
+
+def _bits(made: Any) -> Any:
+    """A descriptor as the 128 bytes that a kernel takes by value."""
+    return (ctypes.c_ulonglong * 16).from_buffer_copy(ctypes.string_at(made.getPtr(), 128))
+
+
+@lru_cache(maxsize=4096)
+def _map(
+    pointer: int, lines: int, length: int, lead: int, size: int, box: int, box_lines: int, sums: bool = False
+) -> Any:
+    """The copy engine's description of lines of elements, `lead` bytes apart: boxes of 128 bytes × `box_lines`. float32
+    operands are rounded to tf32 on their way, sums are not."""
+    from cuda.bindings import driver
+
+    kinds = driver.CUtensorMapDataType
+    words = kinds.CU_TENSOR_MAP_DATA_TYPE_UINT32 if sums else kinds.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
+    code, made = driver.cuTensorMapEncodeTiled(
+        kinds.CU_TENSOR_MAP_DATA_TYPE_UINT8 if size == 1 else words,
+        2,
+        pointer,
+        [driver.cuuint64_t(length), driver.cuuint64_t(lines)],
+        [driver.cuuint64_t(lead)],
+        [driver.cuuint32_t(box), driver.cuuint32_t(box_lines)],
+        [driver.cuuint32_t(1), driver.cuuint32_t(1)],
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_256B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    if int(code):
+        raise EngineError(f"the copy engine refused a matrix of {lines} lines of {length}, {lead} bytes apart: {code}")
+    return made

@@ -1,0 +1,206 @@
+"""tf32 and 8-bit elements on Hopper's tensor cores, as the planner sees them.
+
+wgmma takes them with k side by side alone. An operand that lies so, its lines on 16 bytes, is fetched as it is; any
+other is turned into such lines first (`kernels/hopper/turn.cu`), whatever its strides. `kernels/hopper/k_major.cu` is
+the product.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+from itertools import product
+
+from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.machine import Machine
+from tilewise.problem import Layout, Problem
+from tilewise.rungs import Geometry
+
+KERNEL = "k_major"
+IDEA = "tiles with k side by side stream in by the copy engine, warpgroups multiply them on tensor cores"
+LINE_BYTES = 128  # of k in a stage
+SHARED_BYTES = 227 * 1024  # a Hopper block's
+STAGING_BYTES = 2 * 2 * 64 * 32 * 4  # of P's boxes; rows need less
+
+AS_IT_IS, TURNED = "as it is", "turned"
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An element as wgmma has it: bytes, its name in PTX, the C type of its sums, the rate by the halves', and whether
+    sums leave the tensor cores at every stage."""
+
+    size: int
+    ptx: str
+    sum: str
+    rate: float
+    promoted: bool = False
+
+
+KINDS = {
+    "float32": Kind(4, "tf32", "float", 0.5),
+    "int8": Kind(1, "s8", "int", 2.0),
+    "uint8": Kind(1, "u8", "int", 2.0),
+}
+
+# The model's figures, measured on an H200 (docs/dtypes.md says how).
+TENSOR_SHARE = 0.74  # of the peak at the highest clock, which the card cannot hold under this load
+UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
+SHARPNESS = 4  # how little two limits that are equally near hinder each other
+TILE_SECONDS = {True: 0.6e-6, False: 3e-6}  # a tile's start and its stores: by the copy engine, by rows
+START_SECONDS = 4.2e-6
+CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
+MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
+TURN_SECONDS = 4e-6  # turning: its launch,
+TURN_BANDWIDTH = {4: 2.8e12, 1: 1.6e12}  # and bytes a second that it reads and writes, by bytes of an element
+GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
+GATHER_BANDWIDTH = 3e12  # the bytes,
+CELL_SECONDS = 2e-11  # and blocks of 32 cells
+
+
+@dataclass(frozen=True)
+class KMajorTile:
+    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together."""
+
+    cols: int
+    cluster: int = 1
+    rows: int = 128
+
+    @property
+    def stages(self) -> int:
+        return min(6, (SHARED_BYTES - 1024 - STAGING_BYTES) // (self._stage_bytes + 16))
+
+    @property
+    def _stage_bytes(self) -> int:
+        return LINE_BYTES * (self.rows + self.cols)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1024 + self.stages * (self._stage_bytes + 16) + STAGING_BYTES
+
+    def geometry(self, size: int) -> Geometry:
+        depth = LINE_BYTES // size
+        return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, depth, self.shared_bytes)
+
+
+TILES = tuple(KMajorTile(cols, cluster) for cols, cluster in product((256, 224, 192, 160, 128, 64), (1, 2)))
+
+
+@dataclass(frozen=True)
+class KMajorWay:
+    """How such a product is taken."""
+
+    tile: KMajorTile
+    routes: tuple[str, str]  # how M and N reach the kernel
+    splits: int = 1  # parts that k is cut into
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        turned = [name for name, how in zip("MN", self.routes, strict=True) if how == TURNED]
+        words = [f"{name} is turned first, so that its k lies side by side" for name in turned]
+        if self.tile.cluster > 1:
+            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
+        if self.splits > 1:
+            words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
+        return words
+
+    def tiles(self, m: int, n: int) -> int:
+        """Cluster tiles of P."""
+        return math.ceil(m / (self.tile.rows * self.tile.cluster)) * math.ceil(n / self.tile.cols)
+
+    def blocks(self, m: int, n: int, units: int) -> int:
+        """A persistent grid: no more blocks than the card holds at once."""
+        return min(units // self.tile.cluster, self.tiles(m, n) * self.splits) * self.tile.cluster
+
+    def waves(self, m: int, n: int, units: int) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
+
+
+def element_of(problem: Problem) -> str:
+    """The dtype of both operands, where the kernel takes them."""
+    return problem.dtype_m.name if problem.dtype_m == problem.dtype_n else "–"
+
+
+def refusal(problem: Problem, machine: Machine) -> str | None:
+    """Why this kernel does not take the problem, or None when it does."""
+    if not machine.arch.startswith("sm_90"):
+        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
+    kind = element_of(problem)
+    results = {"float32": ("float32",), "int8": ("int8", "int32"), "uint8": ("uint8", "int32")}
+    if problem.result.name not in results.get(kind, ()):
+        return (
+            f"kernel={KERNEL!r} multiplies float32 as tf32 and 8-bit integers, "
+            f"not {problem.dtype_m} by {problem.dtype_n} into {problem.result}"
+        )
+    if kind == "float32" and problem.precision != "tf32":
+        return f"kernel={KERNEL!r} multiplies float32 as tf32: pass precision='tf32'"
+    ring, plain = problem.semiring, SEMIRINGS["plus_times"]
+    if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
+        return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
+    return None
+
+
+def route(line_stride: int, k_stride: int, lines: int, k: int, alignment: int, size: int) -> str:
+    """How an operand reaches the kernel: its lines are the rows of M, or the columns of N."""
+    side_by_side = (k_stride == 1 or k <= 1) and (line_stride >= k or lines <= 1)
+    whole = alignment >= 16 and (lines <= 1 or line_stride * size % 16 == 0)
+    return AS_IT_IS if side_by_side and whole else TURNED
+
+
+def routes(problem: Problem) -> tuple[str, str]:
+    p, size = problem, problem.dtype_m.itemsize
+    m, n = p.layout_m, p.layout_n
+    made = route(m.row, m.col, p.m, p.k, m.alignment, size), route(n.col, n.row, p.n, p.k, n.alignment, size)
+    stacked = [any(stride * size % 16 for stride in layout.stack) for layout in (m, n)]
+    return TURNED if stacked[0] else made[0], TURNED if stacked[1] else made[1]
+
+
+def boxed(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
+    """Whether the copy engine can store P: 4-byte sums in rows that start on 16 bytes."""
+    lead = layout.leading_dimension(m, n)
+    strides = (*(() if m <= 1 else (lead or 1,)), *layout.stack)
+    return size == 4 and lead is not None and alignment >= 16 and all(stride % 4 == 0 for stride in strides)
+
+
+def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
+    """The way with the least expected seconds."""
+    timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
+    seconds, _, best = min(timed)
+    return best, seconds
+
+
+def _ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
+    """k is cut only where its tiles leave most of the card idle, and sums are float32."""
+    ways, how = [], routes(problem)
+    for tile in TILES:
+        tiles = KMajorWay(tile, how).tiles(problem.m, problem.n) * tile.cluster
+        phases = math.ceil(problem.k * problem.dtype_m.itemsize / LINE_BYTES)
+        most = min(machine.units // max(1, tiles), phases // 4)
+        cut = most > 1 and problem.dtype.name == "float32"
+        ways += [KMajorWay(tile, how, parts) for parts in ((1, most) if cut else (1,))]
+    return ways
+
+
+def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
+    """Seconds: whole waves of tiles, or the bytes; then what comes before and after.
+
+    A stage takes as long as the tensor cores need for it, or L2 for its bytes, and a little longer where both do.
+    """
+    tile, (m, k, n), size = way.tile, (problem.m, problem.k, problem.n), problem.dtype_m.itemsize
+    rate = machine.tensor_rate("bfloat16") * KINDS[element_of(problem)].rate / machine.units * TENSOR_SHARE
+    limits = (
+        tile.rows * tile.cols * (LINE_BYTES // size) / rate,
+        (tile.rows + tile.cols / tile.cluster) * LINE_BYTES / UNIT_BANDWIDTH,
+    )
+    stage: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
+    stages = max(1, math.ceil(math.ceil(k * size / LINE_BYTES) / way.splits))
+    stored = TILE_SECONDS[boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)]
+    memory = machine.bandwidth * MEMORY_SHARE
+    work = max(way.waves(m, n, machine.units) * (stages * stage + stored), problem.least_bytes / memory)
+    work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
+    moved = sum(2 * size * area for how, area in zip(way.routes, (m * k, k * n), strict=True) if how == TURNED)
+    if moved:
+        work += TURN_SECONDS + moved / TURN_BANDWIDTH[size]
+    if way.splits > 1:
+        work += GATHER_SECONDS + m * n * (CELL_SECONDS + 8 * way.splits / GATHER_BANDWIDTH)
+    return problem.members * work

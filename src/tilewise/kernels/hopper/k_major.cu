@@ -1,0 +1,207 @@
+// k_major: products of elements that wgmma takes only with k side by side: tf32, 8-bit integers, 8-bit floats.
+//
+// Layout: a stage holds BLOCK_M lines of M and BLOCK_N of N, 128 bytes of k each, swizzled by the copy engine. Operands that
+//   lie otherwise have been turned before (turn.cu). Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
+// Sums: a Sum is float or int. With PROMOTED (8-bit floats, whose sums have few bits inside the tensor cores) each stage is
+//   summed from zero on and then added up on plain cores.
+// Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
+// Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
+// Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
+//   block sends, its own and its neighbours', has used them.
+// Stores: where rows of P start on 16 bytes the copy engine takes boxes of 64 x 32 sums (BOXED) while the next tile is
+//   multiplied. Else each warp turns its rows in a staging of its own, 32 columns at a time, and writes whole lines of them.
+//   With several parts of k (`splits`), P is as many matrices one after the other, which are added up afterwards.
+
+#define ROW_BYTES 128
+#define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
+#define STAGE_BYTES ((BLOCK_M + BLOCK_N) * ROW_BYTES)
+#define CONSUMERS (BLOCK_M / 64)
+#define SUMS (BLOCK_N / 2)
+#define BOX_COLS 32
+#define BOX_BYTES (64 * BOX_COLS * 4)
+#define PARTS (BLOCK_N / BOX_COLS)
+#define BOXES 2  // that a consumer stages at a time
+#define STAGED 40  // words from row to row of a warp's staging: pairs of sums meet no bank twice
+#define STAGING_BYTES (BOXED ? CONSUMERS * BOXES * BOX_BYTES : CONSUMERS * 4 * 16 * STAGED * 4)
+
+struct __align__(8) Pair { Sum first, second; };
+
+static __device__ __forceinline__ void produce(
+    char* stages, Barrier* full, Barrier* empty, const TensorMap* map_m, const TensorMap* map_n, Size size)
+{
+    const int share = BLOCK_N / CLUSTER;
+    int stage = 0, mine = CLUSTER > 1 ? cluster_rank() * share : 0;
+    unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
+    Work work;
+    for (int turn = 0; find_work(turn, size, work); ++turn)
+        for (int step = work.from; step < work.to; ++step) {
+            barrier_wait(&empty[stage], parity);
+            barrier_expect(&full[stage], STAGE_BYTES);
+            char* to = stages + stage * STAGE_BYTES;
+            char* to_n = to + TILE_M_BYTES + mine * ROW_BYTES;
+            copy_box(to, map_m, &full[stage], step * BLOCK_K, work.top);
+            if (CLUSTER == 1)
+                copy_box(to_n, map_n, &full[stage], step * BLOCK_K, work.left);
+            else
+                copy_box_to(to_n, map_n, &full[stage], step * BLOCK_K, work.left + mine, EVERYONE);
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+}
+
+// Sums into boxes, swizzled as the copy engine reads them.
+static __device__ __forceinline__ void store_boxes(
+    const Sum (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left)
+{
+    bool leader = threadIdx.x % 128 == 0;
+    int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
+    #pragma unroll
+    for (int first = 0; first < PARTS; first += BOXES) {
+        if (leader) store_read();
+        meet(1 + group, 128);
+        #pragma unroll
+        for (int j = first * 4; j < min(first + BOXES, PARTS) * 4; ++j) {
+            int piece = j % 4 * 2 + lane % 4 / 2;
+            char* at = boxes + (j / 4 - first) * BOX_BYTES + row * ROW_BYTES + (piece ^ row % 8) * 16 + lane % 2 * 8;
+            *reinterpret_cast<Pair*>(at) = Pair{sums[4 * j], sums[4 * j + 1]};
+            *reinterpret_cast<Pair*>(at + 8 * ROW_BYTES) = Pair{sums[4 * j + 2], sums[4 * j + 3]};
+        }
+        publish_shared();
+        meet(1 + group, 128);
+        if (leader) {
+            for (int part = first; part < min(first + BOXES, PARTS); ++part)
+                store_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * BOX_COLS, top);
+            store_commit();
+        }
+    }
+}
+
+// A warp's 16 rows of a tile; `staging` is its own.
+static __device__ __forceinline__ void store_rows(
+    const Sum (&sums)[SUMS], Sum* staging, Result* P, long long ldp, Size size, int top, int left, bool onto)
+{
+    int lane = threadIdx.x % 32, first = top + threadIdx.x / 32 % 4 * 16, rows = min(16, size.m - first);
+    Sum* held = staging + lane / 4 * STAGED + lane % 4 * 2;
+    #pragma unroll
+    for (int i = 0; i < SUMS; i += 16) {
+        int column = left + 2 * i + lane;
+        if (column - lane >= size.n) break;
+        #pragma unroll
+        for (int j = i; j < i + 16; j += 4) {
+            *reinterpret_cast<Pair*>(held + (j - i) * 2) = Pair{sums[j], sums[j + 1]};
+            *reinterpret_cast<Pair*>(held + (j - i) * 2 + 8 * STAGED) = Pair{sums[j + 2], sums[j + 3]};
+        }
+        __syncwarp();
+        Result* to = P + first * ldp + column;
+        #pragma unroll 4
+        for (int row = 0; row < (column < size.n ? rows : 0); ++row, to += ldp) {
+            Sum sum = staging[row * STAGED + lane];
+            *to = narrow(onto ? widen(*to) + sum : sum);
+        }
+        __syncwarp();
+    }
+}
+
+static __device__ __forceinline__ void consume(
+    char* stages, Barrier* full, Barrier* empty, char* staging, int group, const TensorMap* map_p, Result* P, Size size,
+    long long ldp, bool onto)
+{
+    int stage = 0, before = 0;
+    unsigned parity = 0;
+    Work work;
+    for (int turn = 0; find_work(turn, size, work); ++turn) {
+        Sum sums[SUMS];
+        #pragma unroll
+        for (int i = 0; i < SUMS; ++i) {
+            sums[i] = 0;
+            settle(sums[i]);
+        }
+#if PROMOTED
+        Sum parts[SUMS];
+        #pragma unroll
+        for (int i = 0; i < SUMS; ++i) parts[i] = 0;
+#endif
+        for (int step = work.from; step < work.to; ++step) {
+            barrier_wait(&full[stage], parity);
+            char* tile = stages + stage * STAGE_BYTES;
+            unsigned long long m = tile_descriptor(tile + group * 64 * ROW_BYTES, 0, 1024);
+            unsigned long long n = tile_descriptor(tile + TILE_M_BYTES, 0, 1024);
+            wgmma_fence();
+#if PROMOTED
+            #pragma unroll
+            for (int i = 0; i < 8; i += 2) wgmma(parts, m + i, n + i, i);
+            wgmma_commit();
+            wgmma_wait<0>();
+            release(&empty[stage]);
+            #pragma unroll
+            for (int i = 0; i < SUMS; ++i) settle(parts[i]);
+            #pragma unroll
+            for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
+#else
+            #pragma unroll
+            for (int i = 0; i < 8; i += 2) wgmma(sums, m + i, n + i, 1);
+            wgmma_commit();
+            wgmma_wait<1>();  // the step before is done: its stage may be filled again
+            if (step > work.from) release(&empty[before]);
+            before = stage;
+#endif
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+#if !PROMOTED
+        wgmma_wait<0>();
+        if (work.to > work.from) release(&empty[before]);
+        #pragma unroll
+        for (int i = 0; i < SUMS; ++i) settle(sums[i]);
+#endif
+        int top = work.top + group * 64;
+        if (BOXED)
+            store_boxes(sums, staging + group * BOXES * BOX_BYTES, map_p, group, top, work.left);
+        else {
+            Sum* own = reinterpret_cast<Sum*>(staging) + (threadIdx.x / 32 - 4) * 16 * STAGED;
+            store_rows(sums, own, P + (long long)work.split * size.m * ldp, ldp, size, top, work.left, onto);
+        }
+    }
+    if (BOXED && threadIdx.x % 128 == 0) store_done();
+}
+
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) k_major(
+    const __grid_constant__ TensorMap map_m, const __grid_constant__ TensorMap map_n,
+    const __grid_constant__ TensorMap map_p, Result* P, Size size, long long ldp, int onto)
+{
+    extern __shared__ char memory[];
+    char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
+    char* staging = stages + STAGES * STAGE_BYTES;
+    Barrier* full = reinterpret_cast<Barrier*>(staging + STAGING_BYTES);
+    Barrier* empty = full + STAGES;
+    if (threadIdx.x == 0) {
+        prefetch_map(&map_m);
+        prefetch_map(&map_n);
+        if (BOXED) prefetch_map(&map_p);
+        for (int s = 0; s < STAGES; ++s) {
+            barrier_init(&full[s], 1);
+            barrier_init(&empty[s], CONSUMERS * CLUSTER);
+        }
+        barrier_init_done();
+    }
+    __syncthreads();
+    if (CLUSTER > 1) cluster_meet();
+    int group = threadIdx.x / 128;
+    if (group == 0) {
+        registers_give<40>();
+        if (threadIdx.x == 0) {
+            wait_for_kernel_before();
+            produce(stages, full, empty, &map_m, &map_n, size);
+        }
+    } else {
+        registers_take<232>();
+        consume(stages, full, empty, staging, group - 1, &map_p, P, size, ldp, onto);
+    }
+    // nobody leaves while a neighbour may still send it a tile or a word
+    __syncwarp();
+    if (CLUSTER > 1) cluster_meet();
+}

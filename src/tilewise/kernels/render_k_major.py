@@ -1,0 +1,84 @@
+"""The texts for elements that tensor cores take with k side by side: the turning of operands, and the product."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.k_major_tiles import KINDS, KMajorTile
+from tilewise.kernels.render import kernel_text
+
+GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+RESULTS = {
+    "float32": ("float", "return sum;", "return held;"),
+    "int32": ("int", "return sum;", "return held;"),
+    "int8": ("signed char", "return (Result)sum;", "return held;"),
+    "uint8": ("unsigned char", "return (Result)sum;", "return held;"),
+}  # how P is spelled, a sum stored, and what P holds taken up again
+
+
+@lru_cache(maxsize=4)
+def render_turn(kind: str) -> str:
+    if KINDS[kind].size == 4:  # rounded to the nearest tf32 on the way
+        element = (
+            "typedef float Element;\n"
+            "static __device__ __forceinline__ unsigned as_bits(Element x) {\n"
+            '    unsigned bits;\n    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));\n    return bits;\n}\n'
+        )
+    else:
+        element = (
+            "typedef unsigned char Element;\n"
+            "static __device__ __forceinline__ unsigned as_bits(Element x) { return x; }\n"
+        )
+    return "\n".join((element, kernel_text("hopper/ptx.cuh"), kernel_text("hopper/turn.cu")))
+
+
+@lru_cache(maxsize=256)
+def render_k_major(kinds: tuple[str, str], tile: KMajorTile, *, boxed: bool, result: str) -> str:
+    """`kinds`: of M's and N's elements; `boxed`: the copy engine stores P; `result`: P's dtype."""
+    kind = KINDS[kinds[0]]
+    spelled, narrow, widen = RESULTS[result]
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "BLOCK_K": 128 // kind.size,
+        "STAGES": tile.stages,
+        "CLUSTER": tile.cluster,
+        "GROUP": GROUP // tile.cluster,
+        "PROMOTED": int(kind.promoted),
+        "BOXED": int(boxed),
+    }
+    return "\n".join(
+        (
+            f"// k_major over {' and '.join(kinds)}, sums in {kind.sum}",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            f"typedef {kind.sum} Sum;",
+            f"typedef {spelled} Result;",
+            f"static __device__ __forceinline__ Result narrow(Sum sum) {{ {narrow} }}",
+            f"static __device__ __forceinline__ Sum widen(Result held) {{ {widen} }}",
+            kernel_text("hopper/ptx.cuh"),
+            _wgmma(tile.cols, kinds),
+            kernel_text("hopper/walk.cuh"),
+            kernel_text("hopper/k_major.cu"),
+        )
+    )
+
+
+def _wgmma(width: int, kinds: tuple[str, str]) -> str:
+    """The instruction has one operand for each of its sums, so its text is made for the width."""
+    kind, count = KINDS[kinds[0]], width // 2
+    sums = ", ".join(f"%{i}" for i in range(count))
+    letter = "r" if kind.sum == "int" else "f"
+    bound = ", ".join(f'"+{letter}"(sums[{i}])' for i in range(count))
+    types = ".".join(("s32" if kind.sum == "int" else "f32", *(KINDS[name].ptx for name in kinds)))
+    signs = "" if kind.sum == "int" else ", 1, 1"
+    name = f"wgmma.mma_async.sync.aligned.m64n{width}k{32 // kind.size}.{types}"
+    return f"""// sums = left * right, onto what they hold if `add`: 64 x {width} of P, 32 bytes of k, by 128 threads
+static __device__ __forceinline__ void wgmma(
+    Sum (&sums)[{count}], unsigned long long left, unsigned long long right, int add)
+{{
+    asm volatile("{{\\n.reg .pred p;\\nsetp.ne.b32 p, %{count + 2}, 0;\\n"
+                 "{name} {{{sums}}}, %{count}, %{count + 1}, p{signs};\\n}}\\n"
+                 : {bound}
+                 : "l"(left), "l"(right), "r"(add));
+}}
+"""
