@@ -13,7 +13,8 @@ ROOT = Path(tilewise.__file__).parent
 ROOMS = (
     "__main__", "cli", "page", "bench", "jax", "torch", "interop", "graph", "api", "execution", "tracing", "scale",
     "engines", "kernels", "arrays", "shapes", "planning", "plain_tiles", "few_tiles", "plain_ways", "split_tiles",
-    "k_major_tiles", "tensor_tiles", "rungs", "blocking", "problem", "machine", "accuracy", "algebra", "cache", "errors", "__init__",
+    "k_major_tiles", "tensor_tiles", "rungs", "blocking", "problem", "machine", "accuracy", "algebra", "cache",
+    "errors", "__init__",
 )  # fmt: skip
 ENGINES = ("reference", "cpu", "cuda", "simt")
 

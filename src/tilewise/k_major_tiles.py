@@ -41,7 +41,10 @@ KINDS = {
     "float32": Kind(4, "tf32", "float", 0.5),
     "int8": Kind(1, "s8", "int", 2.0),
     "uint8": Kind(1, "u8", "int", 2.0),
+    "float8_e4m3fn": Kind(1, "e4m3", "float", 2.0, True),
+    "float8_e5m2": Kind(1, "e5m2", "float", 2.0, True),
 }
+RESULTS = {"tf32": ("float32",), "int": ("int8", "uint8", "int32"), "float": ("float32", "bfloat16", "float16")}
 
 # The model's figures, measured on an H200 (docs/dtypes.md says how).
 TENSOR_SHARE = 0.74  # of the peak at the highest clock, which the card cannot hold under this load
@@ -83,6 +86,7 @@ class KMajorTile:
         return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, depth, self.shared_bytes)
 
 
+ROOM = 192  # columns of a tile whose sums are kept twice
 TILES = tuple(KMajorTile(cols, cluster) for cols, cluster in product((256, 224, 192, 160, 128, 64), (1, 2)))
 
 
@@ -116,23 +120,24 @@ class KMajorWay:
         return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
 
 
-def element_of(problem: Problem) -> str:
-    """The dtype of both operands, where the kernel takes them."""
-    return problem.dtype_m.name if problem.dtype_m == problem.dtype_n else "–"
+def kind_of(problem: Problem) -> Kind | None:
+    """What M's elements are to the kernel, where it takes them beside N's."""
+    m, n = KINDS.get(problem.dtype_m.name), KINDS.get(problem.dtype_n.name)
+    return m if m and n and (m.size, m.sum) == (n.size, n.sum) else None
 
 
 def refusal(problem: Problem, machine: Machine) -> str | None:
     """Why this kernel does not take the problem, or None when it does."""
     if not machine.arch.startswith("sm_90"):
         return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
-    kind = element_of(problem)
-    results = {"float32": ("float32",), "int8": ("int8", "int32"), "uint8": ("uint8", "int32")}
-    if problem.result.name not in results.get(kind, ()):
+    kind = kind_of(problem)
+    made = () if kind is None else RESULTS["tf32" if kind.size == 4 else kind.sum]
+    if kind is None or problem.result.name not in made:
         return (
-            f"kernel={KERNEL!r} multiplies float32 as tf32 and 8-bit integers, "
+            f"kernel={KERNEL!r} multiplies float32 as tf32, and 8-bit integers and floats, "
             f"not {problem.dtype_m} by {problem.dtype_n} into {problem.result}"
         )
-    if kind == "float32" and problem.precision != "tf32":
+    if kind.size == 4 and problem.precision != "tf32":
         return f"kernel={KERNEL!r} multiplies float32 as tf32: pass precision='tf32'"
     ring, plain = problem.semiring, SEMIRINGS["plus_times"]
     if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
@@ -162,6 +167,12 @@ def boxed(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
     return size == 4 and lead is not None and alignment >= 16 and all(stride % 4 == 0 for stride in strides)
 
 
+def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
+    """Whether two 2-byte elements of P can be stored as a word."""
+    lead = layout.leading_dimension(m, n)
+    return size == 2 and alignment >= 4 and lead is not None and (lead % 2 == 0 or m == 1)
+
+
 def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
     """The way with the least expected seconds."""
     timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
@@ -171,12 +182,13 @@ def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
 
 def _ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
     """k is cut only where its tiles leave most of the card idle, and sums are float32."""
-    ways, how = [], routes(problem)
-    for tile in TILES:
+    ways, how, kind = [], routes(problem), kind_of(problem)
+    assert kind is not None
+    for tile in (tile for tile in TILES if tile.cols <= ROOM or not kind.promoted):
         tiles = KMajorWay(tile, how).tiles(problem.m, problem.n) * tile.cluster
         phases = math.ceil(problem.k * problem.dtype_m.itemsize / LINE_BYTES)
         most = min(machine.units // max(1, tiles), phases // 4)
-        cut = most > 1 and problem.dtype.name == "float32"
+        cut = most > 1 and problem.dtype.name == "float32"  # else planes of sums are not of P's dtype
         ways += [KMajorWay(tile, how, parts) for parts in ((1, most) if cut else (1,))]
     return ways
 
@@ -187,7 +199,9 @@ def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
     A stage takes as long as the tensor cores need for it, or L2 for its bytes, and a little longer where both do.
     """
     tile, (m, k, n), size = way.tile, (problem.m, problem.k, problem.n), problem.dtype_m.itemsize
-    rate = machine.tensor_rate("bfloat16") * KINDS[element_of(problem)].rate / machine.units * TENSOR_SHARE
+    kind = kind_of(problem)
+    assert kind is not None
+    rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * TENSOR_SHARE
     limits = (
         tile.rows * tile.cols * (LINE_BYTES // size) / rate,
         (tile.rows + tile.cols / tile.cluster) * LINE_BYTES / UNIT_BANDWIDTH,

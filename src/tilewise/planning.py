@@ -17,7 +17,7 @@ from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.few_tiles import long_lines
 from tilewise.k_major_tiles import IDEA as K_MAJOR_IDEA
 from tilewise.k_major_tiles import KERNEL as K_MAJOR
-from tilewise.k_major_tiles import KINDS, KMajorWay, element_of
+from tilewise.k_major_tiles import KMajorWay, kind_of
 from tilewise.k_major_tiles import best_way as best_k_major
 from tilewise.k_major_tiles import refusal as k_major_refusal
 from tilewise.machine import Machine
@@ -360,7 +360,9 @@ def _with_k_side_by_side(problem: Problem, machine: Machine, kernel: str | None,
     way, predicted = best_k_major(problem, machine)
     geometry = way.tile.geometry(problem.dtype_m.itemsize)
     plan = _assemble(problem, machine, "cuda", K_MAJOR, DEFAULT_TILE if tile is None else tile, geometry)
-    rate = KINDS[element_of(problem)].rate * machine.tensor_rate("bfloat16")
+    kind = kind_of(problem)
+    assert kind is not None
+    rate = kind.rate * machine.tensor_rate("bfloat16")
     compute, memory = problem.steps / rate, problem.least_bytes / machine.bandwidth
     asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
     waves = way.waves(problem.m, problem.n, machine.units)

@@ -21,12 +21,12 @@ class DType:
 
     @cached_property
     def numpy(self) -> np.dtype[Any]:
-        """The NumPy dtype; bfloat16 comes from ml_dtypes, imported only here and only when asked for."""
-        if self.name == "bfloat16":
+        """The NumPy dtype; bfloat16 and the 8-bit floats come from ml_dtypes, imported only here and when asked for."""
+        if self.name == "bfloat16" or self.name in FLOAT8:
             import ml_dtypes
 
-            bfloat16: np.dtype[Any] = np.dtype(ml_dtypes.bfloat16)
-            return bfloat16
+            found: np.dtype[Any] = np.dtype(getattr(ml_dtypes, self.name))
+            return found
         return np.dtype(self.name)
 
     @property
@@ -78,6 +78,10 @@ DTYPES: dict[str, DType] = {
 }
 
 
+# What matrices may lie in but no sum is kept in: they are multiplied as float32, or as the dtype asked for.
+FLOAT8: dict[str, DType] = {name: DType(name, "f", 1) for name in ("float8_e4m3fn", "float8_e5m2")}
+
+
 @lru_cache(maxsize=256)
 def dtype_of(dtype: np.dtype[Any]) -> DType:
     """The DType of a NumPy dtype, whatever its byte order."""
@@ -85,7 +89,7 @@ def dtype_of(dtype: np.dtype[Any]) -> DType:
         return DTYPES["longdouble"]
     if dtype.char == "G":
         return DTYPES["clongdouble"]
-    found = DTYPES.get(dtype.name)
+    found = DTYPES.get(dtype.name) or FLOAT8.get(dtype.name)
     if found is None:
         raise DtypeError(f"{dtype} is not a kind of number tilewise multiplies; known are {', '.join(DTYPES)}")
     return found
@@ -112,6 +116,7 @@ def dtype_given(dtype: Any) -> DType:
 @lru_cache(maxsize=1024)
 def promote(m: DType, n: DType) -> DType:
     """The dtype both operands are taken to before they meet, by NumPy's promotion rules."""
+    m, n = (DTYPES["float32"] if x.name in FLOAT8 else x for x in (m, n))
     if m == n:
         return m
     try:

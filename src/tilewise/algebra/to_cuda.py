@@ -34,6 +34,8 @@ C_NAMES = {
     "uint64": "unsigned long long",
     "float16": "unsigned short",  # as bits: no header needed
     "bfloat16": "unsigned short",  # as bits
+    "float8_e4m3fn": "unsigned char",  # as bits
+    "float8_e5m2": "unsigned char",  # as bits
     "float32": "float",
     "float64": "double",
     "complex64": "float2",
@@ -68,6 +70,19 @@ BFLOAT_TO_FLOAT = f"""{FUNCTION} float bfloat_to_float(unsigned short bits) {{
     return __uint_as_float((unsigned int)bits << 16);
 }}
 """
+
+# an 8-bit float is the upper part of a float16, but for the bias of e4m3fn's exponent, and its one NaN
+FLOAT8_TO_FLOAT = {
+    "float8_e5m2": f"""{FUNCTION} float float8_to_float(unsigned char bits) {{
+    return half_to_float((unsigned short)(bits << 8));
+}}
+""",
+    "float8_e4m3fn": f"""{FUNCTION} float float8_to_float(unsigned char bits) {{
+    if ((bits & 0x7f) == 0x7f) return __uint_as_float(0x7fffffffu);
+    return 256.0f * half_to_float((unsigned short)((bits & 0x80) << 8 | (bits & 0x7f) << 7));
+}}
+""",
+}
 
 FLOAT_TO_BFLOAT = f"""{FUNCTION} unsigned short float_to_bfloat(float value) {{
     unsigned int bits = __float_as_uint(value);

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DtypeError, UsageError
 
@@ -23,13 +23,17 @@ class NumpyLibrary:
             host = np.asarray(array)
         except ValueError as error:
             raise UsageError(f"{role} cannot be read as an array: {error}") from None
-        if host.dtype.kind in "OSUVMm" and host.dtype.name != "bfloat16":  # which NumPy counts as void
+        known = host.dtype.name == "bfloat16" or host.dtype.name in FLOAT8  # which NumPy counts as void
+        if host.dtype.kind in "OSUVMm" and not known:
             raise DtypeError(f"{role} has dtype {host.dtype}, which holds no numbers: convert it, say to float64")
         return self.wrap(host, self)
 
     def wrap(self, host: np.ndarray[Any, np.dtype[Any]], library: Any) -> Operand:
         """A NumPy array as the Operand of whichever library it came from."""
         dtype = dtype_of(host.dtype)
+        if dtype.name in FLOAT8:
+            with np.errstate(all="ignore"):
+                host, dtype = host.astype(np.float32), DTYPES["float32"]
         size = host.dtype.itemsize
         writable = bool(host.flags.writeable)
         if any(stride % size for stride in host.strides) or not host.dtype.isnative:

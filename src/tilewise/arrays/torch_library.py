@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DeviceError, DtypeError, UsageError
@@ -24,9 +24,11 @@ class TorchLibrary:
             raise UsageError(f"{role} is a {tensor.layout} tensor: pass {role}.to_dense()")
         tensor = tensor.detach().resolve_conj().resolve_neg()
         name = str(tensor.dtype).removeprefix("torch.")
-        if name not in DTYPES:
+        if name in FLOAT8 and tensor.device.type == "cpu":
+            return self.operand(tensor.float(), role)
+        if name not in DTYPES and name not in FLOAT8:
             raise DtypeError(f"{role} has dtype torch.{name}, which tilewise does not multiply")
-        dtype = DTYPES[name]
+        dtype = DTYPES.get(name) or FLOAT8[name]
         if tensor.device.type == "cpu":
             return Operand(
                 tensor,

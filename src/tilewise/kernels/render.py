@@ -12,6 +12,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import (
     BFLOAT_TO_FLOAT,
+    FLOAT8_TO_FLOAT,
     FLOAT_TO_BFLOAT,
     FLOAT_TO_HALF,
     FUNCTION,
@@ -87,6 +88,8 @@ def _conversion(source: DType, target: DType) -> str:
             value, helpers = "half_to_float(x)", HALF_TO_FLOAT
         if source.name == "bfloat16":
             value, helpers = "bfloat_to_float(x)", BFLOAT_TO_FLOAT
+        if source.name in FLOAT8_TO_FLOAT:
+            value, helpers = "float8_to_float(x)", HALF_TO_FLOAT + FLOAT8_TO_FLOAT[source.name]
         value = _converted(value, source, target)
     return "\n".join(
         (

@@ -8,8 +8,15 @@ from tilewise.k_major_tiles import KINDS, KMajorTile
 from tilewise.kernels.render import kernel_text
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+TO_HALF = 'unsigned short bits; asm("cvt.rn.{0}.f32 %0, %1;" : "=h"(bits) : "f"(sum)); return bits;'
 RESULTS = {
     "float32": ("float", "return sum;", "return held;"),
+    "bfloat16": ("unsigned short", TO_HALF.format("bf16"), "return __uint_as_float((unsigned)held << 16);"),
+    "float16": (
+        "unsigned short",
+        TO_HALF.format("f16"),
+        'float sum; asm("cvt.f32.f16 %0, %1;" : "=f"(sum) : "h"(held)); return sum;',
+    ),
     "int32": ("int", "return sum;", "return held;"),
     "int8": ("signed char", "return (Result)sum;", "return held;"),
     "uint8": ("unsigned char", "return (Result)sum;", "return held;"),
@@ -33,8 +40,9 @@ def render_turn(kind: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def render_k_major(kinds: tuple[str, str], tile: KMajorTile, *, boxed: bool, result: str) -> str:
-    """`kinds`: of M's and N's elements; `boxed`: the copy engine stores P; `result`: P's dtype."""
+def render_k_major(kinds: tuple[str, str], tile: KMajorTile, *, boxed: bool, result: str, paired: bool = False) -> str:
+    """`kinds`: of M's and N's elements; `boxed`: the copy engine stores P; `result`: P's dtype; `paired`: two of its
+    elements are stored as a word."""
     kind = KINDS[kinds[0]]
     spelled, narrow, widen = RESULTS[result]
     defines = {
@@ -46,6 +54,7 @@ def render_k_major(kinds: tuple[str, str], tile: KMajorTile, *, boxed: bool, res
         "GROUP": GROUP // tile.cluster,
         "PROMOTED": int(kind.promoted),
         "BOXED": int(boxed),
+        "PACK": 2 if paired else 1,
     }
     return "\n".join(
         (

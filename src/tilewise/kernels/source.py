@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.few_tiles import FewTile, long_lines
-from tilewise.k_major_tiles import KMajorWay, boxed
+from tilewise.k_major_tiles import KMajorWay, boxed, paired
 from tilewise.kernels.render import render
 from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_hopper import render_tensor_cores
@@ -42,8 +42,14 @@ def source_of(plan: Plan) -> str:
 def _k_major_source(plan: Plan, way: KMajorWay) -> str:
     p = plan.problem
     by_boxes = boxed(p.layout_p, p.m, p.n, p.layout_p.alignment, p.result.itemsize)
-    by_boxes = by_boxes and not p.accumulate and way.splits == 1
-    return render_k_major((p.dtype_m.name, p.dtype_n.name), way.tile, boxed=by_boxes, result=p.result.name)
+    words = paired(p.layout_p, p.m, p.n, p.layout_p.alignment, p.result.itemsize) and not p.accumulate
+    return render_k_major(
+        (p.dtype_m.name, p.dtype_n.name),
+        way.tile,
+        boxed=by_boxes and not p.accumulate and way.splits == 1,
+        result=p.result.name,
+        paired=words,
+    )
 
 
 def _plain_source(plan: Plan) -> str:

@@ -12,7 +12,7 @@ from typing import Any
 from tilewise.engines.cuda.placed import Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.errors import EngineError
-from tilewise.k_major_tiles import KERNEL, LINE_BYTES, TURNED, boxed
+from tilewise.k_major_tiles import KERNEL, LINE_BYTES, TURNED, boxed, paired
 from tilewise.kernels.render_k_major import render_k_major, render_turn
 from tilewise.kernels.render_plain import render_combine
 from tilewise.plain_tiles import whole_tiles
@@ -124,7 +124,8 @@ def _launches(
     cut, target = way.splits > 1, P.member(member)
     by_boxes = not (cut or p.accumulate) and boxed(P.layout, P.rows, P.cols, target & -target, P.dtype.itemsize)
     kinds = (p.dtype_m.name, p.dtype_n.name)
-    source = render_k_major(kinds, way.tile, boxed=by_boxes, result=p.result.name)
+    words = paired(P.layout, P.rows, P.cols, target & -target, P.dtype.itemsize) and not p.accumulate
+    source = render_k_major(kinds, way.tile, boxed=by_boxes, result=p.result.name, paired=words)
     function = kernel_function(source, KERNEL, device, way.tile.shared_bytes)
     share = way.tile.cols // way.tile.cluster
     empty = (ctypes.c_ulonglong * 16)()

@@ -9,7 +9,7 @@
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
 // Stores: where rows of P start on 16 bytes the copy engine takes boxes of 64 x 32 sums (BOXED) while the next tile is
-//   multiplied. Else each warp turns its rows in a staging of its own, 32 columns at a time, and writes whole lines of them.
+//   multiplied. Else each warp turns its rows in a staging of its own, and writes whole lines of them.
 //   With several parts of k (`splits`), P is as many matrices one after the other, which are added up afterwards.
 
 #define ROW_BYTES 128
@@ -78,27 +78,39 @@ static __device__ __forceinline__ void store_boxes(
     }
 }
 
-// A warp's 16 rows of a tile; `staging` is its own.
+// A warp's 16 rows of a tile, 32 words of each at a time: sums, or PACK elements of P in a word. `staging` is its own.
 static __device__ __forceinline__ void store_rows(
     const Sum (&sums)[SUMS], Sum* staging, Result* P, long long ldp, Size size, int top, int left, bool onto)
 {
     int lane = threadIdx.x % 32, first = top + threadIdx.x / 32 % 4 * 16, rows = min(16, size.m - first);
-    Sum* held = staging + lane / 4 * STAGED + lane % 4 * 2;
+    Sum* held = staging + lane / 4 * STAGED + lane % 4 * (2 / PACK);
     #pragma unroll
-    for (int i = 0; i < SUMS; i += 16) {
-        int column = left + 2 * i + lane;
-        if (column - lane >= size.n) break;
+    for (int i = 0; i < SUMS; i += 16 * PACK) {
+        int column = left + 2 * i + lane * PACK;
+        if (left + 2 * i >= size.n) break;
         #pragma unroll
-        for (int j = i; j < i + 16; j += 4) {
-            *reinterpret_cast<Pair*>(held + (j - i) * 2) = Pair{sums[j], sums[j + 1]};
-            *reinterpret_cast<Pair*>(held + (j - i) * 2 + 8 * STAGED) = Pair{sums[j + 2], sums[j + 3]};
-        }
+        for (int j = i; j < min(i + 16 * PACK, SUMS); j += 4)
+            #pragma unroll
+            for (int below = 0; below < 2; ++below) {
+                Sum* at = held + (j - i) * 2 / PACK + below * 8 * STAGED;
+                Sum x = sums[j + 2 * below], y = sums[j + 2 * below + 1];
+                if (PACK == 1)
+                    *reinterpret_cast<Pair*>(at) = Pair{x, y};
+                else
+                    *reinterpret_cast<unsigned*>(at) = (unsigned)narrow(x) | (unsigned)narrow(y) << 16;
+            }
         __syncwarp();
         Result* to = P + first * ldp + column;
+        bool inside = column < size.n && 2 * i + lane * PACK < BLOCK_N;
         #pragma unroll 4
-        for (int row = 0; row < (column < size.n ? rows : 0); ++row, to += ldp) {
+        for (int row = 0; row < (inside ? rows : 0); ++row, to += ldp) {
             Sum sum = staging[row * STAGED + lane];
-            *to = narrow(onto ? widen(*to) + sum : sum);
+            if (PACK == 1)
+                *to = narrow(onto ? widen(*to) + sum : sum);
+            else if (column + 1 < size.n)
+                *reinterpret_cast<unsigned*>(to) = reinterpret_cast<const unsigned*>(staging)[row * STAGED + lane];
+            else
+                *to = (Result)reinterpret_cast<const unsigned*>(staging)[row * STAGED + lane];
         }
         __syncwarp();
     }
