@@ -24,40 +24,49 @@ DATA = ("normal", "uniform", "exponents 2^±20", "ill-conditioned", "cancelling"
 DEPTHS = (16, 256, 1024, 4096, 16384, 65536)
 
 
-def float32_speed(case: Case, rounds: int) -> list[dict[str, Any]]:
-    """One row: ours and the better of the vendor's two, medians of rounds in rotating order."""
+KINDS = ("float32", "tf32", "int8 to int32", "float8 to bfloat16", "float8 to bfloat16, fast peer")
+CASES: dict[str, tuple[Case, ...]] = {
+    "float32": FLOAT32_CASES,
+    "tf32": (
+        *(Case((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN")),
+        *(Case((size,) * 3) for size in (2047, 4097, 8191)),
+        Case((5003, 3001, 7013)),
+    ),
+    "int8 to int32": tuple(Case((size,) * 3, layouts) for size in (4096, 8192) for layouts in ("NT", "NN", "TN")),
+    "float8 to bfloat16": tuple(Case((size,) * 3, "NT") for size in (4096, 8192)),
+    "float8 to bfloat16, fast peer": tuple(Case((size,) * 3, "NT") for size in (4096, 8192)),
+}
+
+
+def speed(kind: str, case: Case, rounds: int) -> list[dict[str, Any]]:
+    """One row: ours and the best of the vendor's, medians of rounds in rotating order; each product is checked."""
     torch = _torch()
     from tilewise.api import matmul, plan
 
-    torch.backends.cuda.matmul.allow_tf32 = False
     m, k, n = case.shape
     torch.manual_seed(0)
-    M = _operand(torch, m, k, case.layouts[0], case.offset, torch.float32)
-    N = _operand(torch, k, n, case.layouts[1], case.offset, torch.float32)
-    P = torch.empty(m, n, device="cuda")
-
-    def vendor(library: str) -> Callable[[], Any]:
-        def multiply() -> Any:
-            torch.backends.cuda.preferred_blas_library(library)
-            return torch.mm(M, N, out=P)
-
-        return multiply
-
-    works: dict[str, Callable[[], Any]] = {OURS: lambda: matmul(M, N, out=P)}
-    works |= {name: vendor(name) for name in (CUBLAS, CUBLASLT)}
+    M, N = _operands(torch, kind, case)
+    options: dict[str, Any] = {"tf32": {"precision": "tf32"}, "float32": {}}.get(
+        kind, {"dtype": kind.split()[2].strip(",")}
+    )
+    P = matmul(M, N, **options)
+    works: dict[str, Callable[[], Any]] = {OURS: lambda: matmul(M, N, out=P, **options)}
+    works |= _peers(torch, kind, M, N, P)
     sample = torch.randperm(m, device="cuda")[:128]
     exact = M[sample].double() @ N.double()
+    bound = {"float32": 5e-6, "tf32": 1e-3, "int8 to int32": 1e-9}.get(kind, 1e-2)
     for name, work in works.items():
-        P.fill_(float("nan"))
+        P.fill_(77)
         wrong = float((work()[sample].double() - exact).norm() / exact.norm())
-        if not wrong < 5e-6:
-            raise AssertionError(f"{name} is wrong at {case.name}: relative error {wrong:.2e}")
-    seconds = rotating(works, rounds, cold=4 * (m * k + k * n + m * n) < CACHE_BYTES)
-    ours, theirs = seconds[OURS], min(seconds[CUBLAS], seconds[CUBLASLT])
-    made = plan(M, N)
+        if not wrong < bound:
+            raise AssertionError(f"{name} is wrong at {kind} {case.name}: relative error {wrong:.2e}")
+    bytes_moved = M.element_size() * (m * k + k * n) + P.element_size() * m * n
+    seconds = rotating(works, rounds, cold=bytes_moved < CACHE_BYTES)
+    ours, theirs = seconds[OURS], min(value for name, value in seconds.items() if name != OURS)
+    made = plan(M, N, precision=options.get("precision", "high"))
     return [
         {
-            "what": "float32 speed",
+            "what": f"{kind} speed",
             "case": case.name,
             "kernel": made.kernel,
             "unit": "TFLOP/s",
@@ -67,6 +76,44 @@ def float32_speed(case: Case, rounds: int) -> list[dict[str, Any]]:
             "predicted_over_measured": made.predicted / ours,
         }
     ]
+
+
+def _operands(torch: Any, kind: str, case: Case) -> tuple[Any, Any]:
+    m, k, n = case.shape
+    made = []
+    for rows, cols, layout in ((m, k, case.layouts[0]), (k, n, case.layouts[1])):
+        if kind.startswith("int8"):
+            whole = torch.randint(-128, 128, (cols, rows) if layout == "T" else (rows, cols), device="cuda")
+            whole = whole.to(torch.int8)
+            made.append(whole.T if layout == "T" else whole)
+        else:
+            dtype = torch.float8_e4m3fn if kind.startswith("float8") else torch.float32
+            made.append(_operand(torch, rows, cols, layout, case.offset, dtype))
+    return made[0], made[1]
+
+
+def _peers(torch: Any, kind: str, M: Any, N: Any, P: Any) -> dict[str, Callable[[], Any]]:
+    """The vendor's ways to the same product, written into P where they can."""
+    if kind.startswith("int8"):
+        return {"torch._int_mm": lambda: torch._int_mm(M, N, out=P)}
+    if kind.startswith("float8"):
+        one = torch.ones((), device="cuda")
+        fast = kind.endswith("fast peer")
+        return {
+            "torch._scaled_mm": lambda: torch._scaled_mm(
+                M, N, scale_a=one, scale_b=one, out_dtype=torch.bfloat16, use_fast_accum=fast
+            )
+        }
+
+    def vendor(library: str) -> Callable[[], Any]:
+        def multiply() -> Any:
+            torch.backends.cuda.matmul.allow_tf32 = kind == "tf32"
+            torch.backends.cuda.preferred_blas_library(library)
+            return torch.mm(M, N, out=P)
+
+        return multiply
+
+    return {name: vendor(name) for name in (CUBLAS, CUBLASLT)}
 
 
 def float32_errors(data: str, depth: int) -> list[dict[str, Any]]:

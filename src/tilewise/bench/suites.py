@@ -73,8 +73,10 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
         from tilewise.bench import card_dtypes
         from tilewise.bench.card_shapes import Case
 
-        for case in tuple(Case((s, s, s)) for s in sizes) or card_dtypes.FLOAT32_CASES:
-            yield partial(card_dtypes.float32_speed, case, 3 if quick else 5)
+        for kind in card_dtypes.KINDS:
+            layouts = "NT" if kind.startswith("float8") else "NN"
+            for case in tuple(Case((s, s, s), layouts) for s in sizes) or card_dtypes.CASES[kind]:
+                yield partial(card_dtypes.speed, kind, case, 3 if quick else 5)
         if not sizes:
             for data, depth in product(card_dtypes.DATA, card_dtypes.DEPTHS):
                 yield partial(card_dtypes.float32_errors, data, depth)

@@ -1,0 +1,168 @@
+"""tf32 and 8-bit elements on tensor cores where there is no card: the texts compile, and plans choose them rightly."""
+
+from __future__ import annotations
+
+import re
+import shutil
+import subprocess
+from dataclasses import replace
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_given, promote
+from tilewise.cache import DiskCache
+from tilewise.engines.cuda.compile import compile_source
+from tilewise.k_major_tiles import ROOM, SHARED_BYTES, TILES, KMajorTile, _ways, boxed, paired, route
+from tilewise.kernels.render import render_pack
+from tilewise.kernels.render_k_major import render_k_major, render_turn
+from tilewise.machine import KNOWN_CARDS
+from tilewise.planning import make_plan
+from tilewise.problem import Layout, problem_of_shape
+
+H200 = KNOWN_CARDS["h200"]
+E4M3, E5M2 = FLOAT8["float8_e4m3fn"], FLOAT8["float8_e5m2"]
+FORMS = [
+    (("float32", "float32"), {"boxed": True, "result": "float32"}),
+    (("float32", "float32"), {"boxed": False, "result": "float32"}),
+    (("int8", "int8"), {"boxed": True, "result": "int32"}),
+    (("uint8", "int8"), {"boxed": False, "result": "int32"}),
+    (("int8", "int8"), {"boxed": False, "result": "int8"}),
+    (("float8_e4m3fn", "float8_e5m2"), {"boxed": True, "result": "float32"}),
+    (("float8_e4m3fn", "float8_e4m3fn"), {"boxed": False, "result": "bfloat16", "paired": True}),
+    (("float8_e5m2", "float8_e5m2"), {"boxed": False, "result": "float16"}),
+]
+
+
+def problem(m, k, n, dtype_m, dtype_n=None, wanted=None, **options):
+    made = problem_of_shape(m, k, n, dtype_m, **options)
+    return replace(made, dtype_n=dtype_n or made.dtype_m, wanted=wanted and DTYPES[wanted])
+
+
+def test_a_sample_compiles(tmp_path):
+    cache = DiskCache("cubin", tmp_path)
+    texts = [render_turn("float32"), render_turn("int8"), render_pack(E4M3, DTYPES["bfloat16"], False)]
+    texts += [render_k_major(FORMS[i][0], KMajorTile(128, 2), **FORMS[i][1]) for i in (0, 3, 6)]
+    for text in texts:
+        assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
+@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
+def test_no_form_spills_or_serialises(tmp_path, tile):
+    for number, (kinds, form) in enumerate(FORMS):
+        if "float8" in kinds[0] and tile.cols > ROOM:
+            continue  # never planned
+        path = tmp_path / f"{number}.cu"
+        path.write_text(render_k_major(kinds, tile, **form))
+        arch = "-gencode=arch=compute_90a,code=sm_90a"
+        target = str(path.with_suffix(".cubin"))
+        command = ["nvcc", "-std=c++17", arch, "-Xptxas", "-v", "-cubin", "-o", target, str(path)]
+        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+        assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
+        assert "C75" not in said, "ptxas serialises wgmma"
+
+
+def test_every_tile_fits_a_multiprocessor():
+    for tile in TILES:
+        assert tile.shared_bytes <= SHARED_BYTES
+        assert tile.stages >= 4
+
+
+def test_plans_choose_it_on_hopper_alone():
+    for asked in (
+        problem(4096, 4096, 4096, "float32", precision="tf32"),
+        problem(4096, 4096, 4096, "int8"),
+        problem(4096, 4096, 4096, "uint8", DTYPES["int8"], "int32"),
+        problem(4096, 4096, 4096, E4M3),
+        problem(4096, 4096, 4096, E4M3, E5M2, "bfloat16"),
+    ):
+        plan = make_plan(asked, H200)
+        assert plan.kernel == "k_major"
+        assert plan.packs == ()
+        assert plan.predicted >= plan.floor
+        assert make_plan(asked, KNOWN_CARDS["a100"]).kernel != "k_major"
+    assert make_plan(problem(4096, 4096, 4096, "int8", wanted="int64"), H200).kernel == "plain"
+    assert make_plan(problem(4096, 4096, 4096, "int8", semiring="min_plus"), H200).kernel == "plain"
+    assert make_plan(problem(4096, 4096, 4096, "float32"), H200).kernel == "bf16x6"
+
+
+@pytest.mark.parametrize(
+    ("asked", "says"),
+    [
+        (problem(64, 64, 64, "float32"), "multiplies float32 as tf32: pass precision='tf32'"),
+        (problem(64, 64, 64, "float64"), "not float64 by float64 into float64"),
+        (problem(64, 64, 64, "int8", wanted="int64"), "not int8 by int8 into int64"),
+        (problem(64, 64, 64, "int8", semiring="max_plus"), "knows plus_times alone"),
+    ],
+)
+def test_asked_for_where_it_cannot_be_it_says_why(asked, says):
+    with pytest.raises(tw.UsageError, match=says):
+        make_plan(asked, H200, "k_major")
+
+
+@pytest.mark.parametrize(
+    ("strides", "expected"),
+    [
+        ((64, 1, 16), "as it is"),
+        ((65, 1, 16), "turned"),  # lines start anywhere
+        ((64, 1, 4), "turned"),  # so does the first
+        ((1, 64, 16), "turned"),  # k across the lines
+        ((64, 2, 16), "turned"),  # elements apart
+        ((-64, 1, 16), "turned"),
+        ((0, 1, 16), "turned"),  # broadcast
+    ],
+)
+def test_the_route_follows_the_strides(strides, expected):
+    line, k, alignment = strides
+    assert route(line, k, 32, 48, alignment, 4) == expected
+    assert route(64, 1, 32, 48, 16, 1) == "as it is"
+    assert route(24, 1, 32, 20, 16, 1) == "turned"
+
+
+def test_how_P_is_stored_follows_its_rows():
+    assert boxed(Layout(64, 1), 32, 33, 16, 4)
+    assert not boxed(Layout(65, 1), 32, 33, 16, 4)
+    assert not boxed(Layout(64, 1), 32, 33, 8, 4)
+    assert not boxed(Layout(64, 1), 32, 33, 16, 2)
+    assert paired(Layout(64, 1), 32, 33, 4, 2)
+    assert not paired(Layout(65, 1), 32, 33, 4, 2)
+
+
+def test_tiles_cover_P_whatever_the_way():
+    for shape in ((4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (128, 65536, 128)):
+        m, _, n = shape
+        for way in _ways(problem(*shape, "float32", precision="tf32"), H200):
+            assert way.tiles(m, n) * way.tile.cluster * way.tile.rows * way.tile.cols >= m * n
+            assert way.blocks(m, n, 132) % way.tile.cluster == 0
+
+
+def test_dtype_is_numpys():
+    M, N = np.full((3, 300), 100, np.int8), np.full((300, 2), 100, np.int8)
+    assert tw.matmul(M, N, dtype="int32").tolist() == np.matmul(M, N, dtype=np.int32).tolist()
+    assert tw.matmul(M, N, dtype=np.int64).dtype == np.int64
+    assert tw.matmul(M, N).dtype == np.int8
+    out = np.zeros((3, 2), np.int32)
+    assert tw.matmul(M, N, dtype=np.int32, out=out) is out
+    assert out[0, 0] == 3_000_000
+    with pytest.raises(tw.DtypeError, match="dtype='int32' cannot hold a product of float64"):
+        tw.matmul(M * 1.0, N, dtype="int32")
+    with pytest.raises(tw.DtypeError, match="'words' is not known"):
+        tw.matmul(M, N, dtype="words")
+    assert dtype_given(np.float32) == DTYPES["float32"]
+
+
+@pytest.mark.parametrize("name", FLOAT8)
+def test_eight_bit_floats_are_multiplied_as_float32(name):
+    kind = getattr(ml_dtypes, name)
+    rng = np.random.default_rng(0)
+    M, N = rng.standard_normal((5, 70)).astype(kind), rng.standard_normal((70, 6)).astype(kind)
+    exact = M.astype(np.float64) @ N.astype(np.float64)
+    P = tw.matmul(M, N)
+    assert P.dtype == np.float32
+    assert np.allclose(P, exact, rtol=1e-5, atol=1e-5)
+    assert tw.matmul(M, N, dtype="bfloat16").dtype == ml_dtypes.bfloat16
+    assert promote(FLOAT8[name], DTYPES["float64"]) == DTYPES["float64"]
