@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -18,6 +18,7 @@ from tilewise.engines.cpu.known import KNOWN
 from tilewise.engines.cuda.ready import call_key, queue_again, tensor_key
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.execution import Call, copy, execute, machine_of, needs_detour
+from tilewise.float8_scales import understand_scales
 from tilewise.machine import Times
 from tilewise.planning import Plan, make_plan
 from tilewise.problem import Problem, check_precision, row_major
@@ -40,6 +41,7 @@ def matmul(
     nonnegative: bool = False,
     memory: int | str | None = None,
     dtype: Any = None,
+    scales: Any = None,
 ) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
@@ -58,6 +60,8 @@ def matmul(
         Zarr arrays, `out` too. Dask arrays give a Dask array, tile by tile on whichever scheduler computes it.
     dtype: of P, as NumPy has it: both operands are taken to it first. With "int32" the product of 8-bit integers does
         not wrap, and stays on the tensor cores of a card that has them.
+    scales: for 8-bit floats: a pair (a, b), and P = a · (M·N) · b before it is rounded. Each is a number, an array of
+        one, or an array of one for each row (a) or column (b), float32.
 
     >>> tw.matmul([[1, 2], [3, 4]], [[1, 0], [0, 2]])
     array([[1, 4],
@@ -77,6 +81,10 @@ def matmul(
     key: tuple[Any, ...] | None = None
     if dtype is not None:
         dtype = dtype_given(dtype)
+    if scales is not None:
+        call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative, dtype)
+        found = understand_scales(scales, call.problem, call.library, call.device)
+        return _deliver(replace(call, scales=found, problem=replace(call.problem, scaled=True)), out, kernel, tile)
     if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg:
         ring = semiring if semiring.__class__ is str else id(semiring)
         key = (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, ring, device, precision, nonnegative, dtype)
@@ -113,11 +121,23 @@ def matmul(
 
             return tilewise.jax.matmul(M, N, semiring=semiring, precision=precision, return_arg=return_arg)
     call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative, dtype)
+    return _deliver(call, out, kernel, tile, return_arg, key)
+
+
+def _deliver(
+    call: Call,
+    out: Any,
+    kernel: str | None,
+    tile: int | None,
+    return_arg: bool = False,
+    key: tuple[Any, ...] | None = None,
+) -> Any:
+    """Run the call, into `out` or something new."""
     product = call.out or call.library.empty(call.shape.product, call.problem.result, call.M.device)
     arg = call.library.empty(call.shape.product, DTYPES["int64"], call.M.device) if return_arg else None
     if call.out is not None and needs_detour(call):
         work = call.library.empty(call.shape.product, call.problem.result, call.M.device)
-        if accumulate:
+        if call.problem.accumulate:
             copy(product, work)
         execute(call, work, kernel, tile, arg)
         copy(work, product)

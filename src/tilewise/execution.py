@@ -8,10 +8,12 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays import HostArray, Library, Operand
 from tilewise.engines import cpu, reference
 from tilewise.engines.cpu.known import remember
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
+from tilewise.float8_scales import Scales
 from tilewise.machine import Machine, Times
 from tilewise.planning import Plan, make_plan
 from tilewise.problem import Layout, Problem, row_major
@@ -29,6 +31,7 @@ class Call:
     M: Operand
     N: Operand
     out: Operand | None
+    scales: Scales | None = None
 
 
 def machine_of(device: str, measured: bool = False) -> Machine:
@@ -79,6 +82,15 @@ def _on_the_host(
 ) -> tuple[Plan, Times]:
     M, N, P = _hosts(call.M, call.N, target)
     problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
+    if call.scales is not None:  # sums stay float32 until they are scaled
+        start = time.perf_counter()
+        sums = np.empty(P.shape, np.float32)
+        single = replace(problem, wanted=DTYPES["float32"], layout_p=row_major(problem.m, problem.n), scaled=False)
+        made = make_plan(single, machine_of("cpu"), kernel, tile)
+        (reference if made.engine == "reference" else cpu).run(made, M, N, sums)
+        with np.errstate(all="ignore"):
+            P[...] = call.scales.apply(sums).astype(P.dtype)
+        return made, Times(0.0, time.perf_counter() - start, 0.0)
     made = make_plan(problem, machine_of("cpu"), kernel, tile)
     start = time.perf_counter()
     if made.engine == "reference":
@@ -117,7 +129,11 @@ def _on_the_card(
     made = make_plan(problem, machine_of(call.device), kernel, tile)
     stream = Stream.from_handle(call.library.stream(call.device))
     where = 0 if arg is None else arg.pointer
-    launch.run(made, call.M.pointer, call.N.pointer, target.pointer, call.device, stream, where)
+    addresses = call.M.pointer, call.N.pointer, target.pointer
+    if call.scales is not None:
+        launch.run_scaled(made, *addresses, call.device, stream, call.scales)
+        return made, Times(0.0, 0.0, 0.0)
+    launch.run(made, *addresses, call.device, stream, where)
     if key is not None and call.library.name == "torch":
         from tilewise.engines.cuda.ready import Ready
 

@@ -188,7 +188,9 @@ def _ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
         tiles = KMajorWay(tile, how).tiles(problem.m, problem.n) * tile.cluster
         phases = math.ceil(problem.k * problem.dtype_m.itemsize / LINE_BYTES)
         most = min(machine.units // max(1, tiles), phases // 4)
-        cut = most > 1 and problem.dtype.name == "float32"  # else planes of sums are not of P's dtype
+        cut = (
+            most > 1 and problem.dtype.name == "float32" and not problem.scaled
+        )  # else planes of sums are not of P's dtype
         ways += [KMajorWay(tile, how, parts) for parts in ((1, most) if cut else (1,))]
     return ways
 

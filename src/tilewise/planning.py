@@ -254,6 +254,10 @@ def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int |
     for name, refuses in ((KERNEL, refusal), (SPLIT_KERNEL, split_refusal), (K_MAJOR, k_major_refusal)):
         if kernel == name and (why_not := refuses(problem, machine)):
             raise UsageError(why_not)
+    if problem.scaled:
+        if why_not := k_major_refusal(problem, machine):
+            raise UsageError(f"scales= has one kernel on a card: {why_not}")
+        return _with_k_side_by_side(problem, machine, kernel, tile)
     if kernel in PLAIN_KERNELS or problem.return_arg:
         return _on_plain_cores(problem, machine, kernel, tile)
     plans = []

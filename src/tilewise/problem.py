@@ -62,6 +62,7 @@ class Problem:
     nonnegative: bool = False  # promised: no element is below 0 or NaN
     unrounded: bool = False  # P is of what sums are kept in: more is to be added to it before it is rounded
     wanted: DType | None = None  # the dtype asked for, if any
+    scaled: bool = False  # rows and columns of P are scaled before it is stored
 
     @cached_property
     def dtype(self) -> DType:

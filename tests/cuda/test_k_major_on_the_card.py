@@ -137,6 +137,25 @@ def test_accumulate_stacks_and_graphs(kind):
     check(P, M, N, kind)
 
 
+@pytest.mark.parametrize("dtype", [None, "bfloat16"])
+@pytest.mark.parametrize("shape", [(128, 256, 192), (131, 77, 265)])
+def test_scales_of_8_bit_floats(shape, dtype):
+    m, k, n = shape
+    M, N = matrix(m, k, "float8_e4m3fn")[0], matrix(k, n, "float8_e5m2", transposed=True)[0]
+    rows, cols = torch.rand(m, device="cuda"), torch.rand(1, n, device="cuda")
+    one = torch.full((), 0.25, device="cuda")
+    for scales, factor in (
+        ((rows, cols), rows[:, None].double() * cols.double()),
+        ((one, 3.0), 0.75),
+        ((rows[:, None], one), rows[:, None].double() * 0.25),
+    ):
+        P = tw.matmul(M, N, scales=scales, dtype=dtype)
+        expected = exact(M, N) * factor
+        assert (P.double() - expected).norm() <= (4e-3 if dtype else 1e-3) * expected.norm()
+        out = torch.empty(m, 2 * n, device="cuda", dtype=P.dtype)[:, ::2]
+        assert torch.equal(tw.matmul(M, N, scales=scales, dtype=dtype, out=out), P)
+
+
 def test_nan_and_inf_stay_where_they_belong():
     M, N = matrix(257, 129, "float32")[0], matrix(129, 300, "float32")[0]
     M[256, 128] = float("nan")

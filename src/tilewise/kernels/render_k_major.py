@@ -40,9 +40,17 @@ def render_turn(kind: str) -> str:
 
 
 @lru_cache(maxsize=256)
-def render_k_major(kinds: tuple[str, str], tile: KMajorTile, *, boxed: bool, result: str, paired: bool = False) -> str:
+def render_k_major(
+    kinds: tuple[str, str],
+    tile: KMajorTile,
+    *,
+    boxed: bool,
+    result: str,
+    paired: bool = False,
+    scaled: bool = False,
+) -> str:
     """`kinds`: of M's and N's elements; `boxed`: the copy engine stores P; `result`: P's dtype; `paired`: two of its
-    elements are stored as a word."""
+    elements are stored as a word; `scaled`: its rows and columns are scaled first."""
     kind = KINDS[kinds[0]]
     spelled, narrow, widen = RESULTS[result]
     defines = {
@@ -55,6 +63,7 @@ def render_k_major(kinds: tuple[str, str], tile: KMajorTile, *, boxed: bool, res
         "PROMOTED": int(kind.promoted),
         "BOXED": int(boxed),
         "PACK": 2 if paired else 1,
+        "SCALED": int(scaled),
     }
     return "\n".join(
         (

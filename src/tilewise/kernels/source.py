@@ -49,6 +49,7 @@ def _k_major_source(plan: Plan, way: KMajorWay) -> str:
         boxed=by_boxes and not p.accumulate and way.splits == 1,
         result=p.result.name,
         paired=words,
+        scaled=p.scaled,
     )
 
 

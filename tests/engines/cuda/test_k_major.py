@@ -33,6 +33,8 @@ FORMS = [
     (("float8_e4m3fn", "float8_e5m2"), {"boxed": True, "result": "float32"}),
     (("float8_e4m3fn", "float8_e4m3fn"), {"boxed": False, "result": "bfloat16", "paired": True}),
     (("float8_e5m2", "float8_e5m2"), {"boxed": False, "result": "float16"}),
+    (("float8_e4m3fn", "float8_e4m3fn"), {"boxed": False, "result": "bfloat16", "paired": True, "scaled": True}),
+    (("float8_e4m3fn", "float8_e4m3fn"), {"boxed": True, "result": "float32", "scaled": True}),
 ]
 
 
@@ -166,3 +168,26 @@ def test_eight_bit_floats_are_multiplied_as_float32(name):
     assert np.allclose(P, exact, rtol=1e-5, atol=1e-5)
     assert tw.matmul(M, N, dtype="bfloat16").dtype == ml_dtypes.bfloat16
     assert promote(FLOAT8[name], DTYPES["float64"]) == DTYPES["float64"]
+    rows, cols = rng.random(5, np.float32), rng.random((1, 6), np.float32)
+    assert np.allclose(tw.matmul(M, N, scales=(rows, cols)), rows[:, None] * exact * cols, rtol=1e-5, atol=1e-5)
+    assert np.allclose(tw.matmul(M, N, scales=(0.5, rows[:1])), 0.5 * exact * rows[0], rtol=1e-5, atol=1e-5)
+    scaled = tw.matmul(M, N, scales=(None, 3), dtype="bfloat16", out=np.zeros((5, 6), ml_dtypes.bfloat16))
+    assert np.allclose(scaled.astype(np.float64), 3 * exact, rtol=1e-2, atol=1e-2)
+
+
+@pytest.mark.parametrize(
+    ("scales", "error", "says"),
+    [
+        (2.0, tw.UsageError, "scales must be a pair"),
+        (
+            (np.ones(4, np.float32), 1),
+            tw.ShapeError,
+            r"the scale of M has shape \(4,\): pass one number, or 5 in a line",
+        ),
+        ((1, np.ones(6)), tw.DtypeError, "the scale of N has dtype float64: pass float32"),
+    ],
+)
+def test_scales_that_do_not_fit_say_so(scales, error, says):
+    M, N = np.ones((5, 7), ml_dtypes.float8_e4m3fn), np.ones((7, 6), ml_dtypes.float8_e4m3fn)
+    with pytest.raises(error, match=says):
+        tw.matmul(M, N, scales=scales)

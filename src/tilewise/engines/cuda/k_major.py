@@ -12,6 +12,7 @@ from typing import Any
 from tilewise.engines.cuda.placed import Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.errors import EngineError
+from tilewise.float8_scales import Scales, step
 from tilewise.k_major_tiles import KERNEL, LINE_BYTES, TURNED, boxed, paired
 from tilewise.kernels.render_k_major import render_k_major, render_turn
 from tilewise.kernels.render_plain import render_combine
@@ -45,6 +46,26 @@ class _Size(ctypes.Structure):
     _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
 
 
+class _Scales(ctypes.Structure):
+    """The kernel's `Scales`."""
+
+    _fields_ = (
+        ("of_m", ctypes.c_void_p),
+        ("of_n", ctypes.c_void_p),
+        ("step_m", ctypes.c_longlong),
+        ("step_n", ctypes.c_longlong),
+        ("factor", ctypes.c_float),
+    )
+
+
+def _scales(scales: Scales | None) -> _Scales:
+    if scales is None:
+        return _Scales()
+    pointers = [0 if x is None else x.pointer for x in (scales.of_m, scales.of_n)]
+    steps = [0 if x is None else step(x) for x in (scales.of_m, scales.of_n)]
+    return _Scales(*pointers, *steps, scales.factor)
+
+
 class _Lines:
     """An operand as lines along k: the rows of M, or the columns of N."""
 
@@ -72,7 +93,9 @@ class _Lines:
         return _map(self.x.member(member), self.lines, self.k, lead, self.size, LINE_BYTES // self.size, box_lines)
 
 
-def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Callable[[], None]:
+def prepare(
+    plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any, scales: Scales | None = None
+) -> Callable[[], None]:
     """Everything that can be done before the launch; M and N have any strides, P has rows side by side."""
     p, way = plan.problem, plan.k_major
     assert way is not None
@@ -89,7 +112,7 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
                 made = [
                     launch
                     for member in product(*(range(extent) for extent in p.stack))
-                    for launch in _launches(plan, operands, P, member, held, device, stream)
+                    for launch in _launches(plan, operands, P, member, held, device, stream, _scales(scales))
                 ]
                 prepared[:] = [(buffers, made)]
             for launch in prepared[0][1]:
@@ -106,6 +129,7 @@ def _launches(
     held: dict[str, int],
     device: str,
     stream: Any,
+    scales: _Scales,
 ) -> list[Launch]:
     p, way = plan.problem, plan.k_major
     assert way is not None
@@ -125,7 +149,7 @@ def _launches(
     by_boxes = not (cut or p.accumulate) and boxed(P.layout, P.rows, P.cols, target & -target, P.dtype.itemsize)
     kinds = (p.dtype_m.name, p.dtype_n.name)
     words = paired(P.layout, P.rows, P.cols, target & -target, P.dtype.itemsize) and not p.accumulate
-    source = render_k_major(kinds, way.tile, boxed=by_boxes, result=p.result.name, paired=words)
+    source = render_k_major(kinds, way.tile, boxed=by_boxes, result=p.result.name, paired=words, scaled=p.scaled)
     function = kernel_function(source, KERNEL, device, way.tile.shared_bytes)
     share = way.tile.cols // way.tile.cluster
     empty = (ctypes.c_ulonglong * 16)()
@@ -137,6 +161,7 @@ def _launches(
         _Size(p.m, p.k, p.n, way.splits),
         ctypes.c_longlong(p.n if cut else lead),
         ctypes.c_int(p.accumulate and not cut),
+        scales,
     )
     blocks, block = way.blocks(p.m, p.n, plan.machine.units), (plan.geometry.block[0],)
     launches.append(Launch(function, (blocks,), block, arguments, stream, way.tile.shared_bytes, bool(turned)))

@@ -18,6 +18,7 @@ from tilewise.arrays.card import open_card
 from tilewise.engines.cuda import bf16x6, k_major, plain, tensor_cores
 from tilewise.engines.cuda.placed import Placed, workspace
 from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.float8_scales import Scales
 from tilewise.kernels.render import render, render_pack
 from tilewise.planning import GRID_Y_LIMIT, Plan, packed_lead
 from tilewise.problem import Layout, row_major
@@ -27,6 +28,22 @@ def run(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where: int
     """Queue the plan's work: M, N and P are addresses on `device`, laid out as the plan's problem says; `where` is that
     of the k that won, row by row, if it is asked for."""
     prepare(plan, M, N, P, device, stream, where)()
+
+
+def run_scaled(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, scales: Scales) -> None:
+    """The same for a product whose rows and columns are scaled; its P has rows side by side or is made so first."""
+    p = plan.problem
+    if not (p.m and p.n):
+        return
+    placed_m, placed_n = Placed(M, p.dtype_m, p.m, p.k, p.layout_m), Placed(N, p.dtype_n, p.k, p.n, p.layout_n)
+    target = Placed(P, p.result, p.m, p.n, p.layout_p)
+    with ExitStack() as workspaces:
+        made = target
+        if p.layout_p.leading_dimension(p.m, p.n) is None:
+            made = workspace(p.m, p.n, (), p.result, p.n, device, stream, workspaces)
+        k_major.prepare(plan, placed_m, placed_n, made, device, stream, scales)()
+        if made is not target:
+            copy(made, target, (), device, stream)
 
 
 def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where: int = 0) -> Callable[[], None]:

@@ -24,6 +24,9 @@
 #define STAGED 40  // words from row to row of a warp's staging: pairs of sums meet no bank twice
 #define STAGING_BYTES (BOXED ? CONSUMERS * BOXES * BOX_BYTES : CONSUMERS * 4 * 16 * STAGED * 4)
 
+// Numbers that rows and columns of P are scaled by, `step` apart: 0 where one is for all, no address where none is.
+struct Scales { const float* of_m; const float* of_n; long long step_m, step_n; float factor; };
+
 struct __align__(8) Pair { Sum first, second; };
 
 static __device__ __forceinline__ void produce(
@@ -116,9 +119,22 @@ static __device__ __forceinline__ void store_rows(
     }
 }
 
+static __device__ __forceinline__ void scale_sums(Sum (&sums)[SUMS], const Scales& scales, Size size, int top, int left) {
+    int lane = threadIdx.x % 32, row = top + threadIdx.x / 32 % 4 * 16 + lane / 4;
+    float of_row[2];
+    #pragma unroll
+    for (int i = 0; i < 2; ++i)
+        of_row[i] = scales.factor * (scales.of_m ? scales.of_m[min(row + 8 * i, size.m - 1) * scales.step_m] : 1.0f);
+    #pragma unroll
+    for (int i = 0; i < SUMS; ++i) {
+        int column = min(left + i / 4 * 8 + lane % 4 * 2 + i % 2, size.n - 1);
+        sums[i] *= of_row[i / 2 % 2] * (scales.of_n ? scales.of_n[column * scales.step_n] : 1.0f);
+    }
+}
+
 static __device__ __forceinline__ void consume(
     char* stages, Barrier* full, Barrier* empty, char* staging, int group, const TensorMap* map_p, Result* P, Size size,
-    long long ldp, bool onto)
+    long long ldp, bool onto, const Scales& scales)
 {
     int stage = 0, before = 0;
     unsigned parity = 0;
@@ -171,6 +187,7 @@ static __device__ __forceinline__ void consume(
         for (int i = 0; i < SUMS; ++i) settle(sums[i]);
 #endif
         int top = work.top + group * 64;
+        if (SCALED) scale_sums(sums, scales, size, top, work.left);
         if (BOXED)
             store_boxes(sums, staging + group * BOXES * BOX_BYTES, map_p, group, top, work.left);
         else {
@@ -183,7 +200,8 @@ static __device__ __forceinline__ void consume(
 
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) k_major(
     const __grid_constant__ TensorMap map_m, const __grid_constant__ TensorMap map_n,
-    const __grid_constant__ TensorMap map_p, Result* P, Size size, long long ldp, int onto)
+    const __grid_constant__ TensorMap map_p, Result* P, Size size, long long ldp, int onto,
+    const __grid_constant__ Scales scales)
 {
     extern __shared__ char memory[];
     char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
@@ -211,7 +229,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         }
     } else {
         registers_take<232>();
-        consume(stages, full, empty, staging, group - 1, &map_p, P, size, ldp, onto);
+        consume(stages, full, empty, staging, group - 1, &map_p, P, size, ldp, onto, scales);
     }
     // nobody leaves while a neighbour may still send it a tile or a word
     __syncwarp();

@@ -1,0 +1,67 @@
+"""Scales of 8-bit floats: P = a · (M·N) · b, a for all of P or for each row, b for all of P or for each column.
+
+A scale is a number, or an array of one number or of one for each row (column), float32, where the operands are.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import FLOAT8
+from tilewise.arrays import Library, Operand
+from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+from tilewise.problem import Problem
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What each side is scaled by: numbers together in `factor`, arrays as operands of one axis."""
+
+    factor: float
+    of_m: Operand | None
+    of_n: Operand | None
+
+    def apply(self, sums: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[Any]]:
+        """On the host."""
+        made = sums * np.float32(self.factor)
+        if self.of_m is not None and self.of_m.host is not None:
+            made = made * self.of_m.host.reshape(-1, 1)
+        if self.of_n is not None and self.of_n.host is not None:
+            made = made * self.of_n.host.reshape(1, -1)
+        return np.asarray(made)
+
+
+def understand_scales(scales: Any, problem: Problem, library: Library, device: str) -> Scales:
+    """What a person passed as `scales=`, checked."""
+    if not isinstance(scales, tuple | list) or len(scales) != 2:
+        raise UsageError("scales must be a pair: one for M (a number, or one for each row) and one for N")
+    if not (problem.dtype_m.name in FLOAT8 and problem.dtype_n.name in FLOAT8) and device != "cpu":
+        raise DtypeError(f"scales= is for 8-bit floats, and M is {problem.dtype_m} and N is {problem.dtype_n}")
+    if problem.stack or problem.accumulate:
+        raise UsageError("scales= is for one product of two matrices, without accumulate=")
+    factor = 1.0
+    arrays: list[Operand | None] = []
+    for name, scale, extent in (("M", scales[0], problem.m), ("N", scales[1], problem.n)):
+        if scale is None or isinstance(scale, int | float):
+            factor *= 1.0 if scale is None else scale
+            arrays.append(None)
+            continue
+        given = library.operand(scale, f"the scale of {name}")
+        count = int(np.prod(given.shape))
+        if given.dtype.name != "float32":
+            raise DtypeError(f"the scale of {name} has dtype {given.dtype}: pass float32")
+        if count not in (1, extent) or max(given.shape, default=1) != count:
+            raise ShapeError(f"the scale of {name} has shape {given.shape}: pass one number, or {extent} in a line")
+        if given.device != device:
+            raise DeviceError(f"the scale of {name} is on {given.device} and the operands are on {device}")
+        arrays.append(given)
+    return Scales(factor, *arrays)
+
+
+def step(scale: Operand) -> int:
+    """Elements from one number of a scale to the next."""
+    strides = [stride for stride, extent in zip(scale.strides, scale.shape, strict=True) if extent > 1]
+    return strides[0] if strides else 0
