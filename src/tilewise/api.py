@@ -198,13 +198,15 @@ def plan(
     precision: str = "high",
     return_arg: bool = False,
     nonnegative: bool = False,
+    dtype: Any = None,
 ) -> Plan:
     """What `matmul` would run for these operands, and why. Nothing is multiplied.
 
     >>> tw.plan(np.ones((1000, 500)), np.ones((500, 700)))
     Plan(1000x500x700 float64 plus_times -> cpu:packed...)
     """
-    call = _understand(M, N, semiring, None, device, precision, False, return_arg, nonnegative)
+    wanted = None if dtype is None else dtype_given(dtype)
+    call = _understand(M, N, semiring, None, device, precision, False, return_arg, nonnegative, wanted)
     return make_plan(call.problem, machine_of(call.device, measured=True), kernel, tile)
 
 

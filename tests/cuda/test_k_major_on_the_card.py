@@ -100,7 +100,7 @@ def test_every_tile_twice_with_the_same_bits(tile, kind, monkeypatch):
     options = options_of(kind)[-1]
     for m, k, n in ((520, 272, 528), (131, 72, 265)):
         M, N = matrix(m, k, kind)[0], matrix(k, n, kind, transposed=True)[0]
-        how = routes(tw.plan(M, N, precision=options.get("precision", "high")).problem)
+        how = routes(tw.plan(M, N, **options).problem)
         P = multiply_by(KMajorWay(tile, how), monkeypatch, M, N, **options)
         check(P, M, N, kind)
         assert torch.equal(P, multiply_by(KMajorWay(tile, how), monkeypatch, M, N, **options))

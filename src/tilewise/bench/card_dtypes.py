@@ -63,7 +63,7 @@ def speed(kind: str, case: Case, rounds: int) -> list[dict[str, Any]]:
     bytes_moved = M.element_size() * (m * k + k * n) + P.element_size() * m * n
     seconds = rotating(works, rounds, cold=bytes_moved < CACHE_BYTES)
     ours, theirs = seconds[OURS], min(value for name, value in seconds.items() if name != OURS)
-    made = plan(M, N, precision=options.get("precision", "high"))
+    made = plan(M, N, **options)
     return [
         {
             "what": f"{kind} speed",
