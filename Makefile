@@ -31,6 +31,8 @@ test-cuda:
 sanitize:
 	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
+	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_numbers.py
+	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_numbers.py
 
 # The documentation site; it runs the notebooks.
 docs: $(READY)

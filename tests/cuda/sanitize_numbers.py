@@ -1,0 +1,39 @@
+"""float32 in parts, tf32 and 8-bit integers on Hopper's tensor cores, for compute-sanitizer: `make sanitize`.
+
+Exits 1 when a product is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+
+import numpy as np
+
+import tilewise as tw
+import tilewise.planning as planning
+from tilewise.engines.cuda.device import describe
+from tilewise.k_major_tiles import KMajorTile, KMajorWay
+from tilewise.split_tiles import SplitTile, SplitWay
+
+wrong = 0
+TURNED = ("turned", "turned")
+for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0").arch.startswith("sm_90") else ():
+    rng = np.random.default_rng(m)
+    M, N = (rng.integers(-9, 9, shape).astype(np.int8) for shape in ((m, k), (k, n)))
+    exact = M.astype(np.int32) @ N.astype(np.int32)
+    for kernel, dtype, options, ways in (
+        ("bf16x6", np.float32, {}, (SplitWay(SplitTile(192, 2)), SplitWay(SplitTile(72)), SplitWay(SplitTile(64), 2))),
+        ("k_major", np.float32, {"precision": "tf32"}, (KMajorWay(KMajorTile(256, 2), TURNED),)),
+        ("k_major", np.int8, {"dtype": "int32"}, (KMajorWay(KMajorTile(128), TURNED),)),
+    ):
+        for way in ways:
+            planning.best_split = planning.best_k_major = lambda problem, machine, way=way: (way, 1e-9)
+            planning._plan.cache_clear()
+            with (
+                tw.to_device(M.astype(dtype)) as Md,
+                tw.to_device(N.astype(dtype)) as Nd,
+                tw.matmul(Md, Nd, kernel=kernel, **options) as Pd,
+            ):
+                wrong += not np.array_equal(Pd.numpy(), exact)  # small integers: nothing is rounded
+print(f"{wrong} wrong products")
+sys.exit(bool(wrong))
