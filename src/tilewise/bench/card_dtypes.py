@@ -24,7 +24,14 @@ DATA = ("normal", "uniform", "exponents 2^±20", "ill-conditioned", "cancelling"
 DEPTHS = (16, 256, 1024, 4096, 16384, 65536)
 
 
-KINDS = ("float32", "tf32", "int8 to int32", "float8 to bfloat16", "float8 to bfloat16, fast peer")
+OPTIONS: dict[str, dict[str, Any]] = {
+    "float32": {},
+    "tf32": {"precision": "tf32"},
+    "int8 to int32": {"dtype": "int32"},
+    "float8 to bfloat16": {"dtype": "bfloat16"},
+    "float8 to bfloat16, fast peer": {"dtype": "bfloat16"},
+}
+KINDS = tuple(OPTIONS)
 CASES: dict[str, tuple[Case, ...]] = {
     "float32": FLOAT32_CASES,
     "tf32": (
@@ -46,9 +53,7 @@ def speed(kind: str, case: Case, rounds: int) -> list[dict[str, Any]]:
     m, k, n = case.shape
     torch.manual_seed(0)
     M, N = _operands(torch, kind, case)
-    options: dict[str, Any] = {"tf32": {"precision": "tf32"}, "float32": {}}.get(
-        kind, {"dtype": kind.split()[2].strip(",")}
-    )
+    options = OPTIONS[kind]
     P = matmul(M, N, **options)
     works: dict[str, Callable[[], Any]] = {OURS: lambda: matmul(M, N, out=P, **options)}
     works |= _peers(torch, kind, M, N, P)

@@ -2,9 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
+import ctypes
+import itertools
 import re
 import shutil
 import subprocess
+import types
 from dataclasses import replace
 
 import ml_dtypes
@@ -14,7 +18,9 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_given, promote
 from tilewise.cache import DiskCache
+from tilewise.engines.cuda import k_major
 from tilewise.engines.cuda.compile import compile_source
+from tilewise.engines.cuda.placed import Placed
 from tilewise.k_major_tiles import ROOM, SHARED_BYTES, TILES, KMajorTile, _ways, boxed, paired, route
 from tilewise.kernels.render import render_pack
 from tilewise.kernels.render_k_major import render_k_major, render_turn
@@ -123,6 +129,50 @@ def test_the_route_follows_the_strides(strides, expected):
     assert route(line, k, 32, 48, alignment, 4) == expected
     assert route(64, 1, 32, 48, 16, 1) == "as it is"
     assert route(24, 1, 32, 20, 16, 1) == "turned"
+
+
+class Queued:
+    """A launch that is only looked at."""
+
+    def __init__(self, function, grid, block, arguments, stream, shared=0, overlap=False):
+        assert all(ctypes.addressof(argument) for argument in arguments)
+        assert min(grid) >= 1
+
+    def __call__(self):
+        pass
+
+
+@contextlib.contextmanager
+def no_memory(needs, device, stream):
+    yield [types.SimpleNamespace(handle=1 << 20) for _ in needs]
+
+
+@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 16, 5), (5, 1, 1), (129, 65, 257), (64, 64, 64), (3, 5000, 30)])
+@pytest.mark.parametrize(("kind", "wanted"), [("float32", None), ("int8", "int32"), ("int8", None), (E4M3, "bfloat16")])
+def test_the_copy_engine_is_told_of_whole_16_bytes(shape, kind, wanted, monkeypatch):
+    """Addresses and strides of every descriptor, for every layout; the copy engine refuses any others."""
+    told = []
+    monkeypatch.setattr(k_major, "Launch", Queued)
+    monkeypatch.setattr(k_major, "kernel_function", lambda source, name, device, shared=0: name)
+    monkeypatch.setattr(k_major, "scratch", no_memory)
+    monkeypatch.setattr(k_major, "_map", lambda *what: told.append(what))
+    monkeypatch.setattr(k_major, "_bits", lambda made: (ctypes.c_ulonglong * 16)())
+    m, k, n = shape
+    for extra, turned in itertools.product((0, 1, 16), (False, True)):
+        asked = problem(m, k, n, kind, wanted=wanted, precision="tf32")
+        layout_m = Layout(1, m + extra) if turned else Layout(k + extra, 1)
+        layout_n = Layout(1, k + extra) if turned else Layout(n + extra, 1)
+        asked = replace(asked, layout_m=layout_m, layout_n=layout_n, layout_p=Layout(n + extra, 1))
+        M = Placed(1 << 30, asked.dtype_m, m, k, layout_m)
+        N = Placed(1 << 31, asked.dtype_n, k, n, layout_n)
+        P = Placed(1 << 32, asked.result, m, n, asked.layout_p)
+        k_major.prepare(make_plan(asked, H200, "k_major"), M, N, P, "cuda:0", None)()
+    assert len(told) >= 12
+    for pointer, lines, length, lead, size, box, box_lines, *_ in told:
+        assert pointer % 16 == lead % 16 == 0
+        assert lead >= length * size or lines == 1
+        assert box * size == 128
+        assert box_lines <= 256
 
 
 def test_how_P_is_stored_follows_its_rows():

@@ -153,10 +153,11 @@ def _launches(
     function = kernel_function(source, KERNEL, device, way.tile.shared_bytes)
     share = way.tile.cols // way.tile.cluster
     empty = (ctypes.c_ulonglong * 16)()
+    apart = 4 * (lead if P.rows > 1 else -(-P.cols // 4) * 4)  # of a single row anything will do that is whole 16 bytes
     arguments = (
         _bits(operands["M"].map(member, held.get("M", 0), way.tile.rows)),
         _bits(operands["N"].map(member, held.get("N", 0), share)),
-        _bits(_map(target, P.rows, P.cols, 4 * lead, 4, BOX_COLS, BOX_ROWS, True)) if by_boxes else empty,
+        _bits(_map(target, P.rows, P.cols, apart, 4, BOX_COLS, BOX_ROWS, True)) if by_boxes else empty,
         ctypes.c_void_p(held["partials"] if cut else target),
         _Size(p.m, p.k, p.n, way.splits),
         ctypes.c_longlong(p.n if cut else lead),

@@ -1,0 +1,40 @@
+"""The suite over other numbers on a card, as far as it can be seen without one."""
+
+from __future__ import annotations
+
+import pytest
+
+import tilewise as tw
+from tilewise.bench import card_dtypes
+from tilewise.bench.report import markdown
+from tilewise.bench.suites import pieces
+from tilewise.machine import KNOWN_CARDS
+from tilewise.planning import make_plan
+from tilewise.problem import problem_of_shape
+
+
+def test_every_kind_has_cases():
+    assert set(card_dtypes.CASES) == set(card_dtypes.KINDS)
+    for kind, cases in card_dtypes.CASES.items():
+        assert len({case.name for case in cases}) == len(cases), kind
+
+
+def test_float32_cases_are_the_tensor_cores():
+    for case in card_dtypes.FLOAT32_CASES:
+        assert make_plan(problem_of_shape(*case.shape), KNOWN_CARDS["h200"]).kernel == "bf16x6"
+
+
+def test_it_needs_a_card():
+    with pytest.raises(tw.UsageError, match="bench dtypes measures a card"):
+        pieces("dtypes", "cpu", (), True)
+
+
+def test_speeds_and_errors_in_one_table():
+    row = {"what": "x", "case": "4³", "kernel": "k", "predicted_over_measured": None, "ratio": 2.0}
+    rows = [
+        {**row, "unit": "TFLOP/s", "ours": 100.0, "vendor": 50.0},
+        {**row, "unit": "of ‖P‖", "ours": 1e-7, "vendor": 5e-8},
+    ]
+    text = markdown({"suite": "dtypes", "rows": rows})
+    assert "| x, TFLOP/s | 4³ | 100.0 | 50.0 | 2.00 |" in text
+    assert "| x, of ‖P‖ | 4³ | 1.0e-07 | 5.0e-08 | 2.00 |" in text
