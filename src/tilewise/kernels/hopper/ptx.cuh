@@ -170,15 +170,15 @@ static __device__ __forceinline__ unsigned long long tile_descriptor(const void*
     return address | (unsigned long long)(lead >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
 }
 
+// The same for lines of 64 bytes with 64-byte swizzle, eight of them to 512 bytes.
+static __device__ __forceinline__ unsigned long long plane_descriptor(const void* tile) {
+    unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
+    return address | 1ull << 16 | (unsigned long long)(512 >> 4) << 32 | 2ull << 62;
+}
+
 // Of the 8 x 8 elements that a warp holds, two side by side a lane, columns become rows.
 static __device__ __forceinline__ unsigned turned_pair(unsigned pair) {
     unsigned turned;
     asm volatile("movmatrix.sync.aligned.m8n8.trans.b16 %0, %1;" : "=r"(turned) : "r"(pair));
     return turned;
-}
-
-// The same for lines of 64 bytes with 64-byte swizzle, eight of them to 512 bytes.
-static __device__ __forceinline__ unsigned long long plane_descriptor(const void* tile) {
-    unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
-    return address | 1ull << 16 | (unsigned long long)(512 >> 4) << 32 | 2ull << 62;
 }
