@@ -38,7 +38,7 @@ def built(text, kernel, folder):
     path.write_text(
         f'#include "{SHIM}"\n{text}\n'
         f'extern "C" void run(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, {params}) {{\n'
-        f"    launch({{gx, gy, gz}}, {{bx, by, 1}}, [=] {{ {kernel}({', '.join(names)}); }});\n}}\n"
+        f"    launch({{gx, gy, gz}}, {{bx, by, 1}}, [=] {{ {kernel}({', '.join(names)}); }}, spoil_shared);\n}}\n"
     )
     if not library.exists():
         subprocess.run([COMPILER, *FLAGS, "-o", library, path], check=True)

@@ -1,14 +1,9 @@
-// More of CUDA C behind a C++ compiler, for kernels of one block shape and a grid of blocks: threads are fibers.
-#include <ucontext.h>
+// More of CUDA C behind a C++ compiler, for kernels of one block shape and a grid of blocks.
+#include "fibers.h"
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
 #include <cstring>
-#include <functional>
-#include <vector>
-
-struct dim3 { unsigned x, y, z; };
-static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
 #define __global__ static
 #define __device__
@@ -55,12 +50,7 @@ static unsigned __viaddmin_u16x2(unsigned a, unsigned b, unsigned c) { return tw
 static unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) { return two_shorts<unsigned short, false>(a, b, c); }
 
 static unsigned char memory[256 << 10] __attribute__((aligned(128)));
-static ucontext_t scheduler, *running;
-static bool ended;
-static std::function<void()>* body;
-
-static void __syncthreads() { swapcontext(running, &scheduler); }
-
+static void spoil_shared() { memset(memory, 0xff, sizeof memory); }
 // every thread of the block comes here, so a barrier on each side makes an exchange of it
 static unsigned exchanged[1024];
 static unsigned __shfl_xor_sync(unsigned, unsigned x, int apart) {
@@ -79,44 +69,4 @@ static unsigned __ballot_sync(unsigned, bool x) {
     for (unsigned lane = 0; lane < 32; ++lane) made |= (exchanged[me / 32 * 32 + lane] & 1u) << lane;
     __syncthreads();
     return made;
-}
-
-static void fiber() {
-    (*body)();
-    ended = true;
-    swapcontext(running, &scheduler);
-}
-
-static void launch(dim3 grid, dim3 block, std::function<void()> kernel) {
-    const size_t stack = 64 << 10;
-    unsigned threads = block.x * block.y;
-    static std::vector<char> stacks;
-    if (stacks.size() < stack * threads) stacks.resize(stack * threads);
-    gridDim = grid;
-    blockDim = block;
-    body = &kernel;
-    for (unsigned z = 0; z < grid.z; ++z)
-    for (unsigned y = 0; y < grid.y; ++y)
-    for (unsigned x = 0; x < grid.x; ++x) {
-        memset(memory, 0xff, sizeof memory);
-        std::vector<ucontext_t> contexts(threads);
-        std::vector<bool> done(threads, false);
-        for (unsigned t = 0; t < threads; ++t) {
-            getcontext(&contexts[t]);
-            contexts[t].uc_stack.ss_sp = stacks.data() + t * stack;
-            contexts[t].uc_stack.ss_size = stack;
-            contexts[t].uc_link = nullptr;
-            makecontext(&contexts[t], fiber, 0);
-        }
-        for (unsigned left = threads; left > 0;)
-            for (unsigned t = 0; t < threads; ++t) {
-                if (done[t]) continue;
-                threadIdx = {t % block.x, t / block.x, 0};
-                blockIdx = {x, y, z};
-                running = &contexts[t];
-                ended = false;
-                swapcontext(&scheduler, running);
-                if (ended) done[t] = true, --left;
-            }
-    }
 }

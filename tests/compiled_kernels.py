@@ -55,7 +55,7 @@ def compiled(numbers, given, folder, seed):
         names = ", ".join(OUTPUTS)
         call = f"n{number}::k{number}((const int*)raw_in_i, raw_in_u, (const float*)raw_in_f, {names}, {INPUTS});"
         writes = "".join(f"fwrite({name}, sizeof({name}), 1, stdout);" for name in OUTPUTS)
-        calls.append(f"launch({BLOCKS}, {THREADS}, [] {{ {call} }}); {writes}")
+        calls.append(f"launch({{{BLOCKS}, 1, 1}}, {{{THREADS}, 1, 1}}, [] {{ {call} }}); {writes}")
     source += [*arrays, "int main() {", *calls, "}"]
     path, program = folder / "kernels.cpp", folder / "kernels"
     path.write_text("\n".join(source), encoding="utf-8")

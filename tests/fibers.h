@@ -1,0 +1,56 @@
+// Threads of a CUDA block as fibers that run one after the other from barrier to barrier, blocks one after the other.
+#pragma once
+#include <ucontext.h>
+#include <cstddef>
+#include <functional>
+#include <vector>
+
+struct dim3 { unsigned x, y, z; };
+static dim3 threadIdx, blockIdx, blockDim, gridDim;
+
+static ucontext_t scheduler, *running;
+static bool ended;
+static std::function<void()>* body;
+
+static void __syncthreads() { swapcontext(running, &scheduler); }
+
+static void fiber() {
+    (*body)();
+    ended = true;
+    swapcontext(running, &scheduler);
+}
+
+// `before` is done before every block: shared memory made worthless, for example.
+static void launch(dim3 grid, dim3 block, std::function<void()> kernel, std::function<void()> before = [] {}) {
+    const size_t stack = 256 << 10;
+    unsigned threads = block.x * block.y;
+    static std::vector<char> stacks;
+    if (stacks.size() < stack * threads) stacks.resize(stack * threads);
+    gridDim = grid;
+    blockDim = block;
+    body = &kernel;
+    for (unsigned z = 0; z < grid.z; ++z)
+    for (unsigned y = 0; y < grid.y; ++y)
+    for (unsigned x = 0; x < grid.x; ++x) {
+        before();
+        std::vector<ucontext_t> contexts(threads);
+        std::vector<bool> done(threads, false);
+        for (unsigned t = 0; t < threads; ++t) {
+            getcontext(&contexts[t]);
+            contexts[t].uc_stack.ss_sp = stacks.data() + t * stack;
+            contexts[t].uc_stack.ss_size = stack;
+            contexts[t].uc_link = nullptr;
+            makecontext(&contexts[t], fiber, 0);
+        }
+        for (unsigned left = threads; left > 0;)
+            for (unsigned t = 0; t < threads; ++t) {
+                if (done[t]) continue;
+                threadIdx = {t % block.x, t / block.x, 0};
+                blockIdx = {x, y, z};
+                running = &contexts[t];
+                ended = false;
+                swapcontext(&scheduler, running);
+                if (ended) done[t] = true, --left;
+            }
+    }
+}
