@@ -106,7 +106,9 @@ def matmul(
             import tilewise  # the operator stands above this room and is reached by its public name
 
             tilewise.torch.check_call(M, out, device, kernel, tile, accumulate)
-            return tilewise.torch.matmul(M, N, semiring=semiring, precision=precision, return_arg=return_arg)
+            return tilewise.torch.matmul(
+                M, N, semiring=semiring, precision=precision, return_arg=return_arg, nonnegative=nonnegative
+            )
         if plain:
             ring = semiring if semiring.__class__ is str else id(semiring)
             key = _tensor_key(M, N, out, ring, device, precision, accumulate, nonnegative, dtype)
@@ -119,7 +121,9 @@ def matmul(
         if traced(M, N, out, device, kernel, tile, accumulate):
             import tilewise  # as the operator above
 
-            return tilewise.jax.matmul(M, N, semiring=semiring, precision=precision, return_arg=return_arg)
+            return tilewise.jax.matmul(
+                M, N, semiring=semiring, precision=precision, return_arg=return_arg, nonnegative=nonnegative
+            )
     call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative, dtype)
     return _deliver(call, out, kernel, tile, return_arg, key)
 

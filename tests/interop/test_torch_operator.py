@@ -8,6 +8,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 
 import tilewise as tw
 import tilewise.torch  # registers the operator
+from tilewise.interop.torch import operator
 
 SHAPES = [((5, 7), (7, 3)), ((7,), (7, 3)), ((2, 1, 3, 4), (3, 4, 2)), ((4, 0), (0, 3))]
 
@@ -122,6 +123,18 @@ def test_strides_of_every_kind_are_read_as_they_lie(dtype):
         torch.testing.assert_close(
             P.float(), M.float() @ N.float(), rtol=2e-2, atol=2e-1 if dtype != torch.float32 else 1e-4
         )
+
+
+def test_the_promise_of_nonnegative_operands_reaches_the_product(monkeypatch):
+    seen = []
+    multiply = operator.api.matmul
+    monkeypatch.setattr(operator.api, "matmul", lambda *given, **how: seen.append(how) or multiply(*given, **how))
+    M, N = torch.rand(3, 4), torch.rand(4, 5)
+    for promise in (True, False):
+        P = tw.torch.matmul(M, N, semiring="min_plus", nonnegative=promise)
+        assert torch.equal(P, (M[:, :, None] + N).amin(1))
+    assert [how["nonnegative"] for how in seen] == [True, False]
+    torch.library.opcheck(torch.ops.tilewise.matmul, (M, N, "min_plus", "high", True))
 
 
 def test_what_torch_cannot_follow_says_so():

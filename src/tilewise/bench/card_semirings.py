@@ -19,6 +19,7 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.api import matmul
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
+from tilewise.bench.card_shapes import CACHE_BYTES, GAP_SECONDS, rotating
 from tilewise.bench.timing import interleaved
 from tilewise.engines.cuda.device import describe
 from tilewise.engines.cuda.queue import Launch, kernel_function
@@ -70,7 +71,7 @@ def against_limit(ring: str, dtype: str, nonnegative: bool, size: int, rounds: i
         work()
         check_rows(Pd.numpy(), M, N, ring)
         works[str(n)] = work
-    seconds = interleaved(works, rounds, 2, default_stream(DEVICE))
+    seconds = interleaved(works, rounds, 2, default_stream(DEVICE), GAP_SECONDS)
     for array in held:
         array.free()
     rate, ragged = size**3 / seconds[str(size)], (size + 1) ** 3 / seconds[str(size + 1)]
@@ -87,7 +88,8 @@ def against_limit(ring: str, dtype: str, nonnegative: bool, size: int, rounds: i
 def limit_work(algebra: Any, way: Way) -> tuple[Callable[[], Any], int]:
     """The register-only loop of a way, and how many steps one run of it takes."""
     machine = describe(DEVICE)
-    rows, cols = (4, 4) if way.word_bytes == 16 else (8, 4) if way.word_bytes == 8 or way.sum_words > 1 else (8, 8)
+    # few enough sums for a second block beside: with one alone, latencies would set the pace, not the instructions
+    rows, cols = (4, 4) if way.word_bytes > 4 or way.sum_words > 1 else (8, 8)
     rounds = 2000 if way.slots <= 2 else 300
     blocks, sets = 2 * machine.units, 4
     words = to_device(np.random.default_rng(0).uniform(1, 2, 8192).astype(np.float32))
@@ -121,8 +123,7 @@ def sgemm(shape: tuple[int, int, int], rounds: int) -> list[Row]:
     error = float((mine[rows].double() - exact).norm() / exact.norm())
     if not error < 5e-6:
         raise AssertionError(f"ieee float32 is wrong at {shape}: relative error {error:.2e}")
-    repeats = max(2, min(50, round(2e11 / (m * k * n))))
-    seconds = interleaved(works, rounds, repeats, default_stream(DEVICE))
+    seconds = rotating(works, rounds, cold=4 * (m * k + k * n + m * n) < CACHE_BYTES)
     floor = 4 * (m * k + k * n + m * n) / describe(DEVICE).bandwidth
     row = against(
         "ieee float32", "torch.mm, TF32 off", "×".join(map(str, shape)), seconds["tilewise"], seconds["cublas"]
@@ -145,7 +146,7 @@ def compiled_min_plus(size: int, rounds: int) -> list[Row]:
     }
     if not torch.equal(works["torch.compile"](), works["tilewise"]()):
         raise AssertionError("min_plus of tilewise and of torch.compile differ")
-    seconds = interleaved(works, rounds, 2, default_stream(DEVICE))
+    seconds = rotating(works, rounds, cold=False)
     return [against("min_plus float32", "torch.compile", str(size), seconds["tilewise"], seconds["torch.compile"])]
 
 
@@ -160,7 +161,7 @@ def own_semiring(size: int, rounds: int) -> list[Row]:
     works = {
         name: partial(matmul, Md, Nd, semiring=ring, out=Pd) for name, ring in (("own", own), ("min_plus", "min_plus"))
     }
-    seconds = interleaved(works, rounds, 2, default_stream(DEVICE))
+    seconds = interleaved(works, rounds, 2, default_stream(DEVICE), GAP_SECONDS)
     return [against("a semiring of one's own", "min_plus", str(size), seconds["own"], seconds["min_plus"])]
 
 
@@ -173,7 +174,7 @@ def closures(size: int, rounds: int) -> list[Row]:
     part = to_device(M[:300, :300])
     np.testing.assert_allclose(closure(part).numpy(), closure(M[:300, :300]), rtol=1e-6)
     works = {"closure": lambda: closure(W).free(), "min_plus": lambda: matmul(W, W, semiring="min_plus", out=P)}
-    seconds = interleaved(works, rounds, 1, default_stream(DEVICE))
+    seconds = interleaved(works, rounds, 1, default_stream(DEVICE), GAP_SECONDS)
     return [against("closure float32", "min_plus product", str(size), seconds["closure"], seconds["min_plus"])]
 
 

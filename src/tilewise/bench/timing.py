@@ -10,9 +10,12 @@ from typing import Any
 Work = Callable[[], Any]
 
 
-def interleaved(works: Mapping[str, Work], rounds: int, repeats: int, stream: Any = None) -> dict[str, float]:
+def interleaved(
+    works: Mapping[str, Work], rounds: int, repeats: int, stream: Any = None, gap: float = 0.0
+) -> dict[str, float]:
     """Median seconds of each work, over rounds of `repeats` runs. With a stream, by the card's events; the runs of a
     round are queued back to back between two of them, so that the host's share of a launch hides behind the one before.
+    With a `gap`, that many idle seconds and one more run come before each: nobody starts on a card another has heated.
     """
     for work in works.values():
         work()  # compiles, loads and warms
@@ -20,6 +23,11 @@ def interleaved(works: Mapping[str, Work], rounds: int, repeats: int, stream: An
     for turn in range(rounds):
         names = list(works)
         for name in names[turn % len(names) :] + names[: turn % len(names)]:  # nobody always follows the same neighbour
+            if gap:
+                if stream is not None:
+                    stream.sync()
+                time.sleep(gap)
+                works[name]()
             times[name].append(_round(works[name], repeats, stream))
     return {name: statistics.median(values) for name, values in times.items()}
 

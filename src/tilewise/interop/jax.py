@@ -21,9 +21,15 @@ from tilewise.shapes import product_shape
 
 
 def matmul(
-    M: Any, N: Any, *, semiring: str | Semiring = "plus_times", precision: str = "high", return_arg: bool = False
+    M: Any,
+    N: Any,
+    *,
+    semiring: str | Semiring = "plus_times",
+    precision: str = "high",
+    return_arg: bool = False,
+    nonnegative: bool = False,
 ) -> Any:
-    """`tw.matmul` of values that JAX is tracing."""
+    """`tw.matmul` of values that JAX is tracing; on the CPU the promise of `nonnegative` changes nothing."""
     if jax.default_backend() != "cpu":
         raise UsageError(
             f"M is being traced by jax.jit or kin for {jax.default_backend()}, where a callback would carry it through "

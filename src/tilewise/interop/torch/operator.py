@@ -1,6 +1,6 @@
 """`tilewise::matmul` as torch knows operators: fake tensors for torch.compile, autograd, autocast, vmap.
 
-    tilewise::matmul(Tensor M, Tensor N, str semiring, str precision) -> Tensor
+    tilewise::matmul(Tensor M, Tensor N, str semiring, str precision, bool nonnegative=False) -> Tensor
     tilewise::matmul_arg(Tensor M, Tensor N, str semiring, str precision) -> (Tensor, Tensor)   min and max: also k
     tilewise::matmul_on_lines(Tensor M, Tensor N, str precision) -> Tensor   P's rows start on 128-byte lines
 
@@ -30,7 +30,13 @@ OWN: dict[str, Semiring] = {}  # people's own semirings, by the word the operato
 
 
 def matmul(
-    M: Tensor, N: Tensor, *, semiring: str | Semiring = "plus_times", precision: str = "high", return_arg: bool = False
+    M: Tensor,
+    N: Tensor,
+    *,
+    semiring: str | Semiring = "plus_times",
+    precision: str = "high",
+    return_arg: bool = False,
+    nonnegative: bool = False,
 ) -> Any:
     """`tw.matmul` of tensors, with gradients, inside torch.compile too. The winning k itself has no gradient.
 
@@ -45,7 +51,7 @@ def matmul(
         return torch.ops.tilewise.matmul_arg(M, N, word, precision)
     if picks(word) and torch.is_grad_enabled() and (M.requires_grad or N.requires_grad):
         return torch.ops.tilewise.matmul_arg(M, N, word, precision)[0]
-    return torch.ops.tilewise.matmul(M, N, word, precision)
+    return torch.ops.tilewise.matmul(M, N, word, precision, nonnegative)
 
 
 def word_of(semiring: str | Semiring) -> str:
@@ -80,14 +86,15 @@ def _by_itself(M: Tensor) -> Iterator[None]:
 
 
 @torch.library.custom_op("tilewise::matmul", mutates_args=())
-def product(M: Tensor, N: Tensor, semiring: str, precision: str) -> Tensor:
+def product(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False) -> Tensor:
+    ring = ring_of(semiring)
     with _by_itself(M):
-        made: Tensor = api.matmul(M.detach(), N.detach(), semiring=ring_of(semiring), precision=precision)
+        made: Tensor = api.matmul(M.detach(), N.detach(), semiring=ring, precision=precision, nonnegative=nonnegative)
     return made
 
 
 @product.register_fake
-def _(M: Tensor, N: Tensor, semiring: str, precision: str) -> Tensor:
+def _(M: Tensor, N: Tensor, semiring: str, precision: str, nonnegative: bool = False) -> Tensor:
     return _like_the_product(M, N, semiring)
 
 
@@ -157,7 +164,7 @@ def _result(semiring: str, m: torch.dtype, n: torch.dtype) -> torch.dtype:
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    M, N, ctx.semiring, ctx.precision = inputs
+    M, N, ctx.semiring, ctx.precision = inputs[:4]
     P, arg = output if isinstance(output, tuple) else (output, None)
     if arg is not None:
         ctx.mark_non_differentiable(arg)
@@ -200,7 +207,7 @@ def _remember_on_lines(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
     _remember(ctx, (*inputs[:2], "plus_times", inputs[2]), output)
 
 
-product.register_autograd(_backward, setup_context=_remember)
+product.register_autograd(lambda ctx, dP: (*_backward(ctx, dP), None), setup_context=_remember)
 product_on_lines.register_autograd(lambda ctx, dP: _backward(ctx, dP)[:3], setup_context=_remember_on_lines)
 product_and_arg.register_autograd(_backward, setup_context=_remember)
 
@@ -208,7 +215,7 @@ product_and_arg.register_autograd(_backward, setup_context=_remember)
 def _batched(operator: Any) -> Any:
     """vmap: the batch becomes the stack's first axis."""
 
-    def rule(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, semiring: str, precision: str) -> Any:
+    def rule(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, *how: Any) -> Any:
         vectors = []
         operands = []
         for tensor, axis, column in ((M, in_dims[0], False), (N, in_dims[1], True)):
@@ -217,7 +224,7 @@ def _batched(operator: Any) -> Any:
             operands.append((tensor[..., None] if column else tensor[..., None, :]) if vectors[-1] else tensor)
         depth = max(x.dim() for x in operands)
         M, N = (x.reshape(x.shape[0], *[1] * (depth - x.dim()), *x.shape[1:]) for x in operands)
-        made = operator(M, N, semiring, precision)
+        made = operator(M, N, *how)
         results = made if isinstance(made, tuple) else (made,)
         if vectors[1]:
             results = tuple(x.squeeze(-1) for x in results)

@@ -1,16 +1,12 @@
 // few_dots: FEW rows of P or less; the long operand is read once, straight from memory, lanes along k.
 //
-// Names: as in few_rows, but B's lines run along k: a cell of P is a dot product of a row of A and a line of B.
+// Names: as few.cuh says; B's lines run along k: a cell of P is a dot product of a row of A and a line of B.
 // Layout: a warp takes LINES lines of B, its lanes VECTOR of k each, UNROLL loads on their way at once; A lies in shared
 //   memory row by row, STAGE of k at a time, with a few bytes between rows that spread them over the banks. Lanes keep
 //   their own sums, which meet at the end by halves: 16 lanes apart, 8, 4, 2, 1.
 // Barrier: a stage of A is used up before it is written over, and whole before it is read; in between warps run free.
 
-#define WARPS 8
 #define CHUNK (32 * VECTOR * UNROLL)  // of k, by one turn of a warp
-#define SPACE (16 / (int)sizeof(Element))  // keeps rows on 16 bytes
-
-struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
 
 // the value of the lane `apart` from this one; values of any size travel in 4-byte words
 template <typename Value>
@@ -49,8 +45,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
     for (int stage = begin; stage < stop; stage += STAGE) {
         __syncthreads();
         for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
-            int kk = ALONG_K ? i % STAGE : i / FEW, r = ALONG_K ? i / STAGE : i % FEW;
-            Ads[r][kk] = r < rows && stage + kk < stop ? A[r * a_row + (stage + kk) * a_k] : Element();
+            InA in(i);
+            Ads[in.r][in.kk] = in.of(A, rows, a_row, a_k, stage, stop);
         }
         __syncthreads();
         #pragma unroll 1
@@ -81,8 +77,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
                         if (inside || stage + kk + v < stop) {
                             #pragma unroll
                             for (int c = 0; c < LINES; ++c)
-                                if (SWAPPED) step(sums[r][c], word[u][c].lane[v], left.lane[v], stage + kk + v);
-                                else step(sums[r][c], left.lane[v], word[u][c].lane[v], stage + kk + v);
+                                step_on(sums[r][c], left.lane[v], word[u][c].lane[v], stage + kk + v);
                         }
                     }
                 }

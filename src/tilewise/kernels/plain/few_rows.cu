@@ -1,17 +1,11 @@
 // few_rows: FEW rows of P or less; the long operand is read once, straight from memory, lanes along its lines.
 //
-// Names: A is the operand with few rows (FEW x k, any strides), B the long one (k x length, its lines along the length),
-//   P is FEW x length by any strides. With SWAPPED, A is N and B is M, both turned: the product's few columns.
+// Names: as few.cuh says; B is k x length, its lines along the length.
 // Layout: a warp takes 32 * VECTOR of the length, the block's 8 warps share the k of its piece, one kk each in turn,
 //   UNROLL loads on their way while the ones before are stepped. A lies in shared memory kk by kk, STAGE of k at a time,
 //   so that all lanes read the same words; a few bytes between its rows spread them over the banks.
 // Barrier: a stage of A is used up before it is written over, and whole before it is read; in between warps run free. At
 //   the end their sums meet in shared memory, row by row.
-
-#define WARPS 8
-#define SPACE (16 / (int)sizeof(Element))  // keeps rows on 16 bytes
-
-struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
 
 static __device__ __forceinline__ void load(
     Vector (&word)[UNROLL], const Element* B, long long ldb, int kk, int stop, int first, int length)
@@ -58,9 +52,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
     for (int stage = begin; stage < stop; stage += STAGE) {
         __syncthreads();
         for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
-            // what is outside is never stored; ALONG_K says which way A is read in order
-            int kk = ALONG_K ? i % STAGE : i / FEW, r = ALONG_K ? i / STAGE : i % FEW;
-            Ads[kk][r] = r < rows && stage + kk < stop ? A[r * a_row + (stage + kk) * a_k] : Element();
+            InA in(i);
+            Ads[in.kk][in.r] = in.of(A, rows, a_row, a_k, stage, stop);
         }
         __syncthreads();
         #pragma unroll 1
@@ -74,8 +67,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
                     for (int r = 0; r < FEW; ++r)
                         #pragma unroll
                         for (int v = 0; v < VECTOR; ++v)
-                            if (SWAPPED) step(sums[r][v], word[u].lane[v], Ads[kk][r], stage + kk);
-                            else step(sums[r][v], Ads[kk][r], word[u].lane[v], stage + kk);
+                            step_on(sums[r][v], Ads[kk][r], word[u].lane[v], stage + kk);
                 }
             }
             #pragma unroll

@@ -1,0 +1,27 @@
+// few: what few_rows and few_dots share. A is the operand with few rows (FEW x k, any strides), B the long one, which is
+// read once, straight from memory; P is FEW x length by any strides. With SWAPPED, A is N and B is M, both turned: the
+// product's few columns.
+
+#define WARPS 8
+#define SPACE (16 / (int)sizeof(Element))  // keeps rows of A on 16 bytes in shared memory, and apart in its banks
+
+struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
+
+// The i-th word of a stage of A, in the order in which A lies (ALONG_K or not): its kk and its row. What is outside is
+// never stored.
+struct InA {
+    int kk, r;
+    __device__ __forceinline__ InA(int i) : kk(ALONG_K ? i % STAGE : i / FEW), r(ALONG_K ? i / STAGE : i % FEW) {}
+    __device__ __forceinline__ Element of(const Element* A, int rows, long long a_row, long long a_k, int stage, int stop)
+    {
+        return r < rows && stage + kk < stop ? A[r * a_row + (stage + kk) * a_k] : Element();
+    }
+};
+
+// a sum taken on by a word of B and one of A
+static __device__ __forceinline__ void step_on(Sum& sum, Element a, Element b, int at)
+{
+    if (SWAPPED) step(sum, b, a, at);
+    else step(sum, a, b, at);
+}
+
