@@ -69,7 +69,9 @@ def test_the_choice_follows_the_size_and_the_shape():
     assert make_plan(problem_of_shape(4097, 4097, 4097), H200).kernel == "bf16x6"
     assert make_plan(problem_of_shape(4097, 4097, 4097, precision="ieee"), H200).kernel == "plain"
     assert make_plan(problem_of_shape(4097, 4097, 4097), H200, None, 16).kernel == "register_tiled"
-    assert make_plan(problem_of_shape(16, 8192, 8192), H200).kernel == "few_rows"
+    assert make_plan(problem_of_shape(1, 8192, 8192), H200).kernel == "few_rows"
+    sixteen = make_plan(problem_of_shape(16, 8192, 8192), H200)
+    assert (sixteen.kernel, sixteen.geometry.rows) == ("plain", 16)
 
 
 def test_json_is_stable():

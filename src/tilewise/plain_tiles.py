@@ -29,8 +29,9 @@ COMBINE_SECONDS = 3e-6  # a second launch
 MAX_PIECES = 256  # of k
 PACK_SECONDS = 3e-6  # a launch
 PACK_LIMIT = 2**33  # bytes read and written to pack what could also be copied as it lies
-PACKING = 0.5  # share of the memory's bandwidth that packing reaches
-TURNED, SMALL = 1.07, 1.03  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
+PACKING = 0.65  # share of the memory's bandwidth that packing reaches
+READING = 0.8  # share of it that a kernel with little to compute reaches
+TURNED, SMALL = 1.085, 1.11  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 ALONE = 0.45  # of a full multiprocessor's time for all its blocks, that one of them alone takes at least
 THIN_FROM = 1024  # rows or columns of P; below that one launch with emptier tiles is sooner done than two
 
@@ -51,6 +52,7 @@ class PlainTile:
     lanes_m: int = 4
     lanes_n: int = 8
     unroll: int = 4
+    zigzag: bool = False  # every second row of sums is stepped backwards
 
     @property
     def rows(self) -> int:
@@ -90,16 +92,23 @@ TILES: dict[int, tuple[PlainTile, ...]] = {
         PlainTile(2, 2, 4, 2, 8, 2, 4, 0.70),
     ),
 }
-SMALL_TILES = TILES[1][2:]
+# up to 16 rows, the long operand's lines in few wide tiles: copies run far ahead, so that reading sets the time
+FEW_ROWS_TILE = PlainTile(1, 4, 16, 4, 16, 3, 2, 0.55, lanes_m=1, lanes_n=32, unroll=2)
+SMALL_TILES = (*TILES[1][2:], FEW_ROWS_TILE)
 # one multiply-add a step: issue slots are the limit, and the loop must keep sums in their registers (unrolled by 2)
 FMA_TILES = (
-    PlainTile(4, 2, 8, 16, 32, 2, 1, 0.76, unroll=2),
-    PlainTile(2, 2, 8, 8, 16, 3, 3, 0.72, unroll=2),
+    PlainTile(4, 2, 8, 16, 32, 3, 1, 0.80, unroll=2, zigzag=True),
+    PlainTile(2, 2, 8, 8, 16, 3, 3, 0.73, unroll=2, zigzag=True),
     *SMALL_TILES,
 )
 # an addition and a minimum a step: issue slots again
-TWO_SLOT_TILES = (PlainTile(4, 2, 8, 8, 16, 3, 2, 0.80, unroll=2), PlainTile(2, 2, 8, 8, 16, 3, 3, 0.75), *SMALL_TILES)
-THREE_TILES = (PlainTile(2, 2, 8, 8, 32, 2, 3, 0.73), *SMALL_TILES)
+TWO_SLOT_TILES = (
+    PlainTile(4, 2, 16, 8, 32, 3, 1, 0.82, unroll=2),
+    PlainTile(4, 2, 8, 8, 16, 3, 2, 0.80, unroll=2),
+    PlainTile(2, 2, 8, 8, 16, 3, 3, 0.75),
+    *SMALL_TILES,
+)
+THREE_TILES = (PlainTile(4, 2, 16, 8, 32, 3, 1, 0.76, unroll=2), PlainTile(2, 2, 8, 8, 32, 2, 3, 0.73), *SMALL_TILES)
 # two shorts a step keep twice the registers busy
 SHORT_TILES = (
     PlainTile(4, 2, 8, 4, 16, 3, 2, 0.88),
@@ -210,7 +219,7 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
     way = _way(p, machine)
     words = math.ceil(p.k / way.per_word)
     rate = machine.step_rate("float32") / machine.units / way.slots * tile.share  # steps a second of a multiprocessor
-    memory = p.least_bytes / machine.bandwidth
+    memory = p.least_bytes / (READING * machine.bandwidth)
     rows, cols = tiled_part(p, machine, tile)
     edges = START_SECONDS
     if rows < p.m:
@@ -231,7 +240,10 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
             if pieces > 1:
                 planes = 2 * pieces * p.m * p.n * p.algebra.partial.itemsize * p.members
                 after = COMBINE_SECONDS + planes / machine.bandwidth
-            expected = packing + max(work, memory) + after + edges
+            reading = memory * (
+                1.1 - 0.1 * min(1.0, blocks / (machine.units * tile.resident))
+            )  # few blocks read slower
+            expected = packing + max(work, reading) + after + edges
             if best is None or expected < best.predicted:
                 best = Choice(KERNEL, way, tile, pieces, rows, cols, expected, packs)
     assert best is not None

@@ -9,6 +9,7 @@ import tilewise as tw
 from host_card import HostDeviceArray, HostLaunch
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.bench import card_semirings as bench
+from tilewise.bench.plot import draw
 from tilewise.bench.report import table
 from tilewise.machine import KNOWN_CARDS
 
@@ -47,6 +48,13 @@ def test_a_row_says_what_share_of_the_limit_is_reached(host, name, dtype):
     assert row["ragged_over_aligned"] > 0
     head, lines = table({"suite": "semirings", "rows": [row, *bench.own_semiring(40, 1)]})
     assert [len(line) for line in lines] == [len(head)] * 2
+
+
+def test_the_rows_make_a_picture(host, tmp_path):
+    rows = [*bench.against_limit("min_plus", "float32", True, 40, 1), *bench.own_semiring(40, 1)]
+    device = {"kind": "cuda", "name": "a card"}
+    draw({"suite": "semirings", "device": device, "date": "2026-11-15", "rows": rows}, tmp_path / "semirings.png")
+    assert (tmp_path / "semirings.png").stat().st_size > 10_000
 
 
 def test_a_wrong_product_is_no_row(host, monkeypatch):

@@ -10,12 +10,16 @@ import sys
 import numpy as np
 
 import tilewise as tw
+import tilewise.plain_tiles as plain_tiles
 import tilewise.planning as planning
 import tilewise.tensor_tiles as tensor_tiles
+from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cuda.device import describe
+from tilewise.plain_ways import way_of
 from tilewise.problem import problem_of_shape
 from tilewise.rungs import LADDER
 
+all_tiles = plain_tiles.tiles_of
 wrong = 0
 for kernel, rung in LADDER.items():
     for m, k, n in ((32, 32, 32), (1, 1, 1), (17, 33, 5), (3, 2, 31), (130, 19, 129)):
@@ -42,6 +46,22 @@ for semiring, dtype, kernel, (m, k, n) in (
     M, N = (rng.integers(0, 2 if dtype is np.bool_ else 9, s).astype(dtype) for s in ((m, k), (k, n)))
     with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel=kernel, semiring=semiring) as Pd:
         wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring=semiring))
+for semiring, nonnegative in (("plus_times", False), ("min_plus", False), ("min_plus", True)):
+    way = way_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0"), nonnegative)
+    for tile in all_tiles(way):  # the planner would take small tiles for products as small as these
+        plain_tiles.tiles_of = lambda way, tile=tile: (tile,)
+        plain_tiles.choose.cache_clear()
+        planning._plan.cache_clear()
+        M, N = (np.random.default_rng(1).integers(0, 9, s).astype(np.float32) for s in ((259, 71), (71, 263)))
+        with (
+            tw.to_device(M) as Md,
+            tw.to_device(N) as Nd,
+            tw.matmul(Md, Nd, kernel="plain", semiring=semiring, nonnegative=nonnegative, precision="ieee") as Pd,
+        ):
+            wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring=semiring))
+plain_tiles.tiles_of = all_tiles
+plain_tiles.choose.cache_clear()
+planning._plan.cache_clear()
 W = np.random.default_rng(0).integers(1, 99, (150, 150)).astype(np.float32)
 with tw.to_device(W) as Wd:
     wrong += not np.array_equal(tw.closure(Wd).numpy(), tw.closure(W))

@@ -5,6 +5,7 @@ from __future__ import annotations
 from pathlib import Path
 from typing import Any
 
+from tilewise.bench.card_plot import card_semirings_figure
 from tilewise.bench.cpu_plot import semirings_figure, shapes_figure
 from tilewise.bench.report import case_text, label, shape_text
 from tilewise.errors import EngineError, UsageError
@@ -34,14 +35,13 @@ def draw(document: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    if document["suite"] in ("linear", "dtypes") or (
-        document["suite"] == "semirings" and document["device"]["kind"] != "cpu"
-    ):
-        raise UsageError(f"bench {document['suite']} has no picture on a card: leave --plot out")
+    if document["suite"] in ("linear", "dtypes"):
+        raise UsageError(f"bench {document['suite']} has no picture: leave --plot out")
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
     elif document["suite"] == "semirings":
-        figure = semirings_figure(document, pyplot)
+        on_cpu = document["device"]["kind"] == "cpu"
+        figure = (semirings_figure if on_cpu else card_semirings_figure)(document, pyplot)
     elif document["suite"] == "shapes" and document["device"]["kind"] == "cpu":
         figure = shapes_figure(document, pyplot)
     elif document["suite"] == "shapes":

@@ -112,7 +112,10 @@ def _semiring_line(row: dict[str, Any]) -> list[str]:
         name, size = f"{row['semiring']} {row['dtype']}", row["shape"][0]
         return [name, "port limit", str(size), str(row["threads"]), f"{100 * row['share_of_limit']:.1f} %"]
     threads = str(row.get("threads", "–"))
-    return [row["what"], row["peer"], str(row["size"]), threads, f"{row['times_faster']:.3g} times"]
+    result = f"{row['times_faster']:.3g} times"
+    if "over_memory_floor" in row:
+        result += f"; {row['over_memory_floor']:.2f} of the memory's floor"
+    return [row["what"], row["peer"], str(row["size"]), threads, result]
 
 
 def markdown(document: dict[str, Any]) -> str:

@@ -19,6 +19,7 @@ from tilewise.plain_tiles import PlainTile
 from tilewise.plain_ways import BIT_OPERATIONS, Way, binary
 
 GROUP = 8  # rows of tiles that are walked together
+PACK_LINES = 64  # of an operand, packed by one block
 
 
 @dataclass(frozen=True)
@@ -45,6 +46,7 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         "RESIDENT": tile.resident, "GROUP": GROUP, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
         "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
         "ACCUMULATE": int(form.accumulate), "PAIRS": int(way.name == "three"), "ARG": int(way.name == "where"),
+        "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
     return "\n".join(
@@ -68,13 +70,16 @@ def render_combine(algebra: Algebra, way: Way, accumulate: bool) -> str:
 @lru_cache(maxsize=256)
 def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool) -> str:
     """An operand (`side` M or N) of any strides into words of the way."""
-    pad = literal(algebra.pad_m if side == "M" else algebra.pad_n, algebra.partial)
+    defines = {
+        "PER_WORD": way.per_word, "BITS": int(way.name == "bits"), "ALONG_K": int(along_k), "LINES": PACK_LINES,
+        "PAD": literal(algebra.pad_m if side == "M" else algebra.pad_n, algebra.partial),
+    }  # fmt: skip
     return "\n".join(
         (
             prelude(algebra),
             f"typedef {word_type(algebra, way)} Word;",
             _as_words(algebra, way),
-            *defined({"PER_WORD": way.per_word, "BITS": int(way.name == "bits"), "ALONG_K": int(along_k), "PAD": pad}),
+            *defined(defines),
             "",
             kernel_text("plain/pack_words.cu"),
         )

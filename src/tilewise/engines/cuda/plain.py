@@ -17,7 +17,7 @@ from tilewise.engines.cuda.placed import Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.few_tiles import FewTile, long_lines
 from tilewise.kernels.guarded import guarded
-from tilewise.kernels.render_plain import Form, render_combine, render_pack_words, render_plain
+from tilewise.kernels.render_plain import PACK_LINES, Form, render_combine, render_pack_words, render_plain
 from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, choose, k_each, whole_tiles
 from tilewise.plain_ways import Way
 from tilewise.planning import Plan
@@ -178,13 +178,15 @@ def _packed_lead(lines: int, way: Way) -> int:
     return -(-lines // quad) * quad
 
 
-def _as_they_lie(x: Placed, side: str, way: Way) -> Words:
+def _as_they_lie(x: Placed, side: str, way: Way, extent: int) -> Words:
+    """`extent` words of it across k are read; a copy must not reach beyond them."""
     lines = long_lines(x.layout, x.rows, x.cols)
     assert lines is not None
     columns, lead = lines
-    aligned = math.gcd(x.pointer, *((s * way.word_bytes) for s in (lead, *x.layout.stack)), 16)
+    starts = (x.pointer, *(s * way.word_bytes for s in (extent, lead, *x.layout.stack)))
     along_k = columns if side == "N" else not columns
-    return Words(x.pointer, lead, along_k, 1 if along_k else aligned // way.word_bytes, way.word_bytes, x.layout.stack)
+    vector = 1 if along_k else math.gcd(*starts, 16) // way.word_bytes
+    return Words(x.pointer, lead, along_k, vector, way.word_bytes, x.layout.stack)
 
 
 def _packed(job: Job, x: Placed, side: str, target: int) -> tuple[Words, list[Launch]]:
@@ -208,7 +210,7 @@ def _packed(job: Job, x: Placed, side: str, target: int) -> tuple[Words, list[La
             ctypes.c_int(k), *(ctypes.c_longlong(s) for s in (across, along, lead)),
         )  # fmt: skip
         if job.words and lines:
-            grid = (math.ceil(job.words / 32), math.ceil(lines / 32))
+            grid = (math.ceil(job.words / 32), math.ceil(lines / PACK_LINES))
             launches.append(Launch(function, grid, (32, 8), arguments, job.stream))
     return made, launches
 
@@ -224,7 +226,7 @@ def _launches(job: Job, held: dict[str, int]) -> list[Launch]:
             words, packing = _packed(job, x, side, held[f"words {side}"])
             launches += packing
         else:
-            words = _as_they_lie(x, side, way)
+            words = _as_they_lie(x, side, way, m if side == "M" else n)
         operands.append(words)
     M, N = operands
     target, where = job.P, job.where

@@ -1,7 +1,7 @@
 // pack_words: an operand of any strides into words, k by k: the word at kw * lead + line holds PER_WORD elements of its
 // line, from k = kw * PER_WORD on; past the end of k it is filled with PAD.
 //
-// Layout: a block of 32 x 8 threads makes 32 x 32 words and turns them in shared memory, so that reading follows the
+// Layout: a block of 32 x 8 threads makes 32 of k for LINES lines and turns them in shared memory, so that reading follows the
 //   operand (ALONG_K or along its lines) and writing follows the words. One column more keeps the banks apart.
 // Barrier: the square is whole before anyone writes of it.
 
@@ -9,12 +9,12 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
     const Element* __restrict__ operand, Word* __restrict__ words, int lines, int k, long long line_stride,
     long long k_stride, long long lead)
 {
-    __shared__ Word square[32][33];
+    __shared__ Word square[32][LINES + 1];
     int many = (k + PER_WORD - 1) / PER_WORD;
-    int first_word = blockIdx.x * 32, first_line = blockIdx.y * 32;
+    int first_word = blockIdx.x * 32, first_line = blockIdx.y * LINES;
 #if BITS && ALONG_K
     // a warp reads 32 truths side by side, and its votes are the word
-    for (int i = threadIdx.y; i < 32 * 32; i += 8) {
+    for (int i = threadIdx.y; i < 32 * LINES; i += 8) {
         int kw = first_word + i % 32, line = first_line + i / 32;
         long long at = kw * 32ll + threadIdx.x;
         bool truth = PAD;
@@ -23,30 +23,33 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
         if (threadIdx.x == 0) square[i % 32][i / 32] = votes;
     }
 #else
+    Word held[LINES / 8];  // all of a thread's loads are on their way at once
     #pragma unroll
-    for (int i = 0; i < 32; i += 8) {
-        int kw = first_word + (ALONG_K ? (int)threadIdx.x : i + (int)threadIdx.y);
-        int line = first_line + (ALONG_K ? i + (int)threadIdx.y : (int)threadIdx.x);
-        if (kw < many && line < lines) {
-            const Element* from = operand + line * line_stride;
+    for (int i = 0; i < LINES; i += 8) {
+        int kw = first_word + (ALONG_K ? (int)threadIdx.x : i % 32 + (int)threadIdx.y);
+        int line = first_line + (ALONG_K ? i + (int)threadIdx.y : i / 32 * 32 + (int)threadIdx.x);
+        const Element* from = operand + line * line_stride;
+        bool inside = kw < many && line < lines;
 #if PER_WORD == 1
-            Word word = ONE(from[kw * k_stride]);
+        held[i / 8] = inside ? ONE(from[kw * k_stride]) : Word();
 #else
-            Word word = 0;
-            #pragma unroll
-            for (int e = 0; e < PER_WORD; ++e) {
-                long long at = (long long)kw * PER_WORD + e;
-                word |= AS_BITS(at < k ? widen(from[at * k_stride]) : PAD) << (SHIFT * e);
-            }
-#endif
-            square[kw - first_word][line - first_line] = word;
+        held[i / 8] = 0;
+        #pragma unroll
+        for (int e = 0; e < PER_WORD; ++e) {
+            long long at = (long long)kw * PER_WORD + e;
+            held[i / 8] |= AS_BITS(inside && at < k ? widen(from[at * k_stride]) : PAD) << (SHIFT * e);
         }
+#endif
     }
+    #pragma unroll
+    for (int i = 0; i < LINES; i += 8)
+        square[ALONG_K ? threadIdx.x : i % 32 + threadIdx.y][ALONG_K ? i + threadIdx.y : i / 32 * 32 + threadIdx.x] = held[i / 8];
 #endif
     __syncthreads();
     #pragma unroll
-    for (int i = 0; i < 32; i += 8) {
-        int kw = first_word + i + threadIdx.y, line = first_line + threadIdx.x;
-        if (kw < many && line < lines) words[kw * lead + line] = square[i + threadIdx.y][threadIdx.x];
+    for (int i = 0; i < LINES; i += 8) {
+        int kw = i % 32 + threadIdx.y, line = i / 32 * 32 + threadIdx.x;
+        if (first_word + kw < many && first_line + line < lines)
+            words[(first_word + kw) * lead + first_line + line] = square[kw][line];
     }
 }

@@ -7,8 +7,11 @@
 //   Quad longer, which spreads the turned words over the banks.
 //   UNROLL steps of k stand in the loop: all of a phase would not fit the nearest instruction cache, and that halves
 //   the speed.
-// Edges: words of rows and columns outside are filled with 0, and what they make is not stored; warps
-//   with nothing inside do not compute. A last phase with less than DEPTH of k runs that many steps.
+// Banks: registers have two, by the lowest bit of their number, and each gives one word a clock; what the step before has
+//   read from the same place is kept. A row's steps share their word of M and go in ORDER along N, and sums are
+//   `unordered`, so that few steps wait for a bank.
+// Edges: rows and columns outside repeat the last one inside, and what they make is not stored; warps with nothing inside
+//   do not compute. A last phase with less than DEPTH of k takes that many steps.
 // Barrier: one a phase. Behind it this phase's tiles are there for all, and the tiles of the phase before are used up:
 //   only then are they copied over.
 // The sum of one cell of P is a Sum; `step` takes it on by one word of M and of N, `finish` makes a Partial of it.
@@ -30,28 +33,16 @@ struct __align__(8) Half { unsigned word[2]; };
 
 extern __shared__ __align__(16) unsigned char memory[];
 
-// BYTES from global to shared memory at `to`; with CHECKED only if `valid`, the first `valid` of them, and then zeros
-template <int BYTES, bool CHECKED>
-static __device__ __forceinline__ void copy(unsigned to, const void* from, int valid)
+// BYTES from global to shared memory at `to`
+template <int BYTES>
+static __device__ __forceinline__ void copy(unsigned to, const void* from)
 {
 #if __CUDA_ARCH__ >= 800
     to += (unsigned)__cvta_generic_to_shared(memory);
-    if (BYTES == 16 && CHECKED)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16, %2;" :: "r"(to), "l"(from), "r"(valid) : "memory");
-    else if (BYTES == 16)
-        asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"(from) : "memory");
-    else if (CHECKED)
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2, %3;"
-                     :: "r"(to), "l"(from), "n"(BYTES), "r"(valid) : "memory");
-    else
-        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" :: "r"(to), "l"(from), "n"(BYTES) : "memory");
+    if (BYTES == 16) asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" :: "r"(to), "l"(from) : "memory");
+    else asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" :: "r"(to), "l"(from), "n"(BYTES) : "memory");
 #else
-    if (CHECKED) {
-        #pragma unroll
-        for (int i = 0; i < BYTES; i += 4)
-            *(unsigned*)(memory + to + i) = i < valid ? *(const unsigned*)((const char*)from + i) : 0u;
-    }
-    else if (BYTES == 16) *(Chunk*)(memory + to) = *(const Chunk*)from;
+    if (BYTES == 16) *(Chunk*)(memory + to) = *(const Chunk*)from;
     else if (BYTES == 8) *(Half*)(memory + to) = *(const Half*)from;
     else *(unsigned*)(memory + to) = *(const unsigned*)from;
 #endif
@@ -73,58 +64,56 @@ static __device__ __forceinline__ void wait_groups()
 #endif
 }
 
-// One operand on its way: DEPTH x WIDTH words of it a phase, from `from` on for this thread. Its lines run across k:
-// vectors of VECTOR words, as they lie. Or along k: then words are turned one by one, 4 lines of 8 words a warp, and no
-// two lanes share a bank.
+// One operand on its way: DEPTH x WIDTH words of it a phase, in PIECES. Its lines run across k:
+// vectors of VECTOR words, as they lie. Or along k: then words are turned one by one, 4 lines of 8 words a warp, and
+// no two lanes share a bank. What is outside the operand is copied from its last words inside.
 template <int WIDTH, int LINE, int VECTOR, bool ALONG_K>
 struct Source {
     static constexpr int SIZE = (int)sizeof(Word) * (ALONG_K ? 1 : VECTOR);
     static constexpr int ACROSS = ALONG_K ? 8 : WIDTH / VECTOR;  // copies of one kk; of 8 words of a line when turned
-    static constexpr int EACH = ACROSS > THREADS ? ACROSS / THREADS : 1;  // of them by one thread
-    static constexpr int STRIDE = ACROSS > THREADS ? 1 : THREADS / ACROSS;  // kk, or lines, between its copies
+    static constexpr int STRIDE = ACROSS > THREADS ? 1 : THREADS / ACROSS;  // kk, or lines, from piece to piece
+    static constexpr int LINES = ALONG_K ? WIDTH : DEPTH;
+    static constexpr int PIECES = (LINES + STRIDE - 1) / STRIDE;
+    static constexpr int EACH = ALONG_K ? DEPTH / 8 : ACROSS > THREADS ? ACROSS / THREADS : 1;  // copies of a piece,
+    static constexpr int APART = ALONG_K ? 8 : THREADS * VECTOR;  // so many words from each other
 
-    const Word* from;
+    const Word* from;  // the line in which this phase starts
     long long lead;
-    int across, along;  // this thread's first word
+    int line, at;  // this thread's first word: its line in the tile, and where in that
+    int inside;  // words across, from the tile's first one on
 
-    __device__ __forceinline__ Source(const Word* operand, long long lead_, int first, int begin) : lead(lead_)
+    __device__ __forceinline__ Source(const Word* operand, long long lead_, int first, int extent, int begin)
+        : lead(lead_), line((int)threadIdx.x / ACROSS), inside(extent - first)
     {
-        int inner = (int)threadIdx.x % (ACROSS > THREADS ? THREADS : ACROSS), outer = (int)threadIdx.x / ACROSS;
-        across = ALONG_K ? outer : inner * VECTOR;
-        along = ALONG_K ? inner : outer;
-        from = operand + (ALONG_K ? (first + across) * lead + begin + along : (begin + along) * lead + first + across);
+        if (!ALONG_K) inside = (inside + VECTOR - 1) / VECTOR * VECTOR;  // packed lines are whole vectors
+        at = (int)threadIdx.x % (ACROSS > THREADS ? THREADS : ACROSS) * (ALONG_K ? 1 : VECTOR);
+        from = operand + (ALONG_K ? first * lead + begin : begin * lead + first);
     }
 
-    // the phase that starts here; `inside` words across and `left` of k are left of the operand
-    template <bool CHECKED>
-    __device__ __forceinline__ void copy_phase(unsigned tile, const Word* operand, int inside, int left) const
+    // one piece; LAST: of a phase with `left` of k, which may be less than DEPTH
+    template <bool LAST>
+    __device__ __forceinline__ void copy_piece(unsigned tile, int piece, int left) const
     {
-        unsigned to = tile + (along * LINE + across) * (int)sizeof(Word);
-        if (ALONG_K) {
+        int y = line + piece * STRIDE;
+        if (LINES % STRIDE && y >= LINES) return;
+        const Word* start = from + (long long)(ALONG_K ? min(y, inside - 1) : LAST ? min(y, left - 1) : y) * lead;
+        #pragma unroll
+        for (int i = 0; i < EACH; ++i) {
+            int x = at + i * APART;
+            unsigned to = tile + (ALONG_K ? x * LINE + y : y * LINE + x) * (int)sizeof(Word);
+            copy<SIZE>(to, start + (!ALONG_K ? min(x, inside - VECTOR) : LAST ? min(x, left - 1) : x));
+        }
+    }
+
+    // a phase with `left` of k
+    __device__ __forceinline__ void copy_phase(unsigned tile, int left) const
+    {
+        if (left >= DEPTH) {
             #pragma unroll
-            for (int i = 0; i < WIDTH; i += STRIDE) {
-                if (WIDTH % STRIDE && across + i >= WIDTH) break;
-                #pragma unroll
-                for (int j = 0; j < DEPTH; j += 8) {
-                    bool there = !CHECKED || (across + i < inside && along + j < left);
-                    copy<SIZE, CHECKED>(
-                        to + (j * LINE + i) * (int)sizeof(Word), there ? from + i * lead + j : operand, there ? SIZE : 0);
-                }
-            }
-        } else {
+            for (int piece = 0; piece < PIECES; ++piece) copy_piece<false>(tile, piece, left);
+        } else if (left > 0) {
             #pragma unroll
-            for (int j = 0; j < DEPTH; j += STRIDE) {
-                if (DEPTH % STRIDE && along + j >= DEPTH) break;
-                #pragma unroll
-                for (int i = 0; i < EACH; ++i) {
-                    int more = along + j < left ? inside - across - i * THREADS * VECTOR : 0;
-                    int valid = more <= 0 ? 0 : more >= VECTOR ? SIZE : more * (int)sizeof(Word);
-                    const Word* there = from + j * lead + i * THREADS * VECTOR;
-                    copy<SIZE, CHECKED>(
-                        to + (j * LINE + i * THREADS * VECTOR) * (int)sizeof(Word), CHECKED && !valid ? operand : there,
-                        valid);
-                }
-            }
+            for (int piece = 0; piece < PIECES; ++piece) copy_piece<true>(tile, piece, left);
         }
     }
 
@@ -135,14 +124,36 @@ struct Source {
 struct Fragment {
     Quad M[TM / QUAD], N[TN / QUAD];
 
-    __device__ __forceinline__ void read(const Word* Mds, const Word* Nds)
+    __device__ __forceinline__ Word m(int i) const { return M[i / QUAD].lane[i % QUAD]; }
+    __device__ __forceinline__ Word n(int j) const { return N[j / QUAD].lane[j % QUAD]; }
+
+    __device__ __forceinline__ void read_m(const Word* Mds)
     {
         #pragma unroll
         for (int i = 0; i < TM / QUAD; ++i) M[i] = *reinterpret_cast<const Quad*>(Mds + i * LANES_M * QUAD);
+    }
+
+    // N's first, where steps are taken one by one: then ptxas keeps all words a whole step ahead of their use
+    __device__ __forceinline__ void read(const Word* Mds, const Word* Nds)
+    {
+        if (PAIRS) read_m(Mds);
         #pragma unroll
         for (int j = 0; j < TN / QUAD; ++j) N[j] = *reinterpret_cast<const Quad*>(Nds + j * LANES_N * QUAD);
+        if (!PAIRS) read_m(Mds);
     }
 };
+
+// A sum as it is stored, by way of an operation that changes nothing, which the compiler cannot know: it would keep sums in
+// the registers that 16-byte stores want, and those share their banks with N's words, so that steps wait for a bank.
+static __device__ __forceinline__ Partial unordered(Partial value, unsigned nothing)
+{
+    if (sizeof(Partial) != 4) return value;
+    union { unsigned bits; Partial value; } both;
+    both.bits = 0;
+    both.value = value;
+    both.bits ^= nothing;
+    return both.value;
+}
 
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
     const Word* __restrict__ M, const Word* __restrict__ N, Result* P,
@@ -165,8 +176,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
     col += lane_n * QUAD;
 
     int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
-    int phases = (stop - begin + DEPTH - 1) / DEPTH;
-    bool whole = top + BLOCK_M <= m && left + BLOCK_N <= n;
 
     Sum Pvalue[TM][TN];
     #pragma unroll
@@ -175,16 +184,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
         for (int j = 0; j < TN; ++j)
             Pvalue[i][j] = start();
 
-    Source<BLOCK_M, LINE_M, VECTOR_M, M_ALONG_K> from_m(M, ldm, top, begin);
-    Source<BLOCK_N, LINE_N, VECTOR_N, N_ALONG_K> from_n(N, ldn, left, begin);
+    Source<BLOCK_M, LINE_M, VECTOR_M, M_ALONG_K> from_m(M, ldm, top, m, begin);
+    Source<BLOCK_N, LINE_N, VECTOR_N, N_ALONG_K> from_n(N, ldn, left, n, begin);
     int filled = begin;  // copies of k below are on their way
     unsigned filling = 0;
     #pragma unroll
     for (int s = 0; s < STAGES - 1; ++s) {
-        if (filled < stop) {
-            from_m.copy_phase<true>(filling, M, m - top, stop - filled);
-            from_n.copy_phase<true>(filling + TILE_M, N, n - left, stop - filled);
-        }
+        from_m.copy_phase(filling, stop - filled);
+        from_n.copy_phase(filling + TILE_M, stop - filled);
         close_group();
         filled += DEPTH;
         filling += STAGE;
@@ -192,16 +199,11 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
         from_n.next_phase();
     }
     unsigned using_stage = 0;
-    for (int phase = 0; phase < phases; ++phase) {
+    for (int at = begin; at < stop; at += DEPTH) {
         wait_groups<STAGES - 2>();
         __syncthreads();
-        if (whole && filled + DEPTH <= stop) {
-            from_m.copy_phase<false>(filling, M, 0, 0);
-            from_n.copy_phase<false>(filling + TILE_M, N, 0, 0);
-        } else if (filled < stop) {
-            from_m.copy_phase<true>(filling, M, m - top, stop - filled);
-            from_n.copy_phase<true>(filling + TILE_M, N, n - left, stop - filled);
-        }
+        from_m.copy_phase(filling, stop - filled);
+        from_n.copy_phase(filling + TILE_M, stop - filled);
         close_group();
         filled += DEPTH;
         filling = filling + STAGE == STAGES * STAGE ? 0 : filling + STAGE;
@@ -209,50 +211,41 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
         from_n.next_phase();
         const Word* Mds = reinterpret_cast<const Word*>(memory + using_stage) + row;
         const Word* Nds = reinterpret_cast<const Word*>(memory + using_stage + TILE_M) + col;
-        int at = begin + phase * DEPTH, steps = stop - begin - phase * DEPTH;
-        if (busy && steps >= DEPTH) {
-            Fragment f[2];
-            f[0].read(Mds, Nds);
-            #pragma unroll 1
-            for (int kk = 0; kk < DEPTH; kk += UNROLL) {
-                #pragma unroll
-                for (int u = 0; u < UNROLL; u += 1 + PAIRS) {
-#if PAIRS
-                    f[1].read(Mds + (u + 1) * LINE_M, Nds + (u + 1) * LINE_N);
-#else
-                    if (u + 1 < UNROLL || kk + UNROLL < DEPTH)  // the next words are on their way during these steps
-                        f[(u + 1) % 2].read(Mds + (u + 1) * LINE_M, Nds + (u + 1) * LINE_N);
-#endif
-                    #pragma unroll
-                    for (int i = 0; i < TM; ++i)
-                        #pragma unroll
-                        for (int j = 0; j < TN; ++j)
-#if PAIRS
-                            step_pair(Pvalue[i][j], f[0].M[i / QUAD].lane[i % QUAD], f[0].N[j / QUAD].lane[j % QUAD],
-                                      f[1].M[i / QUAD].lane[i % QUAD], f[1].N[j / QUAD].lane[j % QUAD]);
-                    if (u + 2 < UNROLL || kk + UNROLL < DEPTH)
-                        f[0].read(Mds + (u + 2) * LINE_M, Nds + (u + 2) * LINE_N);
-#else
-                            step(Pvalue[i][j], f[u % 2].M[i / QUAD].lane[i % QUAD],
-                                 f[u % 2].N[j / QUAD].lane[j % QUAD], at + kk + u);
-#endif
-                }
-                Mds += UNROLL * LINE_M;
-                Nds += UNROLL * LINE_N;
-            }
-        } else if (busy) {
-            #pragma unroll 1
-            for (int kk = 0; kk < steps; ++kk) {
-                Fragment f;
-                f.read(Mds + kk * LINE_M, Nds + kk * LINE_N);
+        using_stage = using_stage + STAGE == STAGES * STAGE ? 0 : using_stage + STAGE;
+        if (!busy) continue;
+        int steps = min(DEPTH, stop - at), unrolled = steps / UNROLL * UNROLL;
+        Fragment f[2];
+        f[0].read(Mds, Nds);
+        #pragma unroll 1
+        for (int kk = 0; kk < unrolled; kk += UNROLL, Mds += UNROLL * LINE_M, Nds += UNROLL * LINE_N) {
+            #pragma unroll
+            for (int u = 0; u < UNROLL; u += 1 + PAIRS) {
+                // the next words are on their way during these steps
+                if (PAIRS || u + 1 < UNROLL || kk + UNROLL < unrolled)
+                    f[(u + 1) % 2].read(Mds + (u + 1) * LINE_M, Nds + (u + 1) * LINE_N);
                 #pragma unroll
                 for (int i = 0; i < TM; ++i)
                     #pragma unroll
-                    for (int j = 0; j < TN; ++j)
-                        step(Pvalue[i][j], f.M[i / QUAD].lane[i % QUAD], f.N[j / QUAD].lane[j % QUAD], at + kk);
+                    for (int c = 0; c < TN; ++c) {
+                        const int j = ORDER(i, c);
+#if PAIRS
+                        step_pair(Pvalue[i][j], f[0].m(i), f[0].n(j), f[1].m(i), f[1].n(j));
+#else
+                        step(Pvalue[i][j], f[u % 2].m(i), f[u % 2].n(j), at + kk + u);
+#endif
+                    }
+                if (PAIRS && (u + 2 < UNROLL || kk + UNROLL < unrolled))
+                    f[0].read(Mds + (u + 2) * LINE_M, Nds + (u + 2) * LINE_N);
             }
         }
-        using_stage = using_stage + STAGE == STAGES * STAGE ? 0 : using_stage + STAGE;
+        #pragma unroll 1
+        for (int kk = unrolled; kk < steps; ++kk, Mds += LINE_M, Nds += LINE_N) {
+            f[0].read(Mds, Nds);
+            #pragma unroll
+            for (int i = 0; i < TM; ++i)
+                #pragma unroll
+                for (int j = 0; j < TN; ++j) step(Pvalue[i][j], f[0].m(i), f[0].n(j), at + kk);
+        }
     }
     wait_groups<0>();
 
@@ -268,7 +261,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
             Partial value[QUAD];
             #pragma unroll
             for (int e = 0; e < QUAD; ++e)
-                value[e] = finish(Pvalue[i][j + e]);
+                value[e] = unordered(finish(Pvalue[i][j + e]), blockDim.z - 1);
             if (P_ALIGNED && c + QUAD <= n) {
                 ResultQuad quad;
                 if (ACCUMULATE) quad = *reinterpret_cast<ResultQuad*>(cell);
