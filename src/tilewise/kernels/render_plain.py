@@ -40,7 +40,7 @@ class Form:
 def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     """The tiled kernel."""
     way = form.way
-    defines = {
+    defines: dict[str, object] = {
         "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
         "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
         "RESIDENT": tile.resident, "GROUP": GROUP, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
@@ -70,7 +70,7 @@ def render_combine(algebra: Algebra, way: Way, accumulate: bool) -> str:
 @lru_cache(maxsize=256)
 def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool) -> str:
     """An operand (`side` M or N) of any strides into words of the way."""
-    defines = {
+    defines: dict[str, object] = {
         "PER_WORD": way.per_word, "BITS": int(way.name == "bits"), "ALONG_K": int(along_k), "LINES": PACK_LINES,
         "PAD": literal(algebra.pad_m if side == "M" else algebra.pad_n, algebra.partial),
     }  # fmt: skip
