@@ -97,18 +97,18 @@ FEW_ROWS_TILE = PlainTile(1, 4, 16, 4, 16, 3, 2, 0.55, lanes_m=1, lanes_n=32, un
 SMALL_TILES = (*TILES[1][2:], FEW_ROWS_TILE)
 # one multiply-add a step: issue slots are the limit, and the loop must keep sums in their registers (unrolled by 2)
 FMA_TILES = (
-    PlainTile(4, 2, 8, 16, 32, 3, 1, 0.80, unroll=2, zigzag=True),
+    PlainTile(4, 2, 8, 16, 32, 3, 1, 0.78, unroll=2, zigzag=True),
     PlainTile(2, 2, 8, 8, 16, 3, 3, 0.73, unroll=2, zigzag=True),
     *SMALL_TILES,
 )
 # an addition and a minimum a step: issue slots again
 TWO_SLOT_TILES = (
-    PlainTile(4, 2, 16, 8, 32, 3, 1, 0.82, unroll=2),
+    PlainTile(4, 2, 16, 8, 32, 3, 1, 0.81, unroll=2),
     PlainTile(4, 2, 8, 8, 16, 3, 2, 0.80, unroll=2),
     PlainTile(2, 2, 8, 8, 16, 3, 3, 0.75),
     *SMALL_TILES,
 )
-THREE_TILES = (PlainTile(4, 2, 16, 8, 32, 3, 1, 0.76, unroll=2), PlainTile(2, 2, 8, 8, 32, 2, 3, 0.73), *SMALL_TILES)
+THREE_TILES = (PlainTile(4, 2, 16, 8, 32, 3, 1, 0.73, unroll=2), PlainTile(2, 2, 8, 8, 32, 2, 3, 0.72), *SMALL_TILES)
 # two shorts a step keep twice the registers busy
 SHORT_TILES = (
     PlainTile(4, 2, 8, 4, 16, 3, 2, 0.88),

@@ -54,13 +54,18 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     )
 
 
+def combine_share(pieces: int) -> int:
+    """Warps that add up a cell's pieces together; a block of `combine` has 8."""
+    return 8 if pieces > 16 else 1
+
+
 @lru_cache(maxsize=256)
-def render_combine(algebra: Algebra, way: Way, accumulate: bool) -> str:
+def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int) -> str:
     """Planes of sums into P."""
     return "\n".join(
         (
             step_text(algebra, way, accumulate, False),
-            *defined({"ARG": int(way.name == "where")}),
+            *defined({"ARG": int(way.name == "where"), "SHARE": share}),
             "",
             kernel_text("plain/combine.cu"),
         )

@@ -84,7 +84,7 @@ def test_every_kernel_compiles_for_every_arch_and_none_spills(arch, name, dtype,
         cache = DiskCache("cubin", tmp_path)
         if machine is not H200:
             compile_source(render_plain(algebra, tiles_of(way)[0], next(forms(way))), arch, cache)
-        compile_source(render_combine(algebra, way, True), arch, cache)
+        compile_source(render_combine(algebra, way, True, 8), arch, cache)
         compile_source(render_limit(algebra, way), arch, cache)
         for side, along_k in (("M", True), ("N", False)):
             compile_source(render_pack_words(algebra, way, side, along_k), arch, cache)

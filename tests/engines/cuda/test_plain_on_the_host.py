@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+import tilewise.plain_tiles as plain_tiles
 from behind_a_compiler import COMPILER
 from host_card import multiplied, put_on_the_host
 from oracle import assert_product
 from strategies import values
+from tilewise.kernels.render_plain import combine_share
 from tilewise.machine import KNOWN_CARDS
+from tilewise.plain_tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
+from tilewise.problem import problem_of_shape
 
 H200 = KNOWN_CARDS["h200"]
 SMALL = replace(H200, units=2)  # so that small products fill it
@@ -182,3 +186,32 @@ def test_a_stack_and_a_dtype_that_must_be_converted(host):
         patch.setattr(placed, "allocate", lambda nbytes, device, stream: HostBuffer(nbytes))
         multiplied(*wide, tw.semirings["plus_times"], SMALL, P, kernel="plain")
     np.testing.assert_allclose(P, M @ N, rtol=1e-12)
+
+
+@pytest.mark.parametrize(
+    ("name", "tile"),
+    [
+        ("plus_times", FMA_TILES[0]),
+        ("plus_times", FEW_ROWS_TILE),
+        *(pytest.param("plus_times", tile, marks=pytest.mark.slow) for tile in FMA_TILES[1:-1]),
+        pytest.param("min_plus", TWO_SLOT_TILES[0], marks=pytest.mark.slow),
+    ],
+    ids=lambda x: x if isinstance(x, str) else f"{x.rows}x{x.cols}",
+)
+def test_every_tile_at_its_edges(host, monkeypatch, name, tile):
+    monkeypatch.setattr(plain_tiles, "tiles_of", lambda way: (tile,))
+    plain_tiles.choose.cache_clear()
+    M, N = values((tile.rows + 3, 39), "float32", 1), values((39, tile.cols + 5), "float32", 2)
+    P, plan = product(lying(M, "rows"), lying(N, "odd rows"), name, kernel="plain")
+    plain_tiles.choose.cache_clear()
+    assert plan.geometry.rows == tile.rows
+    assert_product(P, M, N, name)
+
+
+@pytest.mark.parametrize("k", [500, 3000])
+def test_few_and_many_pieces_of_k_are_combined(host, k):
+    M, N = values((33, k), "float32", 1), values((k, 20), "float32", 2)
+    P, _ = product(M, N, "plus_times", H200, kernel="plain")
+    assert_product(P, M, N, "plus_times")
+    choice = plain_tiles.choose(problem_of_shape(33, k, 20, precision="ieee"), H200, "plain")
+    assert combine_share(choice.pieces) == (1 if k == 500 else 8)

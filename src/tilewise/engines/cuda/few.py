@@ -12,7 +12,7 @@ from tilewise.engines.cuda.placed import Placed
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.few_tiles import FewTile, few_pieces, few_tile, long_lines
 from tilewise.kernels.render_few import render_few
-from tilewise.kernels.render_plain import render_combine
+from tilewise.kernels.render_plain import combine_share, render_combine
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 
@@ -122,7 +122,8 @@ def _pointers(targets: list[Target]) -> tuple[Any, ...]:
 
 def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Target], pieces: int) -> Launch:
     p = job.problem
-    function = kernel_function(render_combine(p.algebra, tile.way, p.accumulate), "combine", job.device)
+    share = combine_share(pieces)
+    function = kernel_function(render_combine(p.algebra, tile.way, p.accumulate, share), "combine", job.device)
     places: list[Any] = []
     for source, target in zip(made[1:], targets[1:], strict=True):
         places += [ctypes.c_void_p(source[0]), ctypes.c_void_p(target[0])]
@@ -132,4 +133,4 @@ def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Targe
         ctypes.c_int(job.few), ctypes.c_int(job.length), ctypes.c_longlong(job.length),
         *(ctypes.c_longlong(s) for s in targets[0][1:]), ctypes.c_int(pieces),
     )  # fmt: skip
-    return Launch(function, (math.ceil(job.few * job.length / 32),), (256,), arguments, job.stream)
+    return Launch(function, (math.ceil(job.few * job.length * share / 256),), (256,), arguments, job.stream)

@@ -17,7 +17,14 @@ from tilewise.engines.cuda.placed import Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.few_tiles import FewTile, long_lines
 from tilewise.kernels.guarded import guarded
-from tilewise.kernels.render_plain import PACK_LINES, Form, render_combine, render_pack_words, render_plain
+from tilewise.kernels.render_plain import (
+    PACK_LINES,
+    Form,
+    combine_share,
+    render_combine,
+    render_pack_words,
+    render_plain,
+)
 from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, choose, k_each, whole_tiles
 from tilewise.plain_ways import Way
 from tilewise.planning import Plan
@@ -261,7 +268,8 @@ def _launches(job: Job, held: dict[str, int]) -> list[Launch]:
 
 def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
     p = job.plan.problem
-    source, guard = _under_guard(job, render_combine(p.algebra, job.choice.way, p.accumulate))
+    share = combine_share(pieces)
+    source, guard = _under_guard(job, render_combine(p.algebra, job.choice.way, p.accumulate, share))
     function = kernel_function(source, "combine", job.device)
     ldp = job.P.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
@@ -274,7 +282,7 @@ def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, 
         ctypes.c_int(planes.rows), ctypes.c_int(planes.cols), ctypes.c_longlong(planes.layout.row),
         ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces), *guard,
     )  # fmt: skip
-    return Launch(function, (math.ceil(planes.rows * planes.cols / 32),), (256,), arguments, job.stream)
+    return Launch(function, (math.ceil(planes.rows * planes.cols * share / 256),), (256,), arguments, job.stream)
 
 
 def _under_guard(job: Job, source: str) -> tuple[str, tuple[Any, ...]]:

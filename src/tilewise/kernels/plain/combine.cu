@@ -1,7 +1,8 @@
 // combine: the planes that pieces of k made, added up in the order of k, so that every run gives the same bits.
 //
-// Layout: a block makes 32 cells of P. Its 8 warps take pieces that follow each other, and their sums meet in order.
-// Barrier: all eight are there before the first warp adds them up.
+// Layout: SHARE warps make 32 cells of P; each takes pieces that follow each other, and their sums meet in order. One warp
+//   alone where pieces are few: then it is cells that keep the card busy.
+// Barrier: all sums are there before the first warp of a share adds them up.
 
 #define WARPS 8
 #define AT_ONCE 8  // loads on their way together
@@ -17,12 +18,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
 #if ARG
     __shared__ Where meeting_where[WARPS][32];
 #endif
-    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    long long cell = blockIdx.x * 32ll + lane;
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % SHARE;
+    long long cell = blockIdx.x * (32ll * WARPS / SHARE) + warp / SHARE * 32 + lane;
     bool inside = cell < (long long)m * n;
     long long row = inside ? cell / n : 0, col = inside ? cell % n : 0;
     long long at = row * plane_lead + col, plane = m * plane_lead;
-    int each = (pieces + WARPS - 1) / WARPS, first = min(warp * each, pieces), stop = min(first + each, pieces);
+    int each = (pieces + SHARE - 1) / SHARE, first = min(part * each, pieces), stop = min(first + each, pieces);
 
     Partial value = ZERO;
 #if ARG
@@ -48,12 +49,12 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
     meeting_where[warp][lane] = where;
 #endif
     __syncthreads();
-    if (warp || !inside) return;
-    for (int w = 1; w < WARPS && w * each < pieces; ++w) {
+    if (part || !inside) return;
+    for (int w = 1; w < SHARE && w * each < pieces; ++w) {
 #if ARG
-        if (BETTER(meeting[w][lane], value)) { value = meeting[w][lane]; where = meeting_where[w][lane]; }
+        if (BETTER(meeting[warp + w][lane], value)) { value = meeting[warp + w][lane]; where = meeting_where[warp + w][lane]; }
 #else
-        value = add(value, meeting[w][lane]);
+        value = add(value, meeting[warp + w][lane]);
 #endif
     }
 #if ARG

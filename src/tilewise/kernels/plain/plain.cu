@@ -77,43 +77,50 @@ struct Source {
     static constexpr int EACH = ALONG_K ? DEPTH / 8 : ACROSS > THREADS ? ACROSS / THREADS : 1;  // copies of a piece,
     static constexpr int APART = ALONG_K ? 8 : THREADS * VECTOR;  // so many words from each other
 
-    const Word* from;  // the line in which this phase starts
-    long long lead;
-    int line, at;  // this thread's first word: its line in the tile, and where in that
+    const Word* from;  // this thread's first word of the phase
+    long long lead, step;  // words from line to line, and from piece to piece
+    int line, at;  // its line in the tile, and where in that
     int inside;  // words across, from the tile's first one on
+    unsigned place;  // in the tile
 
     __device__ __forceinline__ Source(const Word* operand, long long lead_, int first, int extent, int begin)
-        : lead(lead_), line((int)threadIdx.x / ACROSS), inside(extent - first)
+        : lead(lead_), step(STRIDE * lead_), line((int)threadIdx.x / ACROSS), inside(extent - first)
     {
-        if (!ALONG_K) inside = (inside + VECTOR - 1) / VECTOR * VECTOR;  // packed lines are whole vectors
         at = (int)threadIdx.x % (ACROSS > THREADS ? THREADS : ACROSS) * (ALONG_K ? 1 : VECTOR);
-        from = operand + (ALONG_K ? first * lead + begin : begin * lead + first);
+        if (!ALONG_K) inside = (inside + VECTOR - 1) / VECTOR * VECTOR;  // packed lines are whole vectors
+        place = (ALONG_K ? at * LINE + line : line * LINE + at) * (int)sizeof(Word);
+        from = ALONG_K ? operand + (first + min(line, inside - 1)) * lead + begin + at
+                       : operand + (begin + line) * lead + first + min(at, inside - VECTOR);
     }
 
-    // one piece; LAST: of a phase with `left` of k, which may be less than DEPTH
+    // one piece, from `start` on; LAST: of a phase with `left` of k, which may be less than DEPTH
     template <bool LAST>
-    __device__ __forceinline__ void copy_piece(unsigned tile, int piece, int left) const
+    __device__ __forceinline__ void copy_piece(unsigned tile, int piece, const Word* start, int left) const
     {
-        int y = line + piece * STRIDE;
-        if (LINES % STRIDE && y >= LINES) return;
-        const Word* start = from + (long long)(ALONG_K ? min(y, inside - 1) : LAST ? min(y, left - 1) : y) * lead;
+        if (LINES % STRIDE && line + piece * STRIDE >= LINES) return;
+        unsigned to = tile + place + piece * STRIDE * (ALONG_K ? 1 : LINE) * (int)sizeof(Word);
         #pragma unroll
         for (int i = 0; i < EACH; ++i) {
-            int x = at + i * APART;
-            unsigned to = tile + (ALONG_K ? x * LINE + y : y * LINE + x) * (int)sizeof(Word);
-            copy<SIZE>(to, start + (!ALONG_K ? min(x, inside - VECTOR) : LAST ? min(x, left - 1) : x));
+            int x = i * APART;
+            unsigned further = x * (ALONG_K ? LINE : 1) * (int)sizeof(Word);
+            if (ALONG_K && LAST) x = min(at + x, left - 1) - at;
+            if (!ALONG_K && i) x = min(at + x, inside - VECTOR) - min(at, inside - VECTOR);
+            copy<SIZE>(to + further, start + x);
         }
     }
 
     // a phase with `left` of k
     __device__ __forceinline__ void copy_phase(unsigned tile, int left) const
     {
-        if (left >= DEPTH) {
+        if (left >= DEPTH && (!ALONG_K || inside >= WIDTH)) {
+            const Word* start = from;
             #pragma unroll
-            for (int piece = 0; piece < PIECES; ++piece) copy_piece<false>(tile, piece, left);
+            for (int piece = 0; piece < PIECES; ++piece, start += step) copy_piece<false>(tile, piece, start, left);
         } else if (left > 0) {
+            int last = ALONG_K ? inside - 1 : left - 1, first = ALONG_K ? min(line, last) : line;
             #pragma unroll
-            for (int piece = 0; piece < PIECES; ++piece) copy_piece<true>(tile, piece, left);
+            for (int piece = 0; piece < PIECES; ++piece)
+                copy_piece<true>(tile, piece, from + (min(line + piece * STRIDE, last) - first) * lead, left);
         }
     }
 
