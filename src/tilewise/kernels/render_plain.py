@@ -60,8 +60,8 @@ def combine_share(pieces: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int) -> str:
-    """Planes of sums into P."""
+def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int = 8) -> str:
+    """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share."""
     return "\n".join(
         (
             step_text(algebra, way, accumulate, False),
