@@ -15,6 +15,12 @@
 
 struct float2 { float x, y; };
 struct double2 { double x, y; };
+struct uint4 { unsigned x, y, z, w; };
+static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
+template <typename T> static T __ldg(const T* at) { return *at; }
+static unsigned __funnelshift_r(unsigned low, unsigned high, int by) {
+    return (unsigned)(((unsigned long long)high << 32 | low) >> (by & 31));
+}
 static float2 make_float2(float x, float y) { return {x, y}; }
 static double2 make_double2(double x, double y) { return {x, y}; }
 
@@ -58,6 +64,15 @@ static unsigned __shfl_xor_sync(unsigned, unsigned x, int apart) {
     exchanged[me] = x;
     __syncthreads();
     unsigned made = exchanged[me ^ apart];
+    __syncthreads();
+    return made;
+}
+
+static unsigned __shfl_sync(unsigned, unsigned x, int lane) {
+    unsigned me = threadIdx.x;
+    exchanged[me] = x;
+    __syncthreads();
+    unsigned made = exchanged[me / 32 * 32 + (lane & 31)];
     __syncthreads();
     return made;
 }

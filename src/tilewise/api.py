@@ -8,21 +8,22 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import DTYPES, DType, dtype_given, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.card import card_number
-from tilewise.arrays.torch_library import needs_operator
+from tilewise.arrays.torch_library import needs_operator, wants_gradient
 from tilewise.engines.cpu.known import KNOWN
 from tilewise.engines.cuda.ready import call_key, queue_again, tensor_key
+from tilewise.epilogue import check_fits, epilogue_of
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
-from tilewise.execution import Call, copy, execute, machine_of, needs_detour
+from tilewise.execution import Call, copy, execute, machine_of, needs_detour, side_by_side
 from tilewise.float8_scales import understand_scales
 from tilewise.machine import Times
 from tilewise.planning import Plan, make_plan
 from tilewise.problem import Problem, check_precision, row_major
-from tilewise.shapes import product_shape
+from tilewise.shapes import product_shape, written
 
 
 def matmul(
@@ -42,6 +43,9 @@ def matmul(
     memory: int | str | None = None,
     dtype: Any = None,
     scales: Any = None,
+    alpha: float = 1.0,
+    bias: Any = None,
+    activation: str | None = None,
 ) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
@@ -62,6 +66,9 @@ def matmul(
         not wrap, and stays on the tensor cores of a card that has them.
     scales: for 8-bit floats: a pair (a, b), and P = a · (M·N) · b before it is rounded. Each is a number, an array of
         one, or an array of one for each row (a) or column (b), float32.
+    alpha, bias, activation: P = activation(alpha · M·N + bias), for floats in plus_times; fused into the tensor-core
+        kernels. bias: n numbers, added to every row. activation: "relu", "gelu", "gelu_tanh" or "silu". With
+        `accumulate`, what `out` holds is added before the activation.
 
     >>> tw.matmul([[1, 2], [3, 4]], [[1, 0], [0, 2]])
     array([[1, 4],
@@ -73,19 +80,25 @@ def matmul(
         from tilewise.scale.product import is_larger, larger_matmul
 
         if is_larger(M, N, out, memory):
-            if kernel or tile or accumulate or return_arg or dtype is not None:
+            bare = alpha == 1 and bias is None and activation is None
+            if kernel or tile or accumulate or return_arg or dtype is not None or not bare:
                 raise UsageError(
-                    "accumulate=, return_arg=, kernel=, tile= and dtype= need operands that lie in memory whole"
+                    "accumulate=, return_arg=, kernel=, tile=, dtype=, alpha=, bias= and activation= need operands "
+                    "that lie in memory whole"
                 )
             return larger_matmul(M, N, semiring, out, device, precision, memory)
     key: tuple[Any, ...] | None = None
+    again: tuple[Any, ...] | None = None
+    bare = bias is None and activation is None and alpha == 1
     if dtype is not None:
         dtype = dtype_given(dtype)
     if scales is not None:
+        if not bare:
+            raise UsageError("scales= and alpha=, bias= or activation= exclude each other: put alpha into a scale")
         call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative, dtype)
         found = understand_scales(scales, call.problem, call.library, call.device)
         return _deliver(replace(call, scales=found, problem=replace(call.problem, scaled=True)), out, kernel, tile)
-    if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg:
+    if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg and bare:
         ring = semiring if semiring.__class__ is str else id(semiring)
         key = (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, ring, device, precision, nonnegative, dtype)
         if out is not None:
@@ -94,22 +107,23 @@ def matmul(
         if known is not None and (out is None or known.takes(out, M, N)):
             return known.multiply(M, N, out)
     elif "torch" in sys.modules and isinstance(M, sys.modules["torch"].Tensor):
-        again: tuple[Any, ...] | None = None
         plain = kernel is None and tile is None and not return_arg
         if plain and out is not None and semiring.__class__ is str:
-            again = call_key(M, N, out, semiring, device, precision, accumulate, nonnegative, dtype)
+            after = () if bare else (alpha, activation, *_bias_key(bias))
+            again = call_key(M, N, out, semiring, device, precision, accumulate, nonnegative, dtype, *after)
             if again and queue_again(again):
                 return out
-        if needs_operator(M, N, out):
+        if needs_operator(M, N, out) or (not bare and wants_gradient(bias)):
             if dtype is not None:
                 raise UsageError("dtype= takes no part in gradients, torch.compile or autocast: convert M and N first")
             import tilewise  # the operator stands above this room and is reached by its public name
 
             tilewise.torch.check_call(M, out, device, kernel, tile, accumulate)
-            return tilewise.torch.matmul(
+            made = tilewise.torch.matmul(
                 M, N, semiring=semiring, precision=precision, return_arg=return_arg, nonnegative=nonnegative
             )
-        if plain:
+            return made if bare else tilewise.torch.finished(made, find_semiring(semiring), alpha, bias, activation)
+        if plain and bare:
             ring = semiring if semiring.__class__ is str else id(semiring)
             key = _tensor_key(M, N, out, ring, device, precision, accumulate, nonnegative, dtype)
             known = KNOWN.get(key) if key else None
@@ -121,11 +135,17 @@ def matmul(
         if traced(M, N, out, device, kernel, tile, accumulate):
             import tilewise  # as the operator above
 
+            if not bare:
+                raise UsageError(
+                    "alpha=, bias= and activation= are not known inside jax.jit: apply them to the product"
+                )
             return tilewise.jax.matmul(
                 M, N, semiring=semiring, precision=precision, return_arg=return_arg, nonnegative=nonnegative
             )
     call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative, dtype)
-    return _deliver(call, out, kernel, tile, return_arg, key)
+    if not bare:
+        call = _with_epilogue(call, alpha, bias, activation)
+    return _deliver(call, out, kernel, tile, return_arg, key, again)
 
 
 def _deliver(
@@ -135,6 +155,7 @@ def _deliver(
     tile: int | None,
     return_arg: bool = False,
     key: tuple[Any, ...] | None = None,
+    again: tuple[Any, ...] | None = None,
 ) -> Any:
     """Run the call, into `out` or something new."""
     product = call.out or call.library.empty(call.shape.product, call.problem.result, call.M.device)
@@ -146,7 +167,7 @@ def _deliver(
         execute(call, work, kernel, tile, arg)
         copy(work, product)
     else:
-        execute(call, product, kernel, tile, arg, key)
+        execute(call, product, kernel, tile, arg, key, again)
     delivered = out if out is not None else call.library.deliver(product)
     return delivered if arg is None else (delivered, call.library.deliver(arg))
 
@@ -181,9 +202,13 @@ def timed_matmul(
     kernel: str | None = None,
     tile: int | None = None,
     precision: str = "high",
+    alpha: float = 1.0,
+    bias: np.ndarray[Any, np.dtype[Any]] | None = None,
+    activation: str | None = None,
 ) -> Report:
     """`matmul` of host arrays, with the clock: what the commands report from."""
     call = _understand(M, N, semiring, None, device, precision, False, False)
+    call = _with_epilogue(call, alpha, bias, activation)
     product = call.library.empty(call.shape.product, call.problem.result, "cpu")
     made, times = execute(call, product, kernel, tile)
     assert product.host is not None
@@ -203,6 +228,9 @@ def plan(
     return_arg: bool = False,
     nonnegative: bool = False,
     dtype: Any = None,
+    alpha: float = 1.0,
+    bias: Any = None,
+    activation: str | None = None,
 ) -> Plan:
     """What `matmul` would run for these operands, and why. Nothing is multiplied.
 
@@ -211,6 +239,7 @@ def plan(
     """
     wanted = None if dtype is None else dtype_given(dtype)
     call = _understand(M, N, semiring, None, device, precision, False, return_arg, nonnegative, wanted)
+    call = _with_epilogue(call, alpha, bias, activation)
     return make_plan(call.problem, machine_of(call.device, measured=True), kernel, tile)
 
 
@@ -274,6 +303,28 @@ def _reachable(wanted: DType, common: DType) -> DType:
     if not np.can_cast(common.numpy, wanted.numpy, "same_kind"):
         raise DtypeError(f"dtype={wanted.name!r} cannot hold a product of {common}: convert M and N yourself")
     return wanted
+
+
+def _with_epilogue(call: Call, alpha: float, bias: Any, activation: str | None) -> Call:
+    """The same call with what becomes of the product before it is stored."""
+    added = None
+    if bias is not None:
+        _same_library(call.library, bias, "bias")
+        added = side_by_side(call.library.operand(bias, "bias"))
+        if added.shape != (call.problem.n,):
+            raise ShapeError(
+                f"bias is {written(added.shape)}, and P has {call.problem.n} columns: pass one number for each of them"
+            )
+        if added.device != call.M.device:
+            raise DeviceError(f"bias is on {added.device} and M is on {call.M.device}: bring them together first")
+    epilogue = epilogue_of(alpha, None if added is None else added.dtype, activation)
+    check_fits(epilogue, call.problem.semiring, is_plus_times(call.problem.semiring), call.problem.result)
+    return replace(call, problem=replace(call.problem, epilogue=epilogue), bias=added)
+
+
+def _bias_key(bias: Any) -> tuple[Any, ...]:
+    """What a torch tensor of biases is known by."""
+    return () if bias is None else (bias.data_ptr(), bias.shape, bias.stride(), bias.dtype, bias.device)
 
 
 def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:

@@ -12,6 +12,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays import HostArray, Library, Operand
 from tilewise.engines import cpu, reference
 from tilewise.engines.cpu.known import remember
+from tilewise.engines.cuda.ready import remember_queue
+from tilewise.engines.reference.finish import finish
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
 from tilewise.float8_scales import Scales
 from tilewise.machine import Machine, Times
@@ -32,6 +34,7 @@ class Call:
     N: Operand
     out: Operand | None
     scales: Scales | None = None
+    bias: Operand | None = None
 
 
 def machine_of(device: str, measured: bool = False) -> Machine:
@@ -63,18 +66,35 @@ def execute(
     tile: int | None,
     arg: Operand | None = None,
     key: tuple[Any, ...] | None = None,
+    again: tuple[Any, ...] | None = None,
 ) -> tuple[Plan, Times]:
     """Run the call on its device; `product` (and `arg`) is written in place. Work on arrays of the card is queued, not
-    timed. `key` is what a call like this one will be known by."""
+    timed. `key` is what a call like this one will be known by, `again` this very one, addresses included."""
     target = product.with_axis(-1) if call.shape.vector_n else product
     target = target.with_axis(-2) if call.shape.vector_m else target
+    if call.problem.epilogue and call.device in ("cpu", "simt"):
+        return _epilogue_after(call, target, kernel, tile)
     if call.device == "cpu":
         return _on_the_host(call, target, kernel, tile, arg, key)
     if call.device == "simt":
         return _in_the_interpreter(call, target, kernel, tile)
     if call.M.device == "cpu":
         return _on_the_card_and_back(call, target, kernel, tile, arg)
-    return _on_the_card(call, target, kernel, tile, arg, key)
+    return _on_the_card(call, target, kernel, tile, arg, key, again)
+
+
+def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int | None) -> tuple[Plan, Times]:
+    """On the host: the bare product, then one pass from its sums to P."""
+    problem, started = call.problem, time.perf_counter()
+    sums = call.library.empty((*call.shape.stack, problem.m, problem.n), problem.bare.result, "cpu")
+    bare = replace(call, problem=problem.bare, bias=None)
+    run = _in_the_interpreter if call.device == "simt" else _on_the_host
+    run(bare, sums, kernel, tile, *((None, None) if run is _on_the_host else ()))
+    hosts = _hosts(sums, target)
+    finish(
+        problem.epilogue, hosts[0], None if call.bias is None else _hosts(call.bias)[0], hosts[1], problem.accumulate
+    )
+    return make_plan(problem, machine_of(call.device), kernel, tile), Times(0.0, time.perf_counter() - started, 0.0)
 
 
 def _on_the_host(
@@ -117,7 +137,13 @@ def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: i
 
 
 def _on_the_card(
-    call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None, key: tuple[Any, ...] | None
+    call: Call,
+    target: Operand,
+    kernel: str | None,
+    tile: int | None,
+    arg: Operand | None,
+    key: tuple[Any, ...] | None,
+    again: tuple[Any, ...] | None,
 ) -> tuple[Plan, Times]:
     from cuda.core import Stream
 
@@ -133,7 +159,11 @@ def _on_the_card(
     if call.scales is not None:
         launch.run_scaled(made, *addresses, call.device, stream, call.scales)
         return made, Times(0.0, 0.0, 0.0)
-    launch.run(made, *addresses, call.device, stream, where)
+    bias = 0 if call.bias is None else call.bias.pointer
+    queue = launch.prepare(made, *addresses, call.device, stream, where, bias)
+    queue()
+    if again is not None and problem.epilogue:
+        remember_queue(again, queue)
     if key is not None and call.library.name == "torch":
         from tilewise.engines.cuda.ready import Ready
 
@@ -152,7 +182,7 @@ def _on_the_card_and_back(
     problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
     made = make_plan(problem, machine_of(call.device), kernel, tile)
     M, N, P = _hosts(call.M, call.N, target)
-    pinned = p.stack or p.accumulate or kernel or tile or arg is not None
+    pinned = p.stack or p.accumulate or kernel or tile or arg is not None or p.epilogue
     if not pinned and M.nbytes + N.nbytes + P.nbytes > card_memory(call.device)[0]:
         from tilewise.scale.product import streamed
         from tilewise.scale.sources import ArraySource
@@ -162,7 +192,8 @@ def _on_the_card_and_back(
         sources = ArraySource(M, "M"), ArraySource(N, "N")
         streamed(*sources, p.semiring, None, call.device, p.precision).run(ArrayTarget(P))
         return made, Times(0.0, time.perf_counter() - start, 0.0)
-    return made, multiply_on_device(made, M, N, P, call.device, None if arg is None else _hosts(arg)[0])
+    bias = None if call.bias is None else np.ascontiguousarray(_hosts(call.bias)[0])
+    return made, multiply_on_device(made, M, N, P, call.device, None if arg is None else _hosts(arg)[0], bias)
 
 
 def _hosts(*operands: Operand) -> list[HostArray]:
@@ -179,6 +210,15 @@ def travelled(operand: Operand, stack: tuple[int, ...]) -> Layout:
     fresh = row_major(rows, cols, tuple(own))
     strides = (*fresh.stack, fresh.row, fresh.col)
     return replace(operand, strides=strides, pointer=0).layout(stack)
+
+
+def side_by_side(operand: Operand) -> Operand:
+    """The same numbers in memory of their own if they lie apart."""
+    if operand.host is not None or not operand.shape or operand.strides[-1] == 1 or operand.shape[-1] <= 1:
+        return operand
+    made = operand.library.empty(operand.shape, operand.dtype, operand.device)
+    copy(operand, made)
+    return made
 
 
 def copy(source: Operand, target: Operand) -> None:

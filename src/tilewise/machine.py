@@ -4,6 +4,8 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+from tilewise.tuning import Table
+
 
 @dataclass(frozen=True)
 class Machine:
@@ -21,6 +23,7 @@ class Machine:
     tensor_rates: dict[str, float] = field(default_factory=dict, hash=False)  # steps a second on tensor cores, by dtype
     vector_bytes: int = 0  # a CPU's vector registers: how wide, how many; 0 where no kernel can be compiled
     registers: int = 0
+    tuned: Table | None = field(default=None, hash=False)  # what was measured on such a card
 
     def step_rate(self, dtype: str) -> float:
         return self.step_rates.get(dtype, self.step_rates[""])
@@ -55,8 +58,11 @@ def card(
     tensor: int = 512,
 ) -> Machine:
     """A card from its datasheet: float32 lanes of a multiprocessor, what share of them float64 has, and the steps a
-    cycle of its tensor cores for 2-byte floats."""
-    rate = units * lanes * clock
+    cycle of its tensor cores for 2-byte floats. Where float64 has half the lanes, tensor cores double its rate."""
+    rate, tensor_rate = units * lanes * clock, units * tensor * clock
+    tensor_rates = {"float16": tensor_rate, "bfloat16": tensor_rate, "tf32": tensor_rate / 2, "int8": 2 * tensor_rate}
+    if double >= 1 / 2:
+        tensor_rates["float64"] = 2 * double * rate
     return Machine(
         "cuda",
         name,
@@ -64,7 +70,7 @@ def card(
         bandwidth,
         {"": rate, "float64": rate * double, "int64": rate / 4, "complex64": rate / 4, "complex128": rate * double / 4},
         arch,
-        tensor_rates=dict.fromkeys(("float16", "bfloat16"), units * tensor * clock),
+        tensor_rates=tensor_rates,
     )
 
 

@@ -21,6 +21,11 @@ from tilewise.k_major_tiles import KMajorWay, kind_of
 from tilewise.k_major_tiles import best_way as best_k_major
 from tilewise.k_major_tiles import refusal as k_major_refusal
 from tilewise.machine import Machine
+from tilewise.mma_tiles import IDEA as MMA_IDEA
+from tilewise.mma_tiles import KERNEL as MMA
+from tilewise.mma_tiles import MmaWay, worthwhile
+from tilewise.mma_tiles import best_way as best_mma_way
+from tilewise.mma_tiles import refusal as mma_refusal
 from tilewise.plain_tiles import IDEAS as PLAIN_KERNELS
 from tilewise.plain_tiles import Choice
 from tilewise.plain_tiles import choose as choose_plain
@@ -61,9 +66,10 @@ class Plan:
     why: str
     notes: tuple[str, ...] = ()
     blocking: Blocking | None = None  # how the cpu engine cuts it
-    tensor: TensorWay | None = None  # how the tensor cores take it
+    tensor: TensorWay | None = None  # how Hopper's tensor cores take it
     split: SplitWay | None = None  # how they take float32
     k_major: KMajorWay | None = None  # how they take tf32 and 8-bit elements
+    mma: MmaWay | None = None  # how tensor cores take it by mma.sync
 
     @property
     def phases(self) -> int:
@@ -143,7 +149,7 @@ class Plan:
     def tile_words(self) -> str:
         """How P is cut, in the words of the kernel that cuts it."""
         cut, g = self.blocking, self.geometry
-        if self.kernel in (KERNEL, SPLIT_KERNEL, K_MAJOR) or self.kernel in PLAIN_KERNELS:
+        if self.kernel in (KERNEL, SPLIT_KERNEL, K_MAJOR, MMA) or self.kernel in PLAIN_KERNELS:
             return f"a block makes {g.rows}x{g.cols} of P"
         if cut is None:
             return f"TILE_WIDTH {self.tile}; a block makes {g.rows}x{g.cols} of P"
@@ -186,10 +192,9 @@ def packed_lead(cols: int) -> int:
 
 
 def kernel_idea(kernel: str) -> str:
-    if kernel == KERNEL:
-        return IDEA
-    if kernel in (SPLIT_KERNEL, K_MAJOR):
-        return SPLIT_IDEA if kernel == SPLIT_KERNEL else K_MAJOR_IDEA
+    ideas = {KERNEL: IDEA, SPLIT_KERNEL: SPLIT_IDEA, K_MAJOR: K_MAJOR_IDEA, MMA: MMA_IDEA}
+    if kernel in ideas:
+        return ideas[kernel]
     if kernel in PLAIN_KERNELS:
         return PLAIN_KERNELS[kernel]
     if kernel in CPU_KERNELS:
@@ -212,7 +217,23 @@ def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | No
     return place(problem, machine, kernel, tile)
 
 
+def _epilogue_after(plan: Plan, problem: Problem) -> Plan:
+    """The plan of the bare product, and the epilogue in a pass of its own."""
+    if not problem.epilogue:
+        return plan
+    moved = problem.members * problem.m * problem.n * (problem.algebra.partial.itemsize + problem.result.itemsize)
+    note = f"P is {problem.epilogue.words()}, in a pass over the product"
+    predicted = plan.predicted + LAUNCH_SECONDS + moved / plan.machine.bandwidth
+    return replace(plan, problem=problem, predicted=predicted, notes=(*plan.notes, note))
+
+
+def _fused(problem: Problem) -> list[str]:
+    return [f"P is {problem.epilogue.words()}, made before it is stored"] if problem.epilogue else []
+
+
 def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    if problem.epilogue:
+        return _epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
     if kernel is not None and kernel not in ("reference", *CPU_KERNELS):
         find_rung(kernel)
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
@@ -239,6 +260,8 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
 
 
 def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    if problem.epilogue:
+        return _epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
     rung = find_rung(kernel or "tiled_edges")
     width = tile or DEFAULT_TILE
     plan = _assemble(problem, machine, "simt", rung.name, width, rung.geometry(width, problem.algebra))
@@ -251,26 +274,36 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     """The tensor cores, the plain kernels and the ladder: whichever takes the problem in the least expected time."""
-    for name, refuses in ((KERNEL, refusal), (SPLIT_KERNEL, split_refusal), (K_MAJOR, k_major_refusal)):
+    for name, refuses in (
+        (KERNEL, refusal),
+        (SPLIT_KERNEL, split_refusal),
+        (K_MAJOR, k_major_refusal),
+        (MMA, mma_refusal),
+    ):
         if kernel == name and (why_not := refuses(problem, machine)):
             raise UsageError(why_not)
     if problem.scaled:
         if why_not := k_major_refusal(problem, machine):
             raise UsageError(f"scales= has one kernel on a card: {why_not}")
         return _with_k_side_by_side(problem, machine, kernel, tile)
+    bare = problem.bare if problem.epilogue else problem  # for kernels that apply no epilogue
     if kernel in PLAIN_KERNELS or problem.return_arg:
-        return _on_plain_cores(problem, machine, kernel, tile)
+        return _epilogue_after(_on_plain_cores(bare, machine, kernel, tile), problem)
     plans = []
     if kernel in (None, KERNEL) and refusal(problem, machine) is None:
         plans.append(_on_tensor_cores(problem, machine, kernel, tile))
-    if (kernel == K_MAJOR or (kernel is None and tile is None)) and k_major_refusal(problem, machine) is None:
-        plans.append(_with_k_side_by_side(problem, machine, kernel, tile))
-    if (kernel == SPLIT_KERNEL or (kernel is None and tile is None)) and split_refusal(problem, machine) is None:
-        plans.append(_in_planes(problem, machine, kernel, tile))
+    if (kernel == K_MAJOR or (kernel is None and tile is None)) and k_major_refusal(bare, machine) is None:
+        plans.append(_epilogue_after(_with_k_side_by_side(bare, machine, kernel, tile), problem))
+    if (kernel == SPLIT_KERNEL or (kernel is None and tile is None)) and split_refusal(bare, machine) is None:
+        plans.append(_epilogue_after(_in_planes(bare, machine, kernel, tile), problem))
+    if kernel == MMA or (  # where Hopper's own kernels do not take it
+        kernel is None and not plans and mma_refusal(problem, machine) is None and worthwhile(problem, machine)
+    ):
+        plans.append(_by_mma_sync(problem, machine, kernel, tile))
     if kernel is None and tile is None:
-        plans.append(_on_plain_cores(problem, machine, kernel, tile))
-    if kernel not in (KERNEL, SPLIT_KERNEL, K_MAJOR):
-        plans.append(_on_the_ladder(problem, machine, kernel, tile))
+        plans.append(_epilogue_after(_on_plain_cores(bare, machine, kernel, tile), problem))
+    if kernel not in (KERNEL, SPLIT_KERNEL, K_MAJOR, MMA):
+        plans.append(_epilogue_after(_on_the_ladder(bare, machine, kernel, tile), problem))
     return min(plans, key=lambda plan: plan.predicted)
 
 
@@ -301,11 +334,20 @@ def _plain_reason(chosen: Choice, plan: Plan, kernel: str | None) -> str:
     return f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
 
 
-def _on_tensor_cores(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    way, predicted = best_way(problem, machine)
+def pinned(problem: Problem, machine: Machine, way: TensorWay | MmaWay) -> Plan:
+    """The plan that takes this very way, whatever the model thinks of it."""
+    if isinstance(way, TensorWay):
+        return _on_tensor_cores(problem, machine, KERNEL, None, (way, 0.0))
+    return _by_mma_sync(problem, machine, MMA, None, (way, 0.0))
+
+
+def _on_tensor_cores(
+    problem: Problem, machine: Machine, kernel: str | None, tile: int | None, pin: tuple[TensorWay, float] | None = None
+) -> Plan:
+    way, predicted = pin or best_way(problem, machine)
     chosen = way.tile
     plan = _assemble(problem, machine, "cuda", KERNEL, DEFAULT_TILE if tile is None else tile, chosen.geometry)
-    notes = way.words()
+    notes = way.words() + _fused(problem)
     if tile is not None:
         notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
@@ -321,7 +363,32 @@ def _on_tensor_cores(problem: Problem, machine: Machine, kernel: str | None, til
     blocks = f"{plan.grid[0]}x{plan.grid[1]} tiles of {chosen.rows}x{chosen.cols}"
     waves = way.waves(problem.m, problem.n, machine.units)
     asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
-    return replace(plan, why=f"{asked}; {blocks} are {waves} waves on {machine.units} multiprocessors")
+    chosen_by = "tuned" if way.tuned else "by the model"
+    return replace(plan, why=f"{asked}; {blocks} are {waves} waves on {machine.units} multiprocessors ({chosen_by})")
+
+
+def _by_mma_sync(
+    problem: Problem, machine: Machine, kernel: str | None, tile: int | None, pin: tuple[MmaWay, float] | None = None
+) -> Plan:
+    way, predicted = pin or best_mma_way(problem, machine)
+    geometry = way.tile.geometry(machine.arch, problem.dtype.itemsize)
+    plan = _assemble(problem, machine, "cuda", MMA, DEFAULT_TILE if tile is None else tile, geometry)
+    notes = way.words() + _fused(problem)
+    if tile is not None:
+        notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
+    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
+    return replace(
+        plan,
+        packs=tuple(name for name, how in zip("MN", way.routes, strict=True) if how == "packed"),
+        predicted=max(predicted, floor),
+        floor=floor,
+        bound=bound,
+        notes=tuple(notes),
+        mma=way,
+        why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {way.tile.rows}x{way.tile.cols}, "
+        f"{way.tile.resident} a multiprocessor ({'tuned' if way.tuned else 'by the model'})",
+    )
 
 
 def _in_planes(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:

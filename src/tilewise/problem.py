@@ -10,6 +10,7 @@ from typing import Any
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType, dtype_named, promote
 from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.errors import ShapeError, UsageError
 
 PRECISIONS = ("ieee", "high", "tf32")
@@ -63,6 +64,7 @@ class Problem:
     unrounded: bool = False  # P is of what sums are kept in: more is to be added to it before it is rounded
     wanted: DType | None = None  # the dtype asked for, if any
     scaled: bool = False  # rows and columns of P are scaled before it is stored
+    epilogue: Epilogue = PLAIN  # what becomes of the product before it is stored
 
     @cached_property
     def dtype(self) -> DType:
@@ -77,6 +79,12 @@ class Problem:
     @property
     def result(self) -> DType:
         return self.algebra.result
+
+    @property
+    def bare(self) -> Problem:
+        """The product alone, as sums in fresh rows: what an epilogue is then applied to."""
+        fresh = row_major(self.m, self.n, self.stack)
+        return replace(self, epilogue=PLAIN, unrounded=True, accumulate=False, layout_p=fresh)
 
     @property
     def members(self) -> int:
@@ -118,6 +126,7 @@ class Problem:
             "precision": self.precision,
             "return_arg": self.return_arg,
             "nonnegative": self.nonnegative,
+            "epilogue": self.epilogue.to_json() if self.epilogue else None,
             "layouts": {
                 name: {"row": lay.row, "col": lay.col, "stack": list(lay.stack), "alignment": lay.alignment}
                 for name, lay in (("M", self.layout_m), ("N", self.layout_n), ("P", self.layout_p))

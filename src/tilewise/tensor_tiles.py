@@ -8,7 +8,7 @@ between its elements, or of another dtype, is packed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, field, replace
 from itertools import product
 
 from tilewise.algebra.builtin import SEMIRINGS
@@ -16,6 +16,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.machine import Machine
 from tilewise.problem import Layout, Problem
 from tilewise.rungs import Geometry
+from tilewise.tuning import class_of, preferred
 
 KERNEL = "tensor_cores"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -81,6 +82,11 @@ class TensorTile:
         return self.rows > 64 and self.cols >= 192
 
     @property
+    def takes_edges_with_bias(self) -> bool:
+        """The same where a bias is added on the way, which takes some more of them."""
+        return self.takes_edges and self.cluster > 1 and self.rows * self.cols > 128 * 192
+
+    @property
     def takes_accumulate(self) -> bool:
         """Whether P can be read before it is written; the largest sums leave no registers for that."""
         return self.rows * self.cols < 192 * 192
@@ -136,6 +142,14 @@ class TensorWay:
     edge_rows: int = 0  # thin edges of P, made on the way
     edge_cols: int = 0
     turned: bool = False  # M and N change places: the tile's columns are rows of P
+    tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
+
+    def spec(self) -> str:
+        """As tables of measured ways name it."""
+        edges = " edges" if self.edge_rows or self.edge_cols else ""
+        cut = f" k/{self.splits}" if self.splits > 1 else ""
+        turned = " turned" if self.turned else ""
+        return f"{self.tile.rows}x{self.tile.cols}c{self.tile.cluster} {', '.join(self.routes)}{edges}{cut}{turned}"
 
     def words(self) -> list[str]:
         """What is special about it, a sentence each."""
@@ -241,12 +255,21 @@ def along_columns(layout: Layout, rows: int, cols: int) -> bool:
 
 def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
     """The way with the least expected seconds."""
-    timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
-    seconds, _, best = min(timed)
-    return best, seconds
+    timed = [(expected(way, problem, machine), number, way) for number, way in enumerate(ways(problem, machine))]
+    seconds, best, tuned = preferred(timed, tuning_class(problem), machine.tuned)
+    return replace(best, tuned=tuned), seconds
 
 
-def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
+def tuning_class(problem: Problem) -> str:
+    """What kind of product this is, for tables of measured ways."""
+    p = problem
+    columns = along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
+    routes = route(p.layout_m, p.m, p.k, p.dtype, p.dtype), route(p.layout_n, p.k, p.n, p.dtype, p.dtype)
+    layouts = "".join("NT"[turned] for turned in columns)
+    return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, routes == (AS_IT_IS, AS_IT_IS))
+
+
+def ways(problem: Problem, machine: Machine) -> list[TensorWay]:
     m, k, n = problem.m, problem.k, problem.n
     for_m = [route(problem.layout_m, m, k, problem.dtype_m, problem.dtype)]
     for_n = [route(problem.layout_n, k, n, problem.dtype_n, problem.dtype)]
@@ -266,6 +289,7 @@ def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
             splits = _splits(problem, tile, machine)
             ways += [TensorWay(tile, (routes[0], routes[1]), parts) for parts in splits]
         thin_can_be = tile.takes_edges and not (problem.stack or problem.unrounded or problem.accumulate)
+        thin_can_be &= tile.takes_edges_with_bias or problem.epilogue.bias is None
         if PACKED not in routes and thin_can_be and ways[-1].splits == 1:
             thin = [extent % size for extent, size in ((m, tile.rows), (n, tile.cols))]
             rows, cols = (
@@ -279,7 +303,7 @@ def _ways(problem: Problem, machine: Machine) -> list[TensorWay]:
 def _turned_ways(problem: Problem, for_m: list[str], for_n: list[str]) -> list[TensorWay]:
     """A few hundred rows fill whole tiles badly; as a tile's columns they come in finer steps."""
     m, k, n = problem.m, problem.k, problem.n
-    odd = problem.accumulate or problem.unrounded or along_columns(problem.layout_m, m, k)
+    odd = problem.accumulate or problem.unrounded or problem.epilogue or along_columns(problem.layout_m, m, k)
     if odd or not FEW[0] < m <= FEW[1] or not takes_boxes(problem.layout_p, m, n):
         return []
     cols = math.ceil(m / math.ceil(m / 256) / 16) * 16

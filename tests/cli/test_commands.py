@@ -36,6 +36,16 @@ class TestMultiply:
         assert "ok: relative error" in out
         assert sorted(p.name for p in folder.iterdir()) == ["A.npy", "B.npy", "C.npy"]
 
+    def test_what_becomes_of_the_product(self, matrices, capsys):
+        folder, A, B = matrices
+        np.save(folder / "bias.npy", np.array([1.0, -2.0, 3.0]))
+        files = [folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy", "--bias", folder / "bias.npy"]
+        out = says(capsys, ["multiply", *files, "--alpha", "0.5", "--activation", "relu", "--check"], 0).out
+        np.testing.assert_allclose(np.load(folder / "C.npy"), np.maximum(0.5 * (A @ B) + [1, -2, 3], 0))
+        assert "relu(0.5 · M·N + bias)" in out
+        assert "ok: relative error" in out
+        assert "known are relu" in says(capsys, ["multiply", *files, "--activation", "swish"], 2).err
+
     def test_a_shape(self, capsys):
         out = says(
             capsys, ["multiply", "--shape", "10x20x30", "--seed", "3", "--check", "--json", "--semiring", "min_plus"], 0

@@ -62,6 +62,22 @@ for semiring, nonnegative in (("plus_times", False), ("min_plus", False), ("min_
 plain_tiles.tiles_of = all_tiles
 plain_tiles.choose.cache_clear()
 planning._plan.cache_clear()
+for dtype, (m, k, n) in (
+    (np.float64, (129, 37, 67)),
+    (np.float64, (1030, 20, 1025)),
+    (np.float16, (130, 70, 131)),
+    (np.float16, (64, 1600, 64)),
+    (np.int8, (70, 150, 129)),
+):
+    if describe("cuda:0").arch < "sm_80":
+        break
+    rng = np.random.default_rng(m)
+    M, N, bias = (rng.integers(-3, 4, s).astype(dtype) for s in ((m, k), (k, n), (n,)))
+    after = {} if dtype is np.int8 or m > 1000 else {"bias": bias, "activation": "relu"}
+    with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.to_device(bias) as bd:
+        on_the_card = {**after, "bias": bd} if after else {}
+        with tw.matmul(Md, Nd, kernel="mma_sync", **on_the_card) as Pd:
+            wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, **after))
 W = np.random.default_rng(0).integers(1, 99, (150, 150)).astype(np.float32)
 with tw.to_device(W) as Wd:
     wrong += not np.array_equal(tw.closure(Wd).numpy(), tw.closure(W))
@@ -71,7 +87,7 @@ for m, k, n in halves if describe("cuda:0").arch.startswith("sm_90") else ():
     M, N = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
     exact = M.astype(np.float32) @ N.astype(np.float32)
     kinds = {}
-    for way in tensor_tiles._ways(problem_of_shape(m, k, n, "float16"), describe("cuda:0")):
+    for way in tensor_tiles.ways(problem_of_shape(m, k, n, "float16"), describe("cuda:0")):
         special = (way.splits > 1, way.classes, way.edge_rows, way.edge_cols, way.turned)
         key = (way.routes, way.tile.rows, way.tile.cluster, *special)
         kinds.setdefault(key, way)

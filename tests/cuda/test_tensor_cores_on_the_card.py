@@ -92,7 +92,7 @@ def test_every_way(shape, layouts, monkeypatch):
         N, _ = matrix(k, n, transposed=layouts[1], extra=extra, offset=offset)
         P, around = matrix(m, n, extra=extra, offset=offset)
         kinds = {}
-        for way in tensor_tiles._ways(tw.plan(M, N).problem, machine):
+        for way in tensor_tiles.ways(tw.plan(M, N).problem, machine):
             key = (
                 way.routes,
                 way.splits > 1,

@@ -33,6 +33,12 @@ semirings = SEMIRINGS  # as people reach it: tw.semirings["min_plus"]
 ALIASES = {"tropical": "min_plus", "viterbi": "max_plus", "boolean": "lor_land", "log": "logaddexp_plus"}
 
 
+def is_plus_times(semiring: Semiring) -> bool:
+    """Whether it adds and multiplies as everybody does, under whatever name."""
+    plain = SEMIRINGS["plus_times"]
+    return (semiring.add, semiring.mul, semiring.zero) == (plain.add, plain.mul, plain.zero)
+
+
 def find_semiring(semiring: str | Semiring) -> Semiring:
     """A semiring by name, by alias, or one's own."""
     if isinstance(semiring, Semiring):

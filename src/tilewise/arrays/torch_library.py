@@ -76,6 +76,12 @@ def needs_operator(M: Any, N: Any, out: Any = None) -> bool:
     )
 
 
+def wants_gradient(bias: Any) -> bool:
+    """Whether a gradient is to flow to a bias."""
+    torch = sys.modules["torch"]
+    return isinstance(bias, torch.Tensor) and bias.requires_grad and bool(torch.is_grad_enabled())
+
+
 def _host(tensor: Any, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
     """The same memory as NumPy; bfloat16 passes as its bits."""
     if dtype.name == "bfloat16":

@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any
 
-from tilewise.bench.card_shapes import CACHE_BYTES, CUBLAS, CUBLASLT, OURS, Case, _operand, _torch, rotating
+from tilewise.bench.card_shapes import CACHE_BYTES, CUBLAS, CUBLASLT, OURS, Case, _torch, operand, rotating
 
 FLOAT32_CASES: tuple[Case, ...] = (
     *(Case((size,) * 3) for size in (1024, 2047, 2048, 3000, 4095, 4096, 4097, 8191, 8192, 16383, 16384)),
@@ -93,7 +93,7 @@ def _operands(torch: Any, kind: str, case: Case) -> tuple[Any, Any]:
             made.append(whole.T if layout == "T" else whole)
         else:
             dtype = torch.float8_e4m3fn if kind.startswith("float8") else torch.float32
-            made.append(_operand(torch, rows, cols, layout, case.offset, dtype))
+            made.append(operand(torch, rows, cols, layout, case.offset, dtype))
     return made[0], made[1]
 
 

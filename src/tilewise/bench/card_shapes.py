@@ -69,8 +69,8 @@ def contest(case: Case, dtype: str, rounds: int) -> list[dict[str, Any]]:
     number = getattr(torch, dtype)
     m, k, n = case.shape
     torch.manual_seed(0)
-    M = _operand(torch, m, k, case.layouts[0], case.offset, number)
-    N = _operand(torch, k, n, case.layouts[1], case.offset, number)
+    M = operand(torch, m, k, case.layouts[0], case.offset, number)
+    N = operand(torch, k, n, case.layouts[1], case.offset, number)
     P = torch.empty(m, n, device="cuda", dtype=number)
 
     def vendor(library: str) -> Callable[[], Any]:
@@ -183,16 +183,20 @@ def rotating(works: dict[str, Callable[[], Any]], rounds: int, cold: bool) -> di
     return {name: statistics.median(values) for name, values in times.items()}
 
 
-def _operand(torch: Any, rows: int, cols: int, layout: str, offset: int, dtype: Any) -> Any:
+def operand(torch: Any, rows: int, cols: int, layout: str, offset: int, dtype: Any) -> Any:
     lines, length = (cols, rows) if layout == "T" else (rows, cols)
     whole = torch.randn(lines, length + offset, device="cuda", dtype=torch.float32).to(dtype)
     part = whole[:, offset:]
     return part.T if layout == "T" else part
 
 
-def _torch() -> Any:
+def torch_for(what: str) -> Any:
     try:
         import torch
     except ImportError:
-        raise UsageError("bench shapes needs torch for its peers: pip install torch") from None
+        raise UsageError(f"{what} needs torch: pip install torch") from None
     return torch
+
+
+def _torch() -> Any:
+    return torch_for("bench shapes")

@@ -1,6 +1,7 @@
 """What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
 `shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
 `dtypes` the other numbers on a card, speeds and errors,
+`mma` takes float64 and mma.sync on a card, and a fused bias and gelu,
 `semirings` holds every algebra against the machine's own limit and against those who also can, `linear` is a
 layer of a language model, forward and backward, beside torch's."""
 
@@ -26,7 +27,7 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "dtypes", "semirings", "linear", "scale")
+SUITES = ("ladder", "tiles", "shapes", "dtypes", "mma", "semirings", "linear", "scale")
 
 
 def pieces(
@@ -45,6 +46,8 @@ def pieces(
         return [lambda: linear.contest(shape, dtype, 3 if quick else 7, kind)]
     if suite == "dtypes" and device == "cpu":
         raise UsageError("bench dtypes measures a card: pass --device cuda")
+    if device == "cpu" and suite == "mma":
+        raise UsageError("bench mma measures a card's tensor cores: pass --device cuda")
     if device == "cpu":
         if suite in ("shapes", "semirings"):
             return list(_cpu_engine(suite, sizes, quick, threads))
@@ -80,6 +83,17 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
         if not sizes:
             for data, depth in product(card_dtypes.DATA, card_dtypes.DEPTHS):
                 yield partial(card_dtypes.float32_errors, data, depth)
+    elif suite == "mma":
+        from tilewise.bench import card_mma
+        from tilewise.bench.card_shapes import Case
+
+        for case in tuple(Case((s, s, s)) for s in sizes) or card_mma.DOUBLES:
+            yield partial(card_mma.doubles, case, rounds)
+        for size in sizes or card_mma.HALVES:
+            if size % 8 == 0:
+                yield partial(card_mma.halves, size, rounds)
+        if not sizes:
+            yield partial(card_mma.fused, rounds)
     elif suite == "semirings":
         yield from _card_semirings(sizes, quick)
     elif suite == "ladder":

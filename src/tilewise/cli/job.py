@@ -57,7 +57,7 @@ class Check:
         return self.error <= self.tolerance
 
 
-def check_product(M: Array, N: Array, report: Report, seed: int = 0) -> Check:
+def check_product(M: Array, N: Array, report: Report, bias: Array | None = None, seed: int = 0) -> Check:
     """Compare P, or a sample of its rows where P is large, with the reference engine in higher precision."""
     problem: Problem = report.plan.problem
     rows = M.shape[0]
@@ -66,13 +66,14 @@ def check_product(M: Array, N: Array, report: Report, seed: int = 0) -> Check:
     chosen = np.sort(np.random.default_rng(seed).choice(M.shape[0], rows, replace=False))
     part = M[chosen]
     dtype = problem.dtype
+    after: dict[str, Any] = {"alpha": problem.epilogue.alpha, "bias": bias, "activation": problem.epilogue.activation}
     start = time.perf_counter()
-    same = timed_matmul(part, N, semiring=problem.semiring, kernel="reference").product
+    same = timed_matmul(part, N, semiring=problem.semiring, kernel="reference", **after).product
     seconds = (time.perf_counter() - start) * (M.shape[0] / rows)
     if dtype.kind in "fc" and not problem.semiring.boolean:
         wide = np.complex128 if dtype.kind == "c" else np.float64
         expected = timed_matmul(
-            part.astype(wide), N.astype(wide), semiring=problem.semiring, kernel="reference"
+            part.astype(wide), N.astype(wide), semiring=problem.semiring, kernel="reference", **after
         ).product
         tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float64": 1e-13, "complex128": 1e-13}.get(dtype.name, 2e-5)
     else:

@@ -25,6 +25,7 @@ COMMANDS = {
     "closure": "The best paths between every two nodes of a graph, from a file to a file.",
     "explore": "Write the page that steps through a kernel, and open it.",
     "bench": "Measure the ladder of kernels and the tile widths against their peers.",
+    "tune": "Measure which way is the fastest on this card, for plans to come.",
     "info": "Devices, engines, caches, versions and limits of this machine.",
 }
 

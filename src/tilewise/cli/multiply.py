@@ -22,6 +22,9 @@ from tilewise.cli.output import json_option, print_json, print_rows, remark
 @click.option("--kernel", help="A rung of the ladder: naive, tiled, tiled_edges, coarsened, register_tiled.")
 @click.option("--tile", type=int, help="TILE_WIDTH, 1 to 32.")
 @click.option("--precision", default="high", show_default=True, help="float32 on a card: ieee, high, tf32.")
+@click.option("--alpha", default=1.0, show_default=True, help="Scales the product.")
+@click.option("--bias", type=click.Path(path_type=Path), help="A .npy of one number a column, added to every row.")
+@click.option("--activation", help="Taken last: relu, gelu, gelu_tanh, silu.")
 @click.option("--memory", help="Stream from file to file within so much memory: 2GB. Run again, it goes on.")
 @click.option("--restart", is_flag=True, help="Forget the tiles that an earlier run with --memory finished.")
 @click.option("--cluster", help="Spread the tiles over Dask workers: local, or a scheduler's address.")
@@ -39,6 +42,9 @@ def command(
     kernel: str | None,
     tile: int | None,
     precision: str,
+    alpha: float,
+    bias: Path | None,
+    activation: str | None,
     memory: str | None,
     restart: bool,
     cluster: str | None,
@@ -63,8 +69,11 @@ def command(
     if memory or cluster or restart or stores:
         from tilewise.cli.streaming import multiply_streaming
 
-        if not (m_file and n_file and output) or kernel or tile:
-            raise click.UsageError("--memory, --cluster and .zarr take two files and -o, and no --kernel or --tile")
+        if not (m_file and n_file and output) or kernel or tile or alpha != 1 or bias or activation:
+            raise click.UsageError(
+                "--memory, --cluster and .zarr take two files and -o, and no --kernel, --tile, --alpha, --bias or "
+                "--activation"
+            )
         made = multiply_streaming(m_file, n_file, output, semiring, device, precision, memory, restart, cluster, check)
         if as_json:
             print_json(made.document)
@@ -86,8 +95,20 @@ def command(
 
     from tilewise.api import timed_matmul
 
-    report = timed_matmul(M, N, semiring=semiring, device=chosen, kernel=kernel, tile=tile, precision=precision)
-    checked = check_product(M, N, report) if check else None
+    row = read_matrix(bias) if bias else None
+    report = timed_matmul(
+        M,
+        N,
+        semiring=semiring,
+        device=chosen,
+        kernel=kernel,
+        tile=tile,
+        precision=precision,
+        alpha=alpha,
+        bias=row,
+        activation=activation,
+    )
+    checked = check_product(M, N, report, row) if check else None
     if output:
         write_matrix(output, report.product)
     document = report.to_json()
@@ -114,9 +135,10 @@ def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str
 
     plan, times = report.plan, report.times
     p = plan.problem
+    made = f"{p.epilogue.words()}, " if p.epilogue else ""
     rows = [
         ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
-        ("ran", f"{plan.engine}:{plan.kernel} on {plan.machine.name}; {plan.tile_words()}; {plan.phases} phases"),
+        ("ran", f"{made}{plan.engine}:{plan.kernel} on {plan.machine.name}; {plan.tile_words()}; {plan.phases} phases"),
     ]
     if plan.engine == "cuda":
         rows.append(("copy in", seconds(times.copy_in)))

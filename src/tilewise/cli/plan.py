@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import click
 
 from tilewise.cli.output import json_option, print_json, print_rows
+from tilewise.machine import Machine
 
 
 @click.command("plan")
@@ -49,11 +51,11 @@ def command(
 
     problem = problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
     if device.lower() in KNOWN_CARDS:
-        machine = KNOWN_CARDS[device.lower()]
+        machine = _tuned(KNOWN_CARDS[device.lower()])
     elif device == "cpu" or (device == "auto" and not card_count() and not kernel and not source):
         machine = host_machine(measured_machine())
     elif device == "auto" and not card_count():
-        machine = KNOWN_CARDS["h200"]  # a rung was asked for, and a plan needs no card
+        machine = _tuned(KNOWN_CARDS["h200"])  # a rung was asked for, and a plan needs no card
     else:
         from tilewise.engines.cuda.device import describe, full_name
 
@@ -80,3 +82,11 @@ def command(
         print_json(plan.to_json())
     else:
         print_rows(plan.rows())
+
+
+def _tuned(machine: Machine) -> Machine:
+    """With what was measured on such a card."""
+    from tilewise.cache import cache_folder
+    from tilewise.tuning import table_for
+
+    return replace(machine, tuned=table_for(machine.name, cache_folder()))

@@ -4,11 +4,15 @@ from __future__ import annotations
 
 from functools import lru_cache
 
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.render import kernel_text
+from tilewise.kernels.render_epilogue import render_epilogue
 from tilewise.tensor_tiles import TensorTile
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 ELEMENT = "typedef unsigned short Element;  // 2 bytes, as bits\n"
+SUM = "typedef float Sum;\n"
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -24,11 +28,13 @@ def render_tensor_cores(
     box_rows: int | None = None,
     edges: bool = False,
     classes: int = 0,
+    epilogue: Epilogue = PLAIN,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
     `partial`);
     `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones are made;
-    `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes."""
+    `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
+    not parts."""
     kind = KINDS[dtype]
     defines = {
         "BLOCK_M": tile.rows,
@@ -55,6 +61,8 @@ def render_tensor_cores(
             ELEMENT,
             kernel_text("hopper/ptx.cuh"),
             _conversions(kind),
+            SUM,
+            render_epilogue(epilogue, DTYPES["float32"]),
             kernel_text("hopper/words.cuh"),
             kernel_text("hopper/thin_edges.cuh"),
             _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
@@ -63,8 +71,8 @@ def render_tensor_cores(
     )
 
 
-@lru_cache(maxsize=8)
-def render_gather(dtype: str, accumulate: bool, shares: int) -> str:
+@lru_cache(maxsize=64)
+def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
     """`shares`: how many threads add up the parts of k together."""
     return "\n".join(
         (
@@ -73,6 +81,8 @@ def render_gather(dtype: str, accumulate: bool, shares: int) -> str:
             ELEMENT,
             kernel_text("hopper/ptx.cuh"),
             _conversions(KINDS[dtype]),
+            SUM,
+            render_epilogue(epilogue, DTYPES["float32"]),
             kernel_text("hopper/gather.cu"),
         )
     )

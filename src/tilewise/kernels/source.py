@@ -2,15 +2,21 @@
 
 from __future__ import annotations
 
+from tilewise.epilogue import PLAIN
 from tilewise.few_tiles import FewTile, long_lines
 from tilewise.k_major_tiles import KMajorWay, boxed, paired
 from tilewise.kernels.render import render
+from tilewise.kernels.render_ampere import Form as MmaForm
+from tilewise.kernels.render_ampere import render_mma_sync
 from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_hopper import render_tensor_cores
 from tilewise.kernels.render_k_major import render_k_major
 from tilewise.kernels.render_plain import Form, render_plain
 from tilewise.kernels.render_split import render_bf16x6
+from tilewise.mma_tiles import KERNEL as MMA
+from tilewise.mma_tiles import along_k, line_bytes
 from tilewise.plain_tiles import IDEAS, choose, line_alignment
+from tilewise.plain_ways import arch_number
 from tilewise.planning import Plan
 from tilewise.problem import Layout
 from tilewise.tensor_tiles import BY_CLASSES, KERNEL, along_columns
@@ -24,6 +30,8 @@ def source_of(plan: Plan) -> str:
         return _k_major_source(plan, plan.k_major)
     if plan.split is not None:
         return render_bf16x6(plan.split.tile)
+    if plan.kernel == MMA:
+        return _mma_source(plan)
     if plan.kernel != KERNEL or plan.tensor is None:
         return render(plan)
     p, way = plan.problem, plan.tensor
@@ -36,6 +44,23 @@ def source_of(plan: Plan) -> str:
         accumulate=p.accumulate and way.splits == 1,
         edges=bool(way.edge_rows or way.edge_cols),
         classes=way.classes if way.routes[0] == BY_CLASSES else 0,
+        epilogue=p.epilogue if way.splits == 1 else PLAIN,
+    )
+
+
+def _mma_source(plan: Plan) -> str:
+    p, way, arch = plan.problem, plan.mma, plan.machine.arch
+    assert way is not None
+    form = MmaForm(
+        along_k(p.layout_m, p.m, p.k, "M"),
+        along_k(p.layout_n, p.k, p.n, "N"),
+        *way.vectors,
+        16 if way.parts > 1 else line_bytes(p.layout_p, p.m, p.n, p.result.itemsize),
+        p.accumulate,
+        way.parts > 1,
+    )
+    return render_mma_sync(
+        p.dtype, p.result, way.tile, way.tile.stages(arch), form, p.epilogue, min(90, arch_number(arch))
     )
 
 

@@ -65,7 +65,7 @@ def test_plans_choose_it_for_float32_on_hopper_alone():
     assert make_plan(replace(large, precision="ieee"), H200).kernel == "plain"
     assert make_plan(large, KNOWN_CARDS["a100"]).kernel == "plain"
     assert make_plan(problem_of_shape(4096, 4096, 4096, semiring="min_plus"), H200).kernel == "plain"
-    assert make_plan(problem_of_shape(4096, 4096, 4096, "float64"), H200).kernel == "plain"
+    assert make_plan(problem_of_shape(4096, 4096, 4096, "float64"), H200).kernel == "mma_sync"
     own = tw.Semiring("mine", add=lambda x, y: x + y, mul=lambda x, y: x * y, zero=0)
     assert make_plan(problem_of_shape(4096, 4096, 4096, semiring=own), H200).kernel == "bf16x6"
 

@@ -16,11 +16,12 @@ import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
+from tilewise.epilogue import Epilogue
 from tilewise.kernels.render_hopper import render_gather, render_realign, render_tensor_cores
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
-from tilewise.tensor_tiles import TILES, TensorTile, _ways, along_columns, best_way, contiguous_lines, route
+from tilewise.tensor_tiles import TILES, TensorTile, along_columns, best_way, contiguous_lines, route, ways
 
 H200 = KNOWN_CARDS["h200"]
 BF16 = DTYPES["bfloat16"]
@@ -53,12 +54,17 @@ def test_a_sample_compiles(tmp_path):
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
 @pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
-def test_no_form_spills_or_serialises(tmp_path, tile):
+@pytest.mark.parametrize("epilogue", [Epilogue(), Epilogue(0.5, BF16, "gelu")], ids=["bare", "epilogue"])
+def test_no_form_spills_or_serialises(tmp_path, tile, epilogue):
+    takes_edges = tile.takes_edges_with_bias if epilogue.bias else tile.takes_edges
     for number, form in enumerate(FORMS):
-        if (form.get("edges") and not tile.takes_edges) or (form.get("accumulate") and not tile.takes_accumulate):
+        if (form.get("edges") and not takes_edges) or (form.get("accumulate") and not tile.takes_accumulate):
             continue  # never planned
+        if epilogue and form["store"] == "partial":
+            continue  # parts of k are finished by `gather`
         path = tmp_path / f"{number}.cu"
-        path.write_text(render_tensor_cores(("bfloat16", "float16")[number % 2], tile, **form))
+        text = render_tensor_cores(("bfloat16", "float16")[number % 2], tile, **form, epilogue=epilogue)
+        path.write_text(text)
         arch = "-gencode=arch=compute_90a,code=sm_90a"
         command = [
             "nvcc",
@@ -81,7 +87,7 @@ def test_no_form_spills_or_serialises(tmp_path, tile):
 def test_plans_choose_it_for_halves_on_hopper_alone():
     large = problem_of_shape(4096, 4096, 4096, "bfloat16")
     assert make_plan(large, H200).kernel == "tensor_cores"
-    assert make_plan(large, KNOWN_CARDS["a100"]).kernel == "plain"
+    assert make_plan(large, KNOWN_CARDS["a100"]).kernel == "mma_sync"
     assert make_plan(problem_of_shape(4096, 4096, 4096, "bfloat16", "min_plus"), H200).kernel == "plain"
     assert make_plan(problem_of_shape(4096, 4096, 4096), H200).kernel == "bf16x6"
     assert make_plan(problem_of_shape(8, 8, 8, "bfloat16"), H200).kernel == "tiled_edges"
@@ -143,7 +149,7 @@ def test_ways_follow_shape_and_layout():
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (9, 100, 2049)])
 def test_tiles_cover_P_whatever_the_way(shape):
     m, _, n = shape
-    for way in _ways(problem_of_shape(*shape, "bfloat16"), H200):
+    for way in ways(problem_of_shape(*shape, "bfloat16"), H200):
         tall = way.tile.rows * way.tile.cluster
         per_class = [len(range(at, m - way.edge_rows, way.classes)) for at in range(way.classes)]
         down = sum(math.ceil(rows / tall) for rows in per_class)
@@ -154,9 +160,11 @@ def test_tiles_cover_P_whatever_the_way(shape):
 
 def test_thin_edges_are_planned_only_where_nothing_spills():
     adding = replace(problem_of_shape(4097, 4097, 4097, "bfloat16"), accumulate=True)
-    assert not any(way.edge_rows or way.edge_cols for way in _ways(adding, H200))
-    ways = _ways(problem_of_shape(4097, 4097, 4097, "bfloat16"), H200)
-    assert {way.tile.rows for way in ways if way.edge_rows} == {128}  # 4097 is 64 × 64 + 1 too
+    assert not any(way.edge_rows or way.edge_cols for way in ways(adding, H200))
+    found = ways(problem_of_shape(4097, 4097, 4097, "bfloat16"), H200)
+    assert {way.tile.rows for way in found if way.edge_rows} == {128}  # 4097 is 64 × 64 + 1 too
+    biased = replace(problem_of_shape(4097, 4097, 4097, "bfloat16"), epilogue=Epilogue(1.0, BF16, "gelu"))
+    assert {(w.tile.rows, w.tile.cols, w.tile.cluster) for w in ways(biased, H200) if w.edge_rows} == {(128, 256, 2)}
 
 
 def test_a_plan_is_made_in_no_time():

@@ -2,10 +2,13 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from functools import lru_cache
 
 from tilewise.arrays.card import card_number, open_card
+from tilewise.cache import cache_folder
 from tilewise.machine import Machine, card
+from tilewise.tuning import table_for
 
 # float32 lanes of a multiprocessor, and the share of them float64 has, by compute capability
 # and its tensor cores' steps a cycle for 2-byte floats
@@ -28,7 +31,7 @@ def describe(device: str) -> Machine:
     lanes, double, tensor = LANES.get((capability.major, capability.minor), USUAL)
     clock = about.clock_rate * 1e3
     bandwidth = 2 * about.memory_clock_rate * 1e3 * about.global_memory_bus_width / 8
-    return card(
+    made = card(
         found.name,
         arch_of(device),
         about.multiprocessor_count,
@@ -38,6 +41,7 @@ def describe(device: str) -> Machine:
         double=double,
         tensor=tensor,
     )
+    return replace(made, tuned=table_for(made.name, cache_folder()))
 
 
 @lru_cache(maxsize=16)

@@ -22,20 +22,26 @@ from tilewise.planning import Plan
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def multiply_on_device(plan: Plan, M: Array, N: Array, P: Array, device: str, where: Array | None = None) -> Times:
+def multiply_on_device(
+    plan: Plan, M: Array, N: Array, P: Array, device: str, where: Array | None = None, bias: Array | None = None
+) -> Times:
     """MatrixMulOnDevice: from arrays on the host to their product (and the k that won, in `where`) on the host. `plan`
     is for contiguous copies."""
     stream = default_stream(device)
     with ExitStack() as memory:
         Md, Nd, Pd = (memory.enter_context(DeviceArray(a.shape, dtype_of(a.dtype), device)) for a in (M, N, P))
         Wd = None if where is None else memory.enter_context(DeviceArray(where.shape, dtype_of(where.dtype), device))
+        Bd = None if bias is None else memory.enter_context(DeviceArray(bias.shape, dtype_of(bias.dtype), device))
         pointers = (Md.pointer, Nd.pointer, Pd.pointer)
-        compute = prepare(plan, *pointers, device, stream, Wd.pointer if Wd else 0)  # compiles before the clock starts
+        # compiles before the clock starts
+        compute = prepare(plan, *pointers, device, stream, Wd.pointer if Wd else 0, Bd.pointer if Bd else 0)
         watch = Stopwatch(stream)
         Md.copy_from(M)
         Nd.copy_from(N)
         if plan.problem.accumulate:
             Pd.copy_from(P)
+        if bias is not None and Bd is not None:
+            Bd.copy_from(bias)
         watch.mark()
         compute()
         watch.mark()

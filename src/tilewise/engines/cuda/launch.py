@@ -15,13 +15,16 @@ from typing import Any
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.arrays.card import open_card
-from tilewise.engines.cuda import bf16x6, k_major, plain, tensor_cores
+from tilewise.engines.cuda import bf16x6, k_major, mma_sync, plain, tensor_cores
+from tilewise.engines.cuda.finish import add_parts, epilogue_argument
 from tilewise.engines.cuda.placed import Placed, workspace
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.float8_scales import Scales
 from tilewise.kernels.render import render, render_pack
-from tilewise.planning import GRID_Y_LIMIT, Plan, packed_lead
+from tilewise.planning import GRID_Y_LIMIT, Plan, make_plan, packed_lead
 from tilewise.problem import Layout, row_major
+
+FUSED = (tensor_cores.KERNEL, mma_sync.KERNEL)  # kernels that apply an epilogue themselves
 
 
 def run(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where: int = 0) -> None:
@@ -46,7 +49,9 @@ def run_scaled(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, sca
             copy(made, target, (), device, stream)
 
 
-def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where: int = 0) -> Callable[[], None]:
+def prepare(
+    plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where: int = 0, bias: int = 0
+) -> Callable[[], None]:
     """Compile, load and lay out the arguments now; what is returned only launches, as often as one likes."""
     open_card(device)
     p = plan.problem
@@ -56,10 +61,14 @@ def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where:
     placed_n = Placed(N, p.dtype_n, p.k, p.n, p.layout_n)
     target = Placed(P, p.result, p.m, p.n, p.layout_p)
     winners = Placed(where, DTYPES["int64"], p.m, p.n, row_major(p.m, p.n, p.stack)) if where else None
+    if p.epilogue and plan.kernel not in FUSED:
+        return lambda: _epilogue_after(plan, M, N, target, bias, device, stream)
     if plan.packs or p.layout_p.leading_dimension(p.m, p.n) is None:
-        return lambda: _by_way_of_workspaces(plan, placed_m, placed_n, target, winners, device, stream)
+        return lambda: _by_way_of_workspaces(plan, placed_m, placed_n, target, winners, bias, device, stream)
     if plan.kernel == tensor_cores.KERNEL:
-        return tensor_cores.prepare(plan, placed_m, placed_n, target, device, stream)
+        return tensor_cores.prepare(plan, placed_m, placed_n, target, device, stream, bias)
+    if plan.kernel == mma_sync.KERNEL:
+        return mma_sync.prepare(plan, placed_m, placed_n, target, device, stream, bias)
     if plan.kernel == k_major.KERNEL:
         return k_major.prepare(plan, placed_m, placed_n, target, device, stream)
     if plan.kernel == bf16x6.KERNEL:
@@ -77,8 +86,27 @@ def prepare(plan: Plan, M: int, N: int, P: int, device: str, stream: Any, where:
     return queue
 
 
+def _epilogue_after(plan: Plan, M: int, N: int, P: Placed, bias: int, device: str, stream: Any) -> None:
+    """The bare product in a workspace, then one pass from there to P."""
+    p, sums = plan.problem, plan.problem.bare
+    with ExitStack() as workspaces:
+        work = workspace(p.m, p.n, p.stack, sums.result, p.n, device, stream, workspaces)
+        prepare(make_plan(sums, plan.machine, plan.kernel), M, N, work.pointer, device, stream)()
+        made, lead = P, P.layout.leading_dimension(p.m, p.n)
+        if lead is None:
+            made, lead = workspace(p.m, p.n, p.stack, p.result, p.n, device, stream, workspaces), p.n
+            if p.accumulate:
+                copy(P, made, p.stack, device, stream)
+        argument = epilogue_argument(p.epilogue, sums.result.name, bias)
+        for member in product(*(range(extent) for extent in p.stack)):
+            place = (work.member(member), p.n, made.member(member), lead)
+            add_parts(p, place, 1, argument, device, stream)()
+        if made is not P:
+            copy(made, P, p.stack, device, stream)
+
+
 def _by_way_of_workspaces(
-    plan: Plan, M: Placed, N: Placed, P: Placed, winners: Placed | None, device: str, stream: Any
+    plan: Plan, M: Placed, N: Placed, P: Placed, winners: Placed | None, bias: int, device: str, stream: Any
 ) -> None:
     """Pack M or N first, or make P in rows side by side and scatter it afterwards."""
     p = plan.problem
@@ -93,7 +121,9 @@ def _by_way_of_workspaces(
             if p.accumulate:
                 copy(P, made, p.stack, device, stream)
         if plan.kernel == tensor_cores.KERNEL:
-            tensor_cores.prepare(plan, M, N, made, device, stream)()
+            tensor_cores.prepare(plan, M, N, made, device, stream, bias)()
+        elif plan.kernel == mma_sync.KERNEL:
+            mma_sync.prepare(plan, M, N, made, device, stream, bias)()
         elif plan.kernel == k_major.KERNEL:
             k_major.prepare(plan, M, N, made, device, stream)()
         elif plan.kernel == bf16x6.KERNEL:

@@ -34,6 +34,11 @@ class Placed:
         offset = sum(i * stride for i, stride in zip(index, self.layout.stack, strict=True))
         return self.pointer + offset * self.dtype.itemsize
 
+    def part(self, top: int, rows: int, left: int, cols: int) -> Placed:
+        """Some rows and columns of each."""
+        offset = (top * self.layout.row + left * self.layout.col) * self.dtype.itemsize
+        return Placed(self.pointer + offset, self.dtype, rows, cols, self.layout)
+
 
 def workspace(
     rows: int,

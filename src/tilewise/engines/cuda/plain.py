@@ -141,8 +141,8 @@ def _few_jobs(job: Job) -> list[FewJob]:
 
     def few(swapped: bool, top: int, rows: int, left: int, cols: int) -> FewJob:
         return FewJob(
-            p, job.plan.machine, _part(job.M, top, rows, 0, p.k), _part(job.N, 0, p.k, left, cols),
-            _part(job.P, top, rows, left, cols), None if job.where is None else _part(job.where, top, rows, left, cols),
+            p, job.plan.machine, job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols),
+            job.P.part(top, rows, left, cols), None if job.where is None else job.where.part(top, rows, left, cols),
             swapped, job.device, job.stream,
         )  # fmt: skip
 
@@ -153,11 +153,6 @@ def _few_jobs(job: Job) -> list[FewJob]:
     if choice.cols < p.n:
         jobs.append(few(True, 0, choice.rows, choice.cols, p.n - choice.cols))
     return jobs
-
-
-def _part(x: Placed, top: int, rows: int, left: int, cols: int) -> Placed:
-    offset = (top * x.layout.row + left * x.layout.col) * x.dtype.itemsize
-    return Placed(x.pointer + offset, x.dtype, rows, cols, x.layout)
 
 
 def _needs(job: Job) -> dict[str, int]:

@@ -50,6 +50,13 @@ def queue_again(key: tuple[Any, ...]) -> bool:
     return True
 
 
+def remember_queue(key: tuple[Any, ...], queue: Callable[[], None]) -> None:
+    """From now on a call known by `key` is only queued."""
+    if len(_queued) >= LIMIT:
+        _queued.clear()
+    _queued[key] = queue
+
+
 def tensor_key(M: Any, N: Any, out: Any) -> tuple[Any, ...] | None:
     """What a call on torch tensors of a card is known by; None where the short way is not taken."""
     torch = sys.modules["torch"]
@@ -102,8 +109,6 @@ class Ready:
             queue = prepare(self._plan, *addresses[:3], self._device, Stream.from_handle(stream))
             self._queues[addresses] = queue
         if key is not None:
-            if len(_queued) >= LIMIT:
-                _queued.clear()
-            _queued[key] = queue
+            remember_queue(key, queue)
         queue()
         return P

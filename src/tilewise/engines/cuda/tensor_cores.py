@@ -13,9 +13,11 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
+from tilewise.engines.cuda.finish import epilogue_argument
 from tilewise.engines.cuda.placed import Placed, scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.engines.cuda.realign import Edge, lines_of, realign_launches, realigned, scratch_bytes
+from tilewise.epilogue import PLAIN
 from tilewise.errors import EngineError
 from tilewise.kernels.render_hopper import render_gather, render_tensor_cores
 from tilewise.planning import Plan
@@ -32,7 +34,7 @@ from tilewise.tensor_tiles import (
 __all__ = ["KERNEL", "prepare"]
 
 
-def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Callable[[], None]:
+def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any, bias: int = 0) -> Callable[[], None]:
     """Everything that can be done before the launch; M and N have lines of elements side by side, P rows."""
     p, way = plan.problem, plan.tensor
     assert way is not None
@@ -42,7 +44,7 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
     if way.splits > 1:
         needs["partials"] = 4 * way.splits * p.m * _even(p.n)
     if not needs:
-        launches = _product_launches(plan, M, N, P, {}, device, stream)
+        launches = _product_launches(plan, M, N, P, bias, {}, device, stream)
         return launches[0] if len(launches) == 1 else lambda: _queue(launches)
 
     prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
@@ -51,7 +53,7 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
         with scratch(needs, device, stream) as buffers:
             if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
                 addresses = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
-                prepared[:] = [(buffers, _product_launches(plan, M, N, P, addresses, device, stream))]
+                prepared[:] = [(buffers, _product_launches(plan, M, N, P, bias, addresses, device, stream))]
             _queue(prepared[0][1])
 
     return by_way_of_scratch
@@ -67,7 +69,7 @@ def _operands(M: Placed, N: Placed, way: TensorWay) -> tuple[tuple[str, Placed, 
 
 
 def _product_launches(
-    plan: Plan, M: Placed, N: Placed, P: Placed, addresses: dict[str, int], device: str, stream: Any
+    plan: Plan, M: Placed, N: Placed, P: Placed, bias: int, addresses: dict[str, int], device: str, stream: Any
 ) -> list[Launch]:
     """Realign what must be, multiply, and add up the parts of k if it was cut; `addresses` are of scratch buffers."""
     p, way = plan.problem, plan.tensor
@@ -79,7 +81,7 @@ def _product_launches(
             jobs += work
     edges = _edges(M, N, way, addresses["edges"]) if "edges" in addresses else []
     launches = realign_launches(jobs, edges, device, stream)
-    make = _Product(plan, ready["M"], ready["N"], P, edges, device, stream)
+    make = _Product(plan, ready["M"], ready["N"], P, bias, edges, device, stream)
     for number, member in enumerate(product(*(range(extent) for extent in p.stack))):
         launches.append(make.launch(member, addresses.get("partials", 0), overlap=number == 0 and bool(jobs or edges)))
         if way.splits > 1:
@@ -137,7 +139,7 @@ class _Product:
     """The product of operands that are where the kernel wants them."""
 
     def __init__(
-        self, plan: Plan, M: Placed, N: Placed, P: Placed, edges: list[Edge], device: str, stream: Any
+        self, plan: Plan, M: Placed, N: Placed, P: Placed, bias: int, edges: list[Edge], device: str, stream: Any
     ) -> None:
         p, way = plan.problem, plan.tensor
         lead = P.layout.leading_dimension(P.rows, P.cols)
@@ -166,7 +168,9 @@ class _Product:
             box_rows=self._box_rows if m_along_k else None,
             edges=bool(edges),
             classes=self._classes,
+            epilogue=p.epilogue if way.splits == 1 else PLAIN,
         )
+        self._epilogue = epilogue_argument(p.epilogue, "float32", bias)
         self._shared_bytes = way.tile.shared_bytes(self._store)
         self._function = kernel_function(source, KERNEL, device, self._shared_bytes)
         self._edges = _ThinEdges()
@@ -190,6 +194,7 @@ class _Product:
             skews,
             self._edges,
             ctypes.c_longlong(lead),
+            self._epilogue,
         )
         blocks = way.blocks(p.m, p.n, self._plan.machine.units)
         block = (128 * (way.tile.groups + 1),)
@@ -220,10 +225,13 @@ class _Product:
     def gather(self, member: tuple[int, ...], partials: int) -> Launch:
         p = self._plan.problem
         shares = 8 if self._way.splits >= 16 else 1
-        function = kernel_function(render_gather(p.dtype.name, p.accumulate, shares), "gather", self._device)
+        function = kernel_function(
+            render_gather(p.dtype.name, p.accumulate, shares, p.epilogue), "gather", self._device
+        )
         arguments = (
             ctypes.c_void_p(partials),
             ctypes.c_void_p(self._P.member(member)),
+            self._epilogue,
             *(ctypes.c_int(extent) for extent in (p.m, p.n, self._way.splits)),
             ctypes.c_longlong(_even(p.n)),
             ctypes.c_longlong(self._lead),

@@ -7,6 +7,8 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewise import api
+from tilewise.arrays.torch_library import needs_operator, wants_gradient
 from tilewise.interop.torch.operator import matmul
 
 
@@ -16,6 +18,9 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_line
     on_lines: let the rows of the result start on 128-byte lines; see `Linear`.
     """
     flat = input.flatten(0, -2) if _folds(input) else input
+    if bias is not None and not on_lines and _fuses(flat, weight, bias):
+        made = api.matmul(flat, weight.mT, bias=bias)
+        return made.reshape(*input.shape[:-1], weight.shape[0])
     if on_lines and flat.dim() == 2:
         made = torch.ops.tilewise.matmul_on_lines(flat, weight.mT, "high")
     else:
@@ -23,6 +28,12 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_line
     if bias is not None:
         made = made.add_(bias.to(made.dtype))  # in place: a sum of its own would not lie on lines
     return made.reshape(*input.shape[:-1], weight.shape[0])
+
+
+def _fuses(input: Tensor, weight: Tensor, bias: Tensor) -> bool:
+    """Whether the bias goes with the product: on a card, where torch need not follow what happens."""
+    alone = input.is_cuda and not needs_operator(input, weight) and not wants_gradient(bias)
+    return alone and input.dtype == weight.dtype == bias.dtype and input.is_floating_point()
 
 
 def _folds(input: Tensor) -> bool:

@@ -7,7 +7,7 @@
 #define PAIRS (256 / SHARES)
 
 extern "C" __global__ void __launch_bounds__(256) gather(
-    const float* partials, Element* P, int m, int n, int splits, long long lead, long long ldp)
+    const float* partials, Element* P, Epilogue epilogue, int m, int n, int splits, long long lead, long long ldp)
 {
     __shared__ float2 shares[SHARES][PAIRS];
     wait_for_kernel_before();
@@ -35,10 +35,8 @@ extern "C" __global__ void __launch_bounds__(256) gather(
     }
     Element* to = P + row * ldp + column;
     bool two = column + 1 < n;
-    if (ACCUMULATE) {
-        sum.x += widen(to[0]);
-        if (two) sum.y += widen(to[1]);
-    }
+    sum.x = finish(sum.x, ACCUMULATE ? widen(to[0]) : 0.0f, bias_of(epilogue, column, true), epilogue);
+    sum.y = finish(sum.y, ACCUMULATE && two ? widen(to[1]) : 0.0f, bias_of(epilogue, column + 1, two), epilogue);
     unsigned made = narrow_pair(sum.x, sum.y);
     to[0] = (Element)(made & 0xffffu);
     if (two) to[1] = (Element)(made >> 16);

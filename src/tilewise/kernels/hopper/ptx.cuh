@@ -133,10 +133,16 @@ static __device__ __forceinline__ void barrier_arrive_at(Barrier* barrier, unsig
 }
 
 // The kernel queued before may still be running; from here on its results are there.
-static __device__ __forceinline__ void wait_for_kernel_before() { asm volatile("griddepcontrol.wait;" ::: "memory"); }
+static __device__ __forceinline__ void wait_for_kernel_before() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("griddepcontrol.wait;" ::: "memory");
+#endif
+}
 
 static __device__ __forceinline__ void let_next_kernel_start() {
+#if __CUDA_ARCH__ >= 900
     asm volatile("griddepcontrol.launch_dependents;" ::: "memory");
+#endif
 }
 
 static __device__ __forceinline__ void prefetch_map(const TensorMap* map) {

@@ -17,6 +17,7 @@
 //   With TURNED the operands have changed places, and boxes are turned on their way into the staging.
 //   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up. A P that keeps its
 //   sums unrounded is one such part: with ACCUMULATE what it holds is added first.
+// Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
 //   while nothing waits to be carried (thin_edges.cuh).
 
@@ -40,6 +41,7 @@ static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS 
 #define TURNED_BYTES (BLOCK_N * ROW_BYTES)  // 64 columns of P, as rows of this kernel's tile become
 #define STAGING_BYTES (SPLIT ? 0 : TURNED ? CONSUMERS * TURNED_BYTES : CONSUMERS * BOXES * BOX_BYTES)
 #define EVERYONE ((1 << CLUSTER) - 1)
+#define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT))  // sums are not stored as they are
 
 struct Size { int m, k, n, splits; };
 struct MapsOfM { TensorMap of[CLASSES]; };
@@ -299,15 +301,22 @@ static __device__ __forceinline__ void store_partial(
     }
 }
 
-// What P holds is added first when the product is accumulated.
-static __device__ __forceinline__ void add_onto(
-    float (&sums)[SUMS], const Element* P, int m, int n, long long ldp, int top, int left)
+// Sums become what is stored; what P holds is added first when the product is accumulated.
+static __device__ __forceinline__ void finish_sums(
+    float (&sums)[SUMS], const Element* P, const Epilogue& epilogue, int m, int n, long long ldp, int top, int left)
 {
-    int lane = threadIdx.x % 32;
+    int lane = threadIdx.x % 32, row = top + lane / 4, column = left + lane % 4 * 2;
     #pragma unroll
-    for (int i = 0; i < SUMS; ++i) {
-        int row = top + lane / 4 + i / 2 % 2 * 8, column = left + i / 4 * 8 + lane % 4 * 2 + i % 2;
-        if (row < m && column < n) sums[i] += widen(P[row * ldp + column]);
+    for (int i = 0; i < SUMS; i += 2) {  // two side by side
+        int below = i / 2 % 2 * 8, right = i / 4 * 8;
+        #pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            bool inside = column + right + e < n;
+            const Element* at = P + (row + below) * ldp + column + right + e;
+            float held = ACCUMULATE && !SPLIT && row + below < m && inside ? widen(*at) : 0.0f;
+            sums[i + e] = finish(sums[i + e], held, bias_of(epilogue, column + right + e, inside), epilogue);
+        }
+        asm volatile("" ::: "memory");  // no loads for later sums before this: registers are few
     }
 }
 
@@ -332,7 +341,8 @@ static __device__ __forceinline__ void cover_skew(char* tile_of_m, int skew, int
 
 static __device__ __forceinline__ void consume(
     char* stages, Barrier* full, Barrier* empty, char* staging, Barrier* staged, Barrier* carried, int group,
-    const TensorMap* map_p, Element* P, float* partials, Size size, const Skews& skews, long long ldp)
+    const TensorMap* map_p, Element* P, float* partials, Size size, const Skews& skews, long long ldp,
+    const Epilogue& epilogue)
 {
     char* boxes = staging + group * (TURNED ? TURNED_BYTES : BOXES * BOX_BYTES);
     int stage = 0, before = 0;
@@ -368,7 +378,7 @@ static __device__ __forceinline__ void consume(
         int top = work.top + group * 64, rows = top + threadIdx.x / 32 % 4 * 16;  // of this group, and of this warp
         Element* first = P + work.at * ldp;
         Element* tile = first + top * (CLASSES * ldp) + work.left;
-        if (ACCUMULATE && !SPLIT) add_onto(sums, first, work.rows, size.n, CLASSES * ldp, rows, work.left);
+        if (FINISHED) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
         if (SPLIT)
             store_partial(sums, partials + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
         else if (TURNED)
@@ -395,7 +405,7 @@ static __device__ __forceinline__ void consume(
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) tensor_cores(
     const __grid_constant__ MapsOfM maps_m, const __grid_constant__ TensorMap map_n,
     const __grid_constant__ TensorMap map_p, Element* P, float* partials, Size size, const __grid_constant__ Skews skews,
-    const __grid_constant__ ThinEdges edges, long long ldp)
+    const __grid_constant__ ThinEdges edges, long long ldp, const __grid_constant__ Epilogue epilogue)
 {
     extern __shared__ char memory[];
     char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
@@ -429,15 +439,15 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
             Carrier carrier = {staging, P, size, skews, ldp};
             carrier.start();
             if (EDGES) wait_for_kernel_before();
-            if (EDGES) make_thin_edges<Carrier&>(edges, shares, P, size.m, size.n, ldp, carrier);
+            if (EDGES) make_thin_edges<Carrier&>(edges, shares, P, size.m, size.n, ldp, epilogue, carrier);
             while (carrier.turn < carrier.turns) carrier.carry();
         } else if (EDGES && threadIdx.x >= 32) {
             wait_for_kernel_before();
-            make_thin_edges(edges, shares, P, size.m, size.n, ldp, NothingElse());
+            make_thin_edges(edges, shares, P, size.m, size.n, ldp, epilogue, NothingElse());
         }
     } else {
         registers_take<CONSUMER_REGISTERS>();
-        consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, skews, ldp);
+        consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, skews, ldp, epilogue);
     }
     // nobody leaves while a neighbour may still send it a tile or a word
     __syncwarp();

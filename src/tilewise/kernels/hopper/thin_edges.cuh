@@ -23,13 +23,18 @@ struct ThinEdges { Side of_cols, of_rows; };
 #define DOTS 4
 #define BATCH (BLOCK_M == 192 ? 4 : 6)  // lines whose words are on their way together, as registers allow
 
-static __device__ __forceinline__ void put_edge(Element* to, float sum) {
-    *to = (Element)narrow_pair(ACCUMULATE ? sum + widen(*to) : sum, 0.0f);
+// Position p of an edge goes to at[p * step], as long as p < limit; its column of P is column + p * column_step.
+struct EdgeTarget { Element* at; long long step; int limit, column, column_step; };
+
+static __device__ __forceinline__ void put_edge(const EdgeTarget& target, int p, float sum, const Epilogue& epilogue) {
+    if (p >= target.limit) return;
+    Element* to = target.at + p * target.step;
+    float held = ACCUMULATE ? widen(*to) : 0.0f, bias = bias_of(epilogue, target.column + p * target.column_step, true);
+    *to = (Element)narrow_pair(finish(sum, held, bias, epilogue), 0.0f);
 }
 
-// Position p of the edge goes to to[p * step_to], as long as p < limit.
 template <class Between> static __device__ __forceinline__ void edge_dots(
-    const Side& side, int e, Element* to, long long step_to, int limit, Between& between)
+    const Side& side, int e, const EdgeTarget& target, const Epilogue& epilogue, Between& between)
 {
     int lane = threadIdx.x % 32, warp = blockIdx.x * EDGE_WARPS + threadIdx.x / 32 - 1;
     const Element* edge = side.edge + (long long)e * side.length;
@@ -67,14 +72,13 @@ template <class Between> static __device__ __forceinline__ void edge_dots(
         for (int i = 0; i < DOTS; ++i) {
             #pragma unroll
             for (int step = 16; step; step /= 2) sums[i] += __shfl_xor_sync(~0u, sums[i], step);
-            int position = first + i * 8;
-            if (lane == 0 && position < limit) put_edge(to + position * step_to, sums[i]);
+            if (lane == 0) put_edge(target, first + i * 8, sums[i], epilogue);
         }
     }
 }
 
 template <class Between> static __device__ __forceinline__ void edge_sums(
-    const Side& side, int e, float (*shares)[32], Element* to, long long step_to, int limit, Between& between)
+    const Side& side, int e, float (*shares)[32], const EdgeTarget& target, const Epilogue& epilogue, Between& between)
 {
     const int rows = 8 * EDGE_WARPS;  // that the block's warps take at a time
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32 - 1;
@@ -113,29 +117,29 @@ template <class Between> static __device__ __forceinline__ void edge_sums(
             if (lane < 4) shares[warp][lane * 8 + j] = sums[j];
         }
         meet(15, EDGE_THREADS);
-        int position = chunk + lane;
-        if (warp == 0 && position < limit)
-            put_edge(to + position * step_to, shares[0][lane] + shares[1][lane] + shares[2][lane]);
+        if (warp == 0)
+            put_edge(target, chunk + lane, shares[0][lane] + shares[1][lane] + shares[2][lane], epilogue);
         meet(15, EDGE_THREADS);
     }
 }
 
 // m and n are where the whole tiles end.
 template <class Between> static __device__ __forceinline__ void make_thin_edges(
-    const ThinEdges& edges, float (*shares)[32], Element* P, int m, int n, long long ldp, Between between)
+    const ThinEdges& edges, float (*shares)[32], Element* P, int m, int n, long long ldp, const Epilogue& epilogue,
+    Between between)
 {
     for (int e = 0; e < edges.of_rows.edges; ++e) {
-        Element* row = P + (m + e) * ldp;
-        int width = n + edges.of_cols.edges;
+        EdgeTarget row = {P + (m + e) * ldp, 1, n + edges.of_cols.edges, 0, 1};
         if (edges.of_rows.along_k)
-            edge_dots(edges.of_rows, e, row, 1, width, between);
+            edge_dots(edges.of_rows, e, row, epilogue, between);
         else
-            edge_sums(edges.of_rows, e, shares, row, 1, width, between);
+            edge_sums(edges.of_rows, e, shares, row, epilogue, between);
     }
     for (int e = 0; e < edges.of_cols.edges; ++e) {
+        EdgeTarget column = {P + n + e, ldp, m, n + e, 0};
         if (edges.of_cols.along_k)
-            edge_dots(edges.of_cols, e, P + n + e, ldp, m, between);
+            edge_dots(edges.of_cols, e, column, epilogue, between);
         else
-            edge_sums(edges.of_cols, e, shares, P + n + e, ldp, m, between);
+            edge_sums(edges.of_cols, e, shares, column, epilogue, between);
     }
 }

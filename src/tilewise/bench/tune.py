@@ -1,0 +1,116 @@
+"""Measuring ways on a card: for each product of a suite those that the model expects to be near the best, interleaved.
+
+The fastest goes into the card's table, beside the time of the model's own choice, so that a table shows what it won.
+"""
+
+from __future__ import annotations
+
+import os
+from collections.abc import Callable, Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass, replace
+from typing import Any
+
+from tilewise import mma_tiles, tensor_tiles
+from tilewise.bench.card_shapes import CACHE_BYTES, CASES, Case, operand, rotating, torch_for
+from tilewise.machine import Machine
+from tilewise.planning import Plan, make_plan, pinned
+from tilewise.problem import Problem
+from tilewise.tuning import WORTH, Entry, Table
+
+AT_MOST = 6  # ways of one product
+NEAR = 1.3  # of the least expected time: what the model holds to be slower is not tried
+FAMILIES: dict[str, Any] = {tensor_tiles.KERNEL: tensor_tiles, mma_tiles.KERNEL: mma_tiles}
+
+
+@dataclass(frozen=True)
+class Product:
+    """One product of the suite."""
+
+    case: Case
+    dtype: str
+
+    @property
+    def name(self) -> str:
+        return f"{self.dtype} {self.case.name}"
+
+
+def suite(dtypes: tuple[str, ...], shapes: tuple[tuple[int, int, int], ...] = ()) -> list[Product]:
+    """The products to measure: those of `bench shapes`, or the shapes given."""
+    cases = tuple(Case(shape) for shape in shapes) if shapes else CASES
+    return [Product(case, dtype) for case in cases for dtype in dtypes]
+
+
+def tune(
+    products: list[Product], machine: Machine, table: Table, rounds: int, enough: Callable[[], bool]
+) -> Iterator[tuple[Product, str, Entry | None, Table]]:
+    """(product, class, what was measured or None where it was known, the table now), one product after the other, until
+    `enough`. What the table holds already is not measured again."""
+    untuned = replace(machine, tuned=None)
+    for product in products:
+        if enough():
+            return
+        problem, M, N, P = _operands(product)
+        kernel = make_plan(problem, untuned).kernel
+        if kernel not in FAMILIES:
+            continue
+        key = FAMILIES[kernel].tuning_class(problem)
+        if key in table.entries:
+            yield product, key, None, table
+            continue
+        entry = _measured(product, problem, untuned, kernel, (M, N, P), rounds)
+        table = Table(table.card, {**table.entries, key: entry})
+        yield product, key, entry, table
+
+
+def _measured(
+    product: Product, problem: Problem, machine: Machine, kernel: str, tensors: tuple[Any, Any, Any], rounds: int
+) -> Entry:
+    from cuda.core import Stream
+
+    from tilewise.engines.cuda.launch import prepare
+
+    torch = torch_for("tilewise tune")
+    plans = _candidates(problem, machine, kernel)
+    _compile_all(list(plans.values()), machine.arch)
+    stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
+    M, N, P = (x.data_ptr() for x in tensors)
+    works = {spec: prepare(plan, M, N, P, "cuda:0", stream) for spec, plan in plans.items()}
+    m, k, n = product.case.shape
+    nbytes = problem.dtype.itemsize * (m * k + k * n + m * n)
+    seconds = rotating(works, rounds, cold=nbytes < CACHE_BYTES)
+    first, best = next(iter(plans)), min(seconds, key=lambda spec: seconds[spec])
+    if seconds[first] < WORTH * seconds[best]:
+        best = first
+    return Entry(product.case.shape, best, seconds[best], first, seconds[first])
+
+
+def _candidates(problem: Problem, machine: Machine, kernel: str) -> dict[str, Plan]:
+    """By name, the model's choice first."""
+    family = FAMILIES[kernel]
+    timed = [(family.expected(way, problem, machine), way) for way in family.ways(problem, machine)]
+    timed.sort(key=lambda pair: pair[0])
+    near = [way for seconds, way in timed if seconds <= NEAR * timed[0][0]][:AT_MOST]
+    return {way.spec(): pinned(problem, machine, way) for way in near}
+
+
+def _compile_all(plans: list[Plan], arch: str) -> None:
+    """Together, before anything is timed."""
+    from tilewise.engines.cuda.compile import compile_source
+    from tilewise.kernels.source import source_of
+
+    with ThreadPoolExecutor(os.cpu_count()) as pool:
+        list(pool.map(lambda text: compile_source(text, arch), [source_of(plan) for plan in plans]))
+
+
+def _operands(product: Product) -> tuple[Problem, Any, Any, Any]:
+    from tilewise.api import plan
+
+    torch = torch_for("tilewise tune")
+    number, case = getattr(torch, product.dtype), product.case
+    m, k, n = case.shape
+    torch.manual_seed(0)
+    M = operand(torch, m, k, case.layouts[0], case.offset, number)
+    N = operand(torch, k, n, case.layouts[1], case.offset, number)
+    P = torch.empty(m, n, device="cuda", dtype=number)
+    return plan(M, N).problem, M, N, P

@@ -1,0 +1,62 @@
+"""What becomes of a product before it is stored: activation(alpha · M·N + bias). A pure value; engines render it."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.algebra.dtypes import DType
+from tilewise.errors import DtypeError, UsageError
+
+ACTIVATIONS = ("relu", "gelu", "gelu_tanh", "silu")
+BIASES = ("float16", "bfloat16", "float32", "float64")  # and what products they are added to
+
+
+@dataclass(frozen=True)
+class Epilogue:
+    """`alpha` scales the product, then a row of biases of dtype `bias` is added, then the activation is taken.
+
+    Which biases, and where they lie, is not part of it: a plan does not depend on that.
+    """
+
+    alpha: float = 1.0
+    bias: DType | None = None
+    activation: str | None = None
+
+    def __bool__(self) -> bool:
+        """Whether anything happens at all."""
+        return self.alpha != 1.0 or self.bias is not None or self.activation is not None
+
+    def words(self) -> str:
+        """As a formula: gelu(0.5 · M·N + bias)."""
+        inside = ("M·N" if self.alpha == 1.0 else f"{self.alpha:g} · M·N") + (" + bias" if self.bias else "")
+        return f"{self.activation}({inside})" if self.activation else inside
+
+    def to_json(self) -> dict[str, Any]:
+        return {"alpha": self.alpha, "bias": self.bias.name if self.bias else None, "activation": self.activation}
+
+
+PLAIN = Epilogue()
+
+
+def epilogue_of(alpha: object, bias: DType | None, activation: object) -> Epilogue:
+    """The epilogue a person asked for, or one clear sentence."""
+    if activation is not None and activation not in ACTIVATIONS:
+        raise UsageError(f"activation={activation!r} is not known; known are {', '.join(ACTIVATIONS)}")
+    if isinstance(alpha, bool) or not hasattr(alpha, "__float__"):
+        raise UsageError(f"alpha={alpha!r} must be a real number")
+    if bias is not None and bias.name not in BIASES:
+        raise DtypeError(f"bias has dtype {bias}: pass one of {', '.join(BIASES)}")
+    return Epilogue(float(alpha), bias, None if activation is None else str(activation))
+
+
+def check_fits(epilogue: Epilogue, semiring: object, ordinary: bool, dtype: DType) -> None:
+    """`ordinary`: the semiring adds and multiplies as people do."""
+    if epilogue and not ordinary:
+        raise UsageError(
+            f"alpha=, bias= and activation= need plus_times, and the semiring is {semiring}: leave them out"
+        )
+    if epilogue and dtype.name not in BIASES:
+        raise DtypeError(
+            f"alpha=, bias= and activation= need a product of {', '.join(BIASES)}, and this one is {dtype}"
+        )

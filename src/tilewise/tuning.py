@@ -1,0 +1,117 @@
+"""What was measured on a card, as a value the planner consults: classes of shapes → the way that was the fastest.
+
+The model of a plan is good to some per cent. Where it calls two ways close, a table decides: it prefers the way that
+`tilewise tune` found the fastest for a product of this class. It never takes a way that the model holds to be much
+slower for the very shape at hand, since a neighbour in the class may fill its waves differently.
+"""
+
+from __future__ import annotations
+
+import json
+import math
+import re
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from importlib.resources import files
+from pathlib import Path
+from typing import Any, Protocol, TypeVar
+
+JSON_VERSION = 1
+CLOSE = 1.15  # ways whose expected times differ by no more are decided by measurement
+WORTH = 1.01  # a way that won by less decides nothing
+
+
+class Way(Protocol):
+    """A way that a table can name."""
+
+    def spec(self) -> str:
+        """What it is, in a word that stays the same from version to version."""
+
+
+W = TypeVar("W", bound=Way)
+
+
+@dataclass(frozen=True)
+class Entry:
+    """One measured class: the shape it was measured at, the fastest way, its seconds and those of the model's way."""
+
+    shape: tuple[int, int, int]
+    spec: str
+    seconds: float
+    model_spec: str
+    model_seconds: float
+
+    @property
+    def gain(self) -> float:
+        return self.model_seconds / self.seconds if self.seconds else 1.0
+
+
+@dataclass(frozen=True)
+class Table:
+    """The measured classes of one card."""
+
+    card: str
+    entries: Mapping[str, Entry]
+
+    def to_json(self) -> dict[str, Any]:
+        rows = {
+            key: {
+                "shape": list(e.shape),
+                "way": e.spec,
+                "seconds": e.seconds,
+                "model_way": e.model_spec,
+                "model_seconds": e.model_seconds,
+            }
+            for key, e in sorted(self.entries.items())
+        }
+        return {"version": JSON_VERSION, "card": self.card, "classes": rows}
+
+
+def table_of(document: Any) -> Table | None:
+    """A table from its JSON; None where that is of another version or damaged: it costs speed, never a product."""
+    try:
+        if document["version"] != JSON_VERSION:
+            return None
+        entries = {}
+        for key, row in document["classes"].items():
+            m, k, n = (int(extent) for extent in row["shape"])
+            times = float(row["seconds"]), float(row["model_seconds"])
+            entries[str(key)] = Entry((m, k, n), str(row["way"]), times[0], str(row["model_way"]), times[1])
+        return Table(str(document["card"]), entries)
+    except (KeyError, TypeError, ValueError, AttributeError):
+        return None
+
+
+def class_of(kernel: str, dtype: str, shape: tuple[int, int, int], layouts: str, aligned: bool) -> str:
+    """Shapes of one class lie within half an octave of each other; operands lie alike."""
+    halves = "x".join(f"{round(2 * math.log2(max(extent, 1))) / 2:g}" for extent in shape)
+    return f"{kernel} {dtype} {layouts} {'aligned' if aligned else 'ragged'} 2^{halves}"
+
+
+def preferred(timed: Sequence[tuple[float, int, W]], key: str, table: Table | None) -> tuple[float, W, bool]:
+    """(expected seconds, way, whether the table chose it) of the ways with their expected seconds."""
+    seconds, _, best = min(timed)
+    entry = table.entries.get(key) if table else None
+    if entry is not None and entry.gain >= WORTH and entry.spec != best.spec():
+        for other, _, way in sorted(timed):
+            if other <= CLOSE * seconds and way.spec() == entry.spec:
+                return other, way, True
+    return seconds, best, entry is not None and entry.spec == best.spec()
+
+
+def slug(card: str) -> str:
+    """A card's name as a file's: NVIDIA H200 → h200."""
+    return re.sub(r"[^a-z0-9]+", "-", re.sub(r"nvidia|geforce|tesla", "", card.lower())).strip("-")
+
+
+def table_for(card: str, folder: Path | None = None) -> Table | None:
+    """The table in the user's folder, else the one that ships with the package, else None."""
+    name = f"{slug(card)}.json"
+    for place in (*(() if folder is None else (folder / "tuned",)), files("tilewise").joinpath("tuned")):
+        try:
+            found = table_of(json.loads(place.joinpath(name).read_text(encoding="utf-8")))
+        except (OSError, ValueError):
+            continue
+        if found is not None:
+            return found
+    return None
