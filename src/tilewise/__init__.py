@@ -56,7 +56,7 @@ if TYPE_CHECKING:
     from tilewise.graph.closure import closure
     from tilewise.graph.paths import path
     from tilewise.page import explore
-    from tilewise.planning import Plan
+    from tilewise.plans import Plan
     from tilewise.problem import Problem
     from tilewise.tracing import Trace, check, trace
 
@@ -114,7 +114,7 @@ _HOME = {
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",
     "semirings": "algebra.builtin",
-    "Plan": "planning",
+    "Plan": "plans",
     "explore": "page",
     "Problem": "problem",
     "Trace": "tracing",

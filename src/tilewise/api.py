@@ -21,7 +21,8 @@ from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.execution import Call, copy, execute, machine_of, needs_detour, side_by_side
 from tilewise.float8_scales import understand_scales
 from tilewise.machine import Times
-from tilewise.planning import Plan, make_plan
+from tilewise.planning import make_plan
+from tilewise.plans import Plan
 from tilewise.problem import Problem, check_precision, row_major
 from tilewise.shapes import product_shape, written
 

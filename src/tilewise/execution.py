@@ -17,7 +17,8 @@ from tilewise.engines.reference.finish import finish
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
 from tilewise.float8_scales import Scales
 from tilewise.machine import Machine, Times
-from tilewise.planning import Plan, make_plan
+from tilewise.planning import make_plan
+from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem, row_major
 from tilewise.shapes import ProductShape
 

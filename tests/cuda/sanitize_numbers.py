@@ -10,6 +10,7 @@ import sys
 import numpy as np
 
 import tilewise as tw
+import tilewise.card_plans as card_plans
 import tilewise.planning as planning
 from tilewise.engines.cuda.device import describe
 from tilewise.k_major_tiles import KMajorTile, KMajorWay
@@ -27,7 +28,7 @@ for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0
         ("k_major", np.int8, {"dtype": "int32"}, (KMajorWay(KMajorTile(128), TURNED),)),
     ):
         for way in ways:
-            planning.best_split = planning.best_k_major = lambda problem, machine, way=way: (way, 1e-9)
+            card_plans.best_split = card_plans.best_k_major = lambda problem, machine, way=way: (way, 1e-9)
             planning._plan.cache_clear()
             with (
                 tw.to_device(M.astype(dtype)) as Md,

@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 import tilewise as tw
+import tilewise.card_plans as card_plans
 import tilewise.planning as planning
 from tilewise.k_major_tiles import ROOM, TILES, KMajorTile, KMajorWay, routes
 
@@ -63,7 +64,7 @@ def options_of(kind):
 
 def multiply_by(way, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(planning, "best_k_major", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(card_plans, "best_k_major", lambda problem, machine: (way, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="k_major", **options)

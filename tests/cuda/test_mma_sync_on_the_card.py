@@ -7,6 +7,7 @@ import itertools
 import pytest
 
 import tilewise as tw
+import tilewise.card_plans as card_plans
 import tilewise.planning as planning
 from tilewise.engines.cuda.device import describe
 from tilewise.mma_tiles import TILES, ways
@@ -56,7 +57,7 @@ def assert_right(P, exact, name):
 
 def multiply_by(way, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(planning, "best_mma_way", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(card_plans, "best_mma_way", lambda problem, machine: (way, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="mma_sync", precision="tf32", **options)

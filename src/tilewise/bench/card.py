@@ -18,7 +18,8 @@ from tilewise.bench.timing import Work, interleaved
 from tilewise.engines.cuda.device import describe
 from tilewise.engines.cuda.launch import prepare
 from tilewise.engines.cuda.queue import Launch, kernel_function
-from tilewise.planning import Plan, make_plan
+from tilewise.planning import make_plan
+from tilewise.plans import Plan
 from tilewise.problem import problem_of_shape
 
 DEVICE = "cuda:0"

@@ -13,8 +13,10 @@ from typing import Any
 
 from tilewise import mma_tiles, tensor_tiles
 from tilewise.bench.card_shapes import CACHE_BYTES, CASES, Case, operand, rotating, torch_for
+from tilewise.card_plans import pinned
 from tilewise.machine import Machine
-from tilewise.planning import Plan, make_plan, pinned
+from tilewise.planning import make_plan
+from tilewise.plans import Plan
 from tilewise.problem import Problem
 from tilewise.tuning import WORTH, Entry, Table
 

@@ -95,7 +95,7 @@ def command(
 def _within(graph: Path, output: Path, semiring: str, memory: str, as_json: bool) -> None:
     """From file to file, D streaming by once a round."""
     from tilewise.graph.rounds import close_file
-    from tilewise.planning import seconds as time_words
+    from tilewise.quantities import seconds as time_words
     from tilewise.scale.budget import budget
 
     bar, task = progress(1, "closing")

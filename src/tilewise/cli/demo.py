@@ -20,7 +20,7 @@ def command(device: str, as_json: bool) -> int:
     """Multiply on the best device present, check the product, show the phases, print time and speed-up."""
     from tilewise.api import timed_matmul
     from tilewise.cli.job import best_device, check_product, make_operands
-    from tilewise.planning import seconds
+    from tilewise.quantities import seconds
 
     chosen = best_device(device)
     M, N = make_operands(SHAPE, "float32", 0)

@@ -131,7 +131,7 @@ def command(
 
 
 def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str]]:
-    from tilewise.planning import seconds
+    from tilewise.quantities import seconds
 
     plan, times = report.plan, report.times
     p = plan.problem

@@ -6,8 +6,9 @@ from dataclasses import replace
 
 from tilewise.cli.output import print_json, print_rows, print_table
 from tilewise.machine import Machine
-from tilewise.planning import make_plan, seconds, size
+from tilewise.planning import make_plan
 from tilewise.problem import Problem
+from tilewise.quantities import seconds, size
 from tilewise.scale.budget import budget
 
 

@@ -12,7 +12,7 @@ from tilewise.accuracy import relative_error
 from tilewise.api import matmul
 from tilewise.cli.job import best_device
 from tilewise.cli.output import progress, remark
-from tilewise.planning import seconds
+from tilewise.quantities import seconds
 from tilewise.scale.budget import budget
 from tilewise.scale.files import FileProduct, FileReport
 from tilewise.scale.product import host_memory

@@ -24,7 +24,7 @@ from tilewise.api import matmul
 from tilewise.errors import DtypeError, OutOfMemoryError, ShapeError
 from tilewise.graph.closure import Progress, close_block
 from tilewise.graph.laws import check_idempotent, one_of
-from tilewise.planning import seconds, size
+from tilewise.quantities import seconds, size
 from tilewise.scale.files import resident
 from tilewise.scale.schedule import NORM
 from tilewise.scale.sources import open_source

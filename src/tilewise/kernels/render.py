@@ -20,7 +20,7 @@ from tilewise.algebra.to_cuda import (
     c_name,
     prelude,
 )
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 from tilewise.rungs import COARSE, register_depth
 
 

@@ -17,7 +17,7 @@ from tilewise.mma_tiles import KERNEL as MMA
 from tilewise.mma_tiles import along_k, line_bytes
 from tilewise.plain_tiles import IDEAS, choose, line_alignment
 from tilewise.plain_ways import arch_number
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 from tilewise.problem import Layout
 from tilewise.tensor_tiles import BY_CLASSES, KERNEL, along_columns
 

@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.errors import DeviceError, EngineError, FileError, TilewiseError, UsageError
-from tilewise.planning import seconds, size
+from tilewise.quantities import seconds, size
 from tilewise.scale import host
 from tilewise.scale.files import problem_of
 from tilewise.scale.schedule import Schedule, make_schedule

@@ -15,7 +15,8 @@ import numpy as np
 from tilewise.engines import cpu, reference
 from tilewise.engines.cpu.limits import host_machine
 from tilewise.engines.reference.limits import NOMINAL
-from tilewise.planning import Plan, make_plan
+from tilewise.planning import make_plan
+from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem
 from tilewise.scale.panels import ReadAhead
 from tilewise.scale.schedule import Level, Schedule, Tile

@@ -14,8 +14,8 @@ from functools import cached_property
 from typing import Any
 
 from tilewise.errors import OutOfMemoryError
-from tilewise.planning import seconds, size
 from tilewise.problem import Problem
+from tilewise.quantities import seconds, size
 
 JSON_VERSION = 1
 SETS = 2  # panels held of each operand: one is used while the next one comes

@@ -17,7 +17,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType
 from tilewise.errors import FileError, ShapeError
-from tilewise.planning import size
+from tilewise.quantities import size
 from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_zarr
 from tilewise.shapes import written
 

@@ -12,8 +12,8 @@ from dataclasses import dataclass, replace
 from typing import Any
 
 from tilewise.errors import OutOfMemoryError, UsageError
-from tilewise.planning import seconds, size
 from tilewise.problem import Problem
+from tilewise.quantities import seconds, size
 
 PANEL = 1024  # of k, that a worker holds at a time, twice
 LAYERS = (1, 2, 4, 8, 16, 32, 64)

@@ -10,7 +10,7 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import DtypeError
 from tilewise.kernels.render import render_rung
-from tilewise.planning import DEFAULT_TILE
+from tilewise.plans import DEFAULT_TILE
 from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
 
 

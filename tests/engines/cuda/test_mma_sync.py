@@ -13,6 +13,7 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.cache import DiskCache
+from tilewise.card_plans import pinned
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.engines.cuda.mma_sync import _realigned, _scratch_bytes, source_of
 from tilewise.engines.cuda.placed import Placed
@@ -21,7 +22,7 @@ from tilewise.kernels.render_ampere import Form, render_add_parts, render_mma_sy
 from tilewise.kernels.render_hopper import render_realign
 from tilewise.machine import KNOWN_CARDS
 from tilewise.mma_tiles import TILES, line_bytes, ways
-from tilewise.planning import make_plan, pinned
+from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
 
 H200, A100, RTX4090 = (KNOWN_CARDS[name] for name in ("h200", "a100", "rtx4090"))

@@ -25,7 +25,7 @@ from tilewise.engines.cpu.strips import count_words
 from tilewise.engines.cpu.target import Target, host_target
 from tilewise.engines.cpu.tasks import Tasks, cut_tasks
 from tilewise.engines.cpu.tiny import tiny_module
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.engines.cpu.ready import Array, Ready
 from tilewise.engines.cpu.target import Target
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 
 
 def run(

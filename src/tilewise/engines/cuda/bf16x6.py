@@ -17,7 +17,7 @@ from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.kernels.guarded import guarded
 from tilewise.kernels.render_plain import render_combine
 from tilewise.kernels.render_split import render_bf16x6, render_split
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 from tilewise.problem import Layout
 from tilewise.split_tiles import DEPTH, KERNEL, LINES, plane_bytes, slab_of
 

@@ -17,7 +17,7 @@ from tilewise.arrays.device_array import DeviceArray
 from tilewise.engines.cuda.launch import prepare
 from tilewise.engines.cuda.timing import Stopwatch
 from tilewise.machine import Times
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

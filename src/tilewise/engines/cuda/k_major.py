@@ -17,7 +17,7 @@ from tilewise.k_major_tiles import KERNEL, LINE_BYTES, TURNED, boxed, paired
 from tilewise.kernels.render_k_major import render_k_major, render_turn
 from tilewise.kernels.render_plain import render_combine
 from tilewise.plain_tiles import whole_tiles
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 
 __all__ = ["KERNEL", "prepare"]
 

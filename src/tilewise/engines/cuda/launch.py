@@ -21,7 +21,8 @@ from tilewise.engines.cuda.placed import Placed, workspace
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.float8_scales import Scales
 from tilewise.kernels.render import render, render_pack
-from tilewise.planning import GRID_Y_LIMIT, Plan, make_plan, packed_lead
+from tilewise.planning import make_plan
+from tilewise.plans import GRID_Y_LIMIT, Plan, packed_lead
 from tilewise.problem import Layout, row_major
 
 FUSED = (tensor_cores.KERNEL, mma_sync.KERNEL)  # kernels that apply an epilogue themselves

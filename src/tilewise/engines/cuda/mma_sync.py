@@ -16,7 +16,7 @@ from tilewise.engines.cuda.realign import Lines, realign_launches
 from tilewise.kernels.render_ampere import Form, render_mma_sync
 from tilewise.mma_tiles import KERNEL, along_k, sum_of
 from tilewise.plain_ways import arch_number
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 from tilewise.problem import Layout
 from tilewise.tensor_tiles import REALIGNED, along_columns, contiguous_lines
 

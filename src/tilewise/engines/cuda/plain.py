@@ -27,7 +27,7 @@ from tilewise.kernels.render_plain import (
 )
 from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, choose, k_each, whole_tiles
 from tilewise.plain_ways import Way
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem
 
 KERNELS = tuple(IDEAS)

@@ -12,7 +12,7 @@ from typing import Any
 
 from tilewise.arrays.operand import Operand
 from tilewise.engines.cuda.launch import prepare
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 
 LIMIT = 256  # triples of addresses that are remembered
 

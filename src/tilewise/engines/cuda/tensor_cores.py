@@ -20,7 +20,7 @@ from tilewise.engines.cuda.realign import Edge, lines_of, realign_launches, real
 from tilewise.epilogue import PLAIN
 from tilewise.errors import EngineError
 from tilewise.kernels.render_hopper import render_gather, render_tensor_cores
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 from tilewise.tensor_tiles import (
     BY_CLASSES,
     DEPTH,

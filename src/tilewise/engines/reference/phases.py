@@ -12,7 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.semiring import Algebra
-from tilewise.planning import Plan
+from tilewise.plans import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -12,7 +12,7 @@ from tilewise.engines.simt import launch
 from tilewise.engines.simt.limits import Limits
 from tilewise.kernels.render import render
 from tilewise.machine import Machine
-from tilewise.planning import Plan, packed_lead
+from tilewise.plans import Plan, packed_lead
 
 Array = np.ndarray[Any, np.dtype[Any]]
 

@@ -17,7 +17,7 @@ from torch.utils._python_dispatch import TorchDispatchMode
 from tilewise import api
 from tilewise.errors import TilewiseError, UsageError
 from tilewise.interop.torch.vendor import vendor_seconds
-from tilewise.planning import seconds
+from tilewise.quantities import seconds
 
 aten = torch.ops.aten
 

@@ -1,0 +1,19 @@
+"""Seconds and bytes with the unit people would use."""
+
+from __future__ import annotations
+
+
+def seconds(value: float) -> str:
+    """A time with the unit people would use."""
+    for unit, scale in (("s", 1.0), ("ms", 1e-3), ("µs", 1e-6)):
+        if value >= scale:
+            return f"{value / scale:.3g} {unit}"
+    return f"{value / 1e-9:.3g} ns"
+
+
+def size(count: float) -> str:
+    """Bytes with the unit people would use."""
+    for unit, scale in (("TB", 1e12), ("GB", 1e9), ("MB", 1e6), ("kB", 1e3)):
+        if count >= scale:
+            return f"{count / scale:.3g} {unit}"
+    return f"{count:.0f} B"
