@@ -78,6 +78,9 @@ class MmaTile:
         """Whether registers suffice: beside 64 × 64 sums of a warp there are none for the addresses of many small
         copies, and with k along N's lines none for all of M's fragments."""
         crowded = self.rows // self.warps_m * (self.cols // self.warps_n) >= 64 * 64
+        copies = (side * PHASE_BYTES // v for side, v in zip((self.rows, self.cols), vectors, strict=True))
+        if max(copies) > 16 * self.threads:
+            return False
         return not crowded or (vectors == (16, 16) and (self.rolling or not n_along_k))
 
     def shared_bytes(self, arch: str) -> int:

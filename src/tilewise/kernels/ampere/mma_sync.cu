@@ -79,7 +79,8 @@ struct Operand {
 
     // Part `part` of `parts` of a phase's copies. `inside` elements across k and `left` of k are left of the operand.
     template <bool CHECKED>
-    __device__ __forceinline__ void copy_part(unsigned tile, const Element* operand, int inside, int left, int part, int parts) const
+    __device__ __forceinline__ void copy_part(
+        unsigned tile, const Element* operand, int inside, int left, int part, int parts) const
     {
         const unsigned char* there = from + COPIES * part / parts * EVERY * lead;
         #pragma unroll
@@ -400,7 +401,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
                     int at = column_of(j, lane % 4 * 2 + e), r = row_of(i, slot);
                     bool inside = row + r < m && column + at < n;
                     Sum held = ACCUMULATE && inside ? widen(target[r * ldp + at]) : (Sum)0;
-                    made[e] = finish(sums[i][j][half * 2 + e], held, bias_of(epilogue, column + at, column + at < n), epilogue);
+                    Sum bias = bias_of(epilogue, column + at, column + at < n);
+                    made[e] = finish(sums[i][j][half * 2 + e], held, bias, epilogue);
                 }
                 Result* to = reinterpret_cast<Result*>(staged + slot * PITCH);
                 if (TURNED_N) {
