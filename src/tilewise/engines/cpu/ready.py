@@ -18,6 +18,7 @@ from tilewise.engines.cpu.dots import dots_module
 from tilewise.engines.cpu.few_columns import few_columns_module
 from tilewise.engines.cpu.few_rows import few_rows_module
 from tilewise.engines.cpu.job import WORDS
+from tilewise.engines.cpu.little import little_module
 from tilewise.engines.cpu.packed import packed_module, writes_apart
 from tilewise.engines.cpu.packed_n import packed_n_module
 from tilewise.engines.cpu.pool import current_pool, native, num_threads
@@ -33,7 +34,8 @@ MODULES: dict[str, tuple[Callable[[Arithmetic], str], tuple[str, ...]]] = {
     "packed": (packed_module, ("run", "reduce")),
     "packed_n": (packed_n_module, ("run", "run_strips")),
     "bits": (packed_module, ("run", "reduce")),
-    "few_rows": (lambda a: few_rows_module(a, data_field()), ("run", "enter")),
+    "few_rows": (few_rows_module, ("run",)),
+    "little": (lambda a: little_module(a, data_field()), ("run", "enter")),
     "few_columns": (few_columns_module, ("run",)),
     "dots": (dots_module, ("run",)),
     "tiny": (lambda a: tiny_module(a, data_field()), ("run", "enter")),
