@@ -19,12 +19,14 @@ TINY = 2048  # steps up to which the call is the cost
 LITTLE = 2**20  # steps times bytes up to which packing costs more than it brings: 64³ in float32
 TALL_K = 8192  # from here on k is shared among threads where P is small
 SMALL_P = 256 * 256  # cells of such a P
+NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
 DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
 HEAVY = ("exp", "log", "log1p", "logaddexp")  # a call of the C library, or a long chain of instructions
 KERNELS = {
     "packed_n": "M is read where it lies, panels of N are packed on the way, a register tile over all of KC",
     "packed": "panels of M and N packed first: for any strides and dtypes",
     "bits": "truth values, eight columns to a byte",
+    "little": "everything lies in the caches; M and N are read where they lie",
     "few_rows": "a handful of rows; N is read once, where it lies",
     "few_columns": "a handful of columns; M is read once, where it lies",
     "dots": "one column; dot products along k",
@@ -125,12 +127,13 @@ def _small_kernel(view: _View, problem: Problem, NR: int) -> tuple[str, str] | N
     if n == 1 and view.m_along_k and m > 1:
         return "dots", "one column, and M's rows lie along k: dot products read M once"
     if view.n_along_n and view.p_along_n and m * k * n * problem.dtype.itemsize <= LITTLE:
-        return "few_rows", "little enough for N to be read where it lies"
+        return "little", "little enough for N to be read where it lies"
     if m <= FEW and view.n_along_n and view.p_along_n and (n >= 4 * NR or k < TALL_K):
         return "few_rows", f"{m} rows: N is read once where it lies, packing it would cost more"
     if n <= FEW and view.m_along_k and view.p_along_n and m > FEW:
         return "few_columns", f"{n} columns: M is read once where it lies, packing it would cost more"
-    if view.m_along_k and view.n_along_n and view.p_along_n and (k < TALL_K or m * n > SMALL_P):
+    spread = problem.dtype.itemsize < 4 and m * k * n >= NARROW  # else each takes a port that its arithmetic needs
+    if view.m_along_k and view.n_along_n and view.p_along_n and (k < TALL_K or m * n > SMALL_P) and not spread:
         return "packed_n", "M's rows lie along k, and are read where they are"
     return None
 
@@ -167,9 +170,9 @@ def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | No
         name, swapped, why = "packed", turned.p_along_n and not straight.p_along_n, "the kernel was asked for"
     even = even_strips(problem.k)
     KC = {"few_columns": 4096, "packed": even, "packed_n": even}.get(name, 256)
-    if name == "few_rows" and problem.k * max(problem.m, problem.n) * part > 2**18:
+    if name in ("few_rows", "little") and problem.k * max(problem.m, problem.n) * part > 2**18:
         m = min(problem.m, problem.n)
-        KC = 8 if m <= 2 else 16 if m <= 8 else 64  # N comes from memory: thin strips are few, long streams
+        KC = 8 if m <= 2 else 32 if m <= 8 else 64  # N comes from memory: thin strips are few, long streams
     if tracks_arg and part == 1:
         KC = 127  # a tile counts its k in integers as wide as a lane
     MC = {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[partial.itemsize] // MR * MR

@@ -19,6 +19,7 @@ from tilewise.engines.cpu import compile, run
 from tilewise.engines.cpu.arithmetic import arithmetic
 from tilewise.engines.cpu.bits import pack_bits_function
 from tilewise.engines.cpu.few_rows import few_rows_module
+from tilewise.engines.cpu.little import little_module
 from tilewise.engines.cpu.packed import packed_module
 from tilewise.engines.cpu.packed_n import packed_n_module
 from tilewise.engines.cpu.target import INSTRUCTION_SETS, Target, host_target, known_target
@@ -53,7 +54,7 @@ def multiply(target: Target, ring: str, dtype: str, shape: tuple[int, int, int])
 def test_lesser_instruction_sets_make_the_same_products(name: str, ring: str, dtype: str) -> None:
     if host_target().name == "neon":
         pytest.skip("another family of instruction sets")
-    for shape in ((50, 300, 70), (3, 90, 200), (200, 90, 3), (90, 70, 1), (5, 6, 7)):
+    for shape in ((50, 300, 70), (3, 90, 200), (16, 300, 210), (13, 300, 301), (200, 90, 3), (90, 70, 1), (5, 6, 7)):
         made, right = multiply(here(name), ring, dtype, shape)
         np.testing.assert_allclose(made.astype(np.complex128), right.astype(np.complex128), rtol=1e-5)
 
@@ -65,6 +66,7 @@ def test_neon_compiles(ring: str, dtype: str) -> None:
     assert compile.object_code(packed_module(a), target).startswith(b"\x7fELF")
     if a.same_storage and not a.heavy:
         assert compile.object_code(few_rows_module(a), target).startswith(b"\x7fELF")
+        assert compile.object_code(little_module(a), target).startswith(b"\x7fELF")
         assert compile.object_code(packed_n_module(a), target).startswith(b"\x7fELF")
     if a.bits:
         assert "store i64" in pack_bits_function(a).text()

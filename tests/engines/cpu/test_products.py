@@ -229,6 +229,8 @@ def test_the_plan_names_the_cut() -> None:
     assert "MR" in str(plan)
     assert plan.to_json()["blocking"]["KC"] == plan.blocking.KC
     assert tw.plan(M[:3], M).kernel == "few_rows"
+    assert tw.plan(M[:60, :60], M[:60, :60]).kernel == "little"
+    assert tw.plan(M.astype(np.int16), M.astype(np.int16)).kernel == "packed"
     assert tw.plan(M, M[:, :3]).kernel == "few_columns"
     assert tw.plan(M, M[0]).kernel == "dots"
     assert tw.plan(M[:4, :4], M[:4, :4]).kernel == "tiny"

@@ -1,120 +1,93 @@
-"""`few_rows`: M has a handful of rows, so N is read once and packing it would cost more than the product.
+"""`few_rows`: M has a handful of rows, so N is read once, where it lies; packing it would cost more than the product.
 
-Tiles take M and N where they lie. A strip of KC rows of N is walked along its columns, so memory is read in long lines;
-M's rows are split into tiles of 8, 4, 2 and 1, which find the same piece of N in the first cache.
+M is packed, strip by strip: its rows, and N's, are often a power of two apart, and where they lie all would want the
+same few places of the first cache. A strip of KC rows of N is walked along its columns, so memory is read in long
+lines, and a tile is as tall as registers allow: N passes sixteen rows at once, fewer in tiles of 8, 4, 2 and 1.
 """
 
 from __future__ import annotations
 
+from tilewise.blocking import FEW
 from tilewise.engines.cpu.arithmetic import Arithmetic
 from tilewise.engines.cpu.ir import Function, module
 from tilewise.engines.cpu.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.merge import merge_function
+from tilewise.engines.cpu.pack import pack_function
 from tilewise.engines.cpu.tile import TileForm, tile_function
+
+WIDEST = 6  # vectors of a tile of one row
+
+
+def few_rows_module(a: Arithmetic) -> str:
+    forms = row_forms(a)
+    edges = [_one_vector(form, masked) for form in forms for masked in (False, True)]
+    tiles = {form.name: tile_function(a, form) for form in [*forms, *edges]}
+    pack = pack_function(a, "pack_m", FEW, a.source_m, a.spread)
+    return module([pack, merge_function(a), *tiles.values(), _run(a, forms)])
 
 
 def row_forms(a: Arithmetic) -> list[TileForm]:
     """Fewer rows, more vectors: the sums fill the registers either way."""
     sums = a.MR * a.tile[1]
-    most = 1 << (a.MR.bit_length() - 1)
-    heights = [most >> shift for shift in range(most.bit_length())]
-    return [TileForm(rows, min(8, max(1, sums // rows)), True, True) for rows in heights]
+    heights = [height for height in (16, 8, 4, 2, 1) if height <= sums]
+    return [TileForm(rows, min(WIDEST, sums // rows), direct_n=True, panel_m=FEW) for rows in heights]
 
 
-def few_rows_module(a: Arithmetic, data_field: int = 16) -> str:
-    """`data_field`: bytes from an array object's start to the address of its elements."""
-    forms = row_forms(a)
-    edges = [TileForm(form.rows, 1, True, True, edge=True, masked=masked) for form in forms for masked in (False, True)]
-    tiles = {form.name: tile_function(a, form) for form in [*forms, *edges]}
-    return module([merge_function(a), *tiles.values(), _piece(a, forms), _run(a), _enter(data_field)])
+def _one_vector(form: TileForm, masked: bool) -> TileForm:
+    return TileForm(form.rows, 1, direct_n=True, panel_m=FEW, edge=form.vectors > 1, masked=masked)
 
 
-def _run(a: Arithmetic) -> Function:
-    """One task: a range of columns of one member's P."""
+def _run(a: Arithmetic, forms: list[TileForm]) -> Function:
+    """One task: a range of columns of one member's P, all of k, all rows."""
     f = Function("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    tasks_n = job.word("tasks_n")
-    member = f.div("%task", tasks_n)
-    M, N, P = (job.member_of_stack(name, f"at_{name.lower()}", member, a.bytes) for name in ("M", "N", "P"))
-    j0 = f.mul(f.rem("%task", tasks_n), job.word("task_n"))
-    f.do(f"call void @piece(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 {j0})")
-    return f
-
-
-def _enter(data_field: int) -> Function:
-    """The short way in: a product that is one task, whose operands come as array objects."""
-    f = Function("enter", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
-    places = [f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P")]
-    f.do(f"call void @piece(ptr %job, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, i64 0)")
-    return f
-
-
-def _piece(a: Arithmetic, forms: list[TileForm]) -> Function:
-    """Columns j0 to j0 + task_n of P: all of k, all rows."""
-    f = Function("piece", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "j0")])
-    job = JobReader(f)
-    m, k, n, task_n, KC = job.words("m", "k", "n", "task_n", "KC")
+    m, k, n, tasks_n, task_n, KC = job.words("m", "k", "n", "tasks_n", "task_n", "KC")
     row_m, col_m, row_n, row_p = job.words("row_m", "col_m", "row_n", "row_p")
     fresh = f.test("eq", job.word("onto"), 0)
-    cols = f.lower(f.sub(n, "%j0"), task_n)
-    M, N, P = "%M", f.at(a.kind, "%N", "%j0"), f.at(a.kind, "%P", "%j0")
+    j0, member = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
+    cols = f.lower(f.sub(n, j0), task_n)
+    M = job.member_of_stack("M", "at_m", member, a.bytes)
+    N = f.at(a.kind, job.member_of_stack("N", "at_n", member, a.bytes), j0)
+    P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), j0)
+    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    size_m = "i32" if a.spread > 1 else a.kind
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
         strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
-        step = _step(f, forms, m, a.lanes)
+        f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {space})")
+        step = WIDEST * a.lanes
         with f.loop(0, cols, step) as j:
             left = f.lower(f.sub(cols, j.index), step)
             row = "0"
             for form in forms:
-                row = _rows(
-                    f, a, form, (kc, strip_m, row_m, col_m, strip_n, row_n, P, row_p), (m, row, j.index, left), first
-                )
+                stop = f.add(row, f.mul(f.div(f.sub(m, row), form.rows), form.rows))
+                with f.loop(row, stop, form.rows) as i:
+                    tall = f.at(size_m, space, i.index)
+                    cells = f.at(a.kind, P, f.mul(i.index, row_p))
+                    _along(f, a, form, (kc, tall, strip_n, row_n, cells, row_p, first), (j.index, left))
+                row = stop
     return f
 
 
-def _step(f: Function, forms: list[TileForm], m: str, lanes: int) -> str:
-    """Columns walked at a time: as wide as the tallest tile in use allows."""
-    step = str(forms[-1].vectors * lanes)
-    for form in reversed(forms[:-1]):
-        enough = f.test("sge", m, form.rows)
-        step = f.op(f"select i1 {enough}, i64 {form.vectors * lanes}, i64 {step}")
-    return step
+def _along(f: Function, a: Arithmetic, form: TileForm, strip: tuple[str, ...], columns: tuple[str, str]) -> None:
+    """`left` columns from `column` on: whole tiles, single vectors, and what is left of one."""
+    kc, M, N, row_n, P, row_p, first = strip
+    column, left = columns
 
+    def tile(form: TileForm, at: str, cols: str | int) -> None:
+        f.do(
+            f"call void @{form.name}(i64 {kc}, ptr {M}, i64 0, i64 0, ptr {f.at(a.kind, N, at)}, i64 {row_n}, "
+            f"ptr {f.at(a.kind, P, at)}, i64 {row_p}, i64 0, i64 {form.rows}, i64 {cols}, i1 {first}, i64 0)"
+        )
 
-def _rows(
-    f: Function,
-    a: Arithmetic,
-    form: TileForm,
-    strip: tuple[str, ...],
-    place: tuple[str, str, str, str],
-    first: str,
-) -> str:
-    """As many tiles of this height as fit below `row`; the row after them comes back."""
-    kc, M, row_m, col_m, N, row_n, P, row_p = strip
-    m, row, column, left = place
-    count = f.div(f.sub(m, row), form.rows)
-    stop = f.add(row, f.mul(count, form.rows))
     width = form.vectors * a.lanes
-    with f.loop(row, stop, form.rows) as i:
-        tall = f.at(a.kind, M, f.mul(i.index, row_m))
-        cells = f.at(a.kind, P, f.mul(i.index, row_p))
-
-        def tile(name: str, at: str, cols: str | int) -> None:
-            f.do(
-                f"call void @{name}(i64 {kc}, ptr {tall}, i64 {row_m}, i64 {col_m}, ptr {f.at(a.kind, N, at)}, "
-                f"i64 {row_n}, ptr {f.at(a.kind, cells, at)}, i64 {row_p}, i64 0, i64 {form.rows}, i64 {cols}, "
-                f"i1 {first}, i64 0)"
-            )
-
-        whole = f.mul(f.div(left, width), width)
-        with f.loop(0, whole, width) as j:
-            tile(form.name, f.add(column, j.index), width)
-        vectors = f.mul(f.div(left, a.lanes), a.lanes)
-        with f.loop(whole, vectors, a.lanes) as j:
-            tile(TileForm(form.rows, 1, True, True).name, f.add(column, j.index), a.lanes)
-        with f.when(f.test("slt", vectors, left)):
-            name = TileForm(form.rows, 1, True, True, masked=True).name
-            tile(name, f.add(column, vectors), f.sub(left, vectors))
-    return stop
+    whole = f.mul(f.div(left, width), width)
+    with f.loop(0, whole, width) as j:
+        tile(form, f.add(column, j.index), width)
+    vectors = f.mul(f.div(left, a.lanes), a.lanes)
+    with f.loop(whole, vectors, a.lanes) as j:
+        tile(_one_vector(form, False), f.add(column, j.index), a.lanes)
+    with f.when(f.test("slt", vectors, left)):
+        tile(_one_vector(form, True), f.add(column, vectors), f.sub(left, vectors))

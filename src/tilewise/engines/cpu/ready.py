@@ -18,6 +18,7 @@ from tilewise.engines.cpu.dots import dots_module
 from tilewise.engines.cpu.few_columns import few_columns_module
 from tilewise.engines.cpu.few_rows import few_rows_module
 from tilewise.engines.cpu.job import WORDS
+from tilewise.engines.cpu.little import little_module
 from tilewise.engines.cpu.packed import packed_module, writes_apart
 from tilewise.engines.cpu.packed_n import packed_n_module
 from tilewise.engines.cpu.pool import current_pool, native, num_threads
@@ -33,7 +34,8 @@ MODULES: dict[str, tuple[Callable[[Arithmetic], str], tuple[str, ...]]] = {
     "packed": (packed_module, ("run", "reduce")),
     "packed_n": (packed_n_module, ("run", "run_strips")),
     "bits": (packed_module, ("run", "reduce")),
-    "few_rows": (lambda a: few_rows_module(a, data_field()), ("run", "enter")),
+    "few_rows": (few_rows_module, ("run",)),
+    "little": (lambda a: little_module(a, data_field()), ("run", "enter")),
     "few_columns": (few_columns_module, ("run",)),
     "dots": (dots_module, ("run",)),
     "tiny": (lambda a: tiny_module(a, data_field()), ("run", "enter")),
@@ -158,8 +160,8 @@ class Ready:
             and out.shape == self.shape
             and out.dtype == self.result
             and out.flags.writeable
-            and not np.may_share_memory(out, M)
-            and not np.may_share_memory(out, N)
+            and _apart(out, M)
+            and _apart(out, N)
         )
 
     def run(self, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
@@ -179,6 +181,13 @@ class Ready:
                 self.launch(0, ctypes.addressof(self.reduction), *where, args, space[1])
         finally:
             workspace.give_back(space)
+
+
+def _apart(x: Array, y: Array) -> bool:
+    """Whether two arrays share no memory, as far as their first and last elements tell; two owners never do."""
+    if x is not y and x.flags.owndata and y.flags.owndata:
+        return True
+    return not np.may_share_memory(x, y)
 
 
 def _tasks(a: Arithmetic, cut: Blocking, placed: list[Placed], threads: int) -> Tasks:

@@ -8,7 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 
-from tilewise.blocking import SMALL_P, TALL_K, Blocking
+from tilewise.blocking import FEW, SMALL_P, TALL_K, Blocking
 from tilewise.engines.cpu.arithmetic import Arithmetic
 from tilewise.engines.cpu.packed import writes_apart
 from tilewise.engines.cpu.strips import count_tasks
@@ -44,10 +44,12 @@ def cut_tasks(
     if cut.kernel == "tiny":
         each = max(1, -(-members // (4 * workers)))
         return Tasks(-(-members // each), task_m=each, worth_threads=worth)
-    if cut.kernel == "few_rows":
+    if cut.kernel in ("few_rows", "little"):
         each = 1 if m <= 2 else 2  # nothing but memory counts: long lines of N
         task_n = _share(n, workers if members < workers else 1, 64 // a.bytes, each)
-        return Tasks(members * -(-n // task_n), tasks_n=-(-n // task_n), task_n=task_n, worth_threads=worth)
+        packed = FEW * min(cut.KC, k) * max(a.bytes, 4) if cut.kernel == "few_rows" else 0
+        count = members * -(-n // task_n)
+        return Tasks(count, tasks_n=-(-n // task_n), task_n=task_n, each=_pages(packed), worth_threads=worth)
     if cut.kernel in ("few_columns", "dots"):
         task_m = _share(m, workers if members < workers else 1, a.MR)
         packed = min(cut.KC, k) * a.NR * a.bytes if cut.kernel == "few_columns" else k * a.bytes * (not column_of_N)

@@ -23,6 +23,7 @@ PARAMS = [
 
 
 AHEAD = 8  # rows of N that are asked for before they are packed
+AHEAD_ALONG = 4  # vectors of a row of N that are asked for before they are read where they lie
 
 
 @dataclass(frozen=True)
@@ -35,6 +36,7 @@ class TileForm:
     edge: bool = False  # used at P's edge only: shorter code matters more than a faster loop
     along_k: bool = False  # with direct_m: M's elements lie side by side along k
     keeps_n: bool = False  # with direct_n: N is left packed on the way, in the panel at `kept`
+    panel_m: int = 0  # rows of a packed panel of M; 0: as many as the tile has
     masked: bool = False  # N is read where it lies, and fewer columns are left than a vector has lanes
 
     @property
@@ -127,8 +129,9 @@ class _Tile:
             for v in range(0, self.form.vectors, per_line):
                 self.prefetch(f.at(a.kind, line, v * a.lanes))
 
-    def prefetch(self, address: str) -> None:
-        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
+    def prefetch(self, address: str, hint: int = 3) -> None:
+        """Into the first cache, or (with 2) no nearer than the second."""
+        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", hint), ("i32", 1)])
 
     def steps(self, start: str, stop: str, unroll: int, carry: list[tuple[str, str]]) -> list[str]:
         """The loop over k from start to stop, and the sums after it."""
@@ -153,7 +156,8 @@ class _Tile:
                 kept = f.at(a.kind, "%kept", f.mul(k, form.panel), v * a.lanes)
                 f.do(f"store {a.vector} {ns[v][0]}, ptr {kept}, align {a.bytes}")
             elif form.direct_n:
-                self.prefetch(f.at(a.kind, places[0], self.width))
+                ahead = f.at(a.kind, places[0], max(AHEAD_ALONG * a.lanes, self.width))
+                self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
         result = list(values)
         cells = form.rows * form.vectors
         count = values[-1] if a.tracks_arg else ""
@@ -187,13 +191,14 @@ class _Tile:
         if self.form.direct_m:
             place = f.at(a.kind, self.rows[row], k if self.form.along_k else f.mul(k, "%step_m"))
             return (self.broadcast(f.op(f"load {a.kind}, ptr {place}, align {a.bytes}"), a.kind, a.lanes),)
+        panel = self.form.panel_m or self.form.rows
         if a.spread > 1:
-            place = f.at("i32", "%M", f.mul(k, self.form.rows), row)
+            place = f.at("i32", "%M", f.mul(k, panel), row)
             lanes = a.lanes // a.spread
             wide = self.broadcast(f.op(f"load i32, ptr {place}, align 4"), "i32", lanes)
             return (f.op(f"bitcast {vector('i32', lanes)} {wide} to {a.vector}"),)
-        base = f.at(a.kind, "%M", f.mul(k, self.form.rows * a.parts))
-        places = [f.at(a.kind, base, number * self.form.rows + row) for number in range(a.parts)]
+        base = f.at(a.kind, "%M", f.mul(k, panel * a.parts))
+        places = [f.at(a.kind, base, number * panel + row) for number in range(a.parts)]
         loaded = [f.op(f"load {a.kind}, ptr {place}, align {a.bytes}") for place in places]
         return tuple(self.broadcast(x, a.kind, a.lanes) for x in loaded)
 
