@@ -77,13 +77,29 @@ def matmul(
     >>> tw.matmul([[0.0, 4.0]], [[9.0], [3.0]], semiring="min_plus", return_arg=True)
     (array([[7.]]), array([[1]]))
     """
+    if memory is not None or "zarr" in sys.modules or "dask" in sys.modules:
+        from tilewise.scale.product import is_larger, larger_matmul
+
+        if is_larger(M, N, out, memory):
+            bare = alpha == 1 and bias is None and activation is None
+            if kernel or tile or accumulate or return_arg or dtype is not None or not bare:
+                raise UsageError(
+                    "accumulate=, return_arg=, kernel=, tile=, dtype=, alpha=, bias= and activation= need operands "
+                    "that lie in memory whole"
+                )
+            return larger_matmul(M, N, semiring, out, device, precision, memory)
     key: tuple[Any, ...] | None = None
     again: tuple[Any, ...] | None = None
+    bare = bias is None and activation is None and alpha == 1
     if dtype is not None:
         dtype = dtype_given(dtype)
-    arrays, plain = type(M) is type(N) is np.ndarray, kernel is None and tile is None and not return_arg
-    bare = bias is None and activation is None and alpha == 1
-    if arrays and plain and bare and memory is None and scales is None:
+    if scales is not None:
+        if not bare:
+            raise UsageError("scales= and alpha=, bias= or activation= exclude each other: put alpha into a scale")
+        call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative, dtype)
+        found = understand_scales(scales, call.problem, call.library, call.device)
+        return _deliver(replace(call, scales=found, problem=replace(call.problem, scaled=True)), out, kernel, tile)
+    if type(M) is type(N) is np.ndarray and kernel is None and tile is None and not return_arg and bare:
         ring = semiring if semiring.__class__ is str else id(semiring)
         key = (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, ring, device, precision, nonnegative, dtype)
         if out is not None:
@@ -91,23 +107,8 @@ def matmul(
         known = KNOWN.get(key)
         if known is not None and (out is None or known.takes(out, M, N)):
             return known.multiply(M, N, out)
-    if memory is not None or "zarr" in sys.modules or "dask" in sys.modules:
-        from tilewise.scale.product import is_larger, larger_matmul
-
-        if is_larger(M, N, out, memory):
-            if kernel or tile or accumulate or return_arg or dtype is not None or not bare:
-                raise UsageError(
-                    "accumulate=, return_arg=, kernel=, tile=, dtype=, alpha=, bias= and activation= need operands "
-                    "that lie in memory whole"
-                )
-            return larger_matmul(M, N, semiring, out, device, precision, memory)
-    if scales is not None:
-        if not bare:
-            raise UsageError("scales= and alpha=, bias= or activation= exclude each other: put alpha into a scale")
-        call = _understand(M, N, semiring, out, device, precision, accumulate, return_arg, nonnegative, dtype)
-        found = understand_scales(scales, call.problem, call.library, call.device)
-        return _deliver(replace(call, scales=found, problem=replace(call.problem, scaled=True)), out, kernel, tile)
-    if "torch" in sys.modules and isinstance(M, sys.modules["torch"].Tensor):
+    elif "torch" in sys.modules and isinstance(M, sys.modules["torch"].Tensor):
+        plain = kernel is None and tile is None and not return_arg
         if plain and out is not None and semiring.__class__ is str:
             after = () if bare else (alpha, activation, *_bias_key(bias))
             again = call_key(M, N, out, semiring, device, precision, accumulate, nonnegative, dtype, *after)
@@ -129,7 +130,7 @@ def matmul(
             known = KNOWN.get(key) if key else None
             if known is not None and (out is None or known.takes(out, M, N)):
                 return known.multiply(M, N, out, again)
-    elif "jax" in sys.modules and not arrays:
+    elif "jax" in sys.modules:
         from tilewise.arrays.jax_library import traced
 
         if traced(M, N, out, device, kernel, tile, accumulate):
