@@ -156,7 +156,7 @@ def test_the_copy_engine_is_told_of_whole_16_bytes(shape, kind, wanted, monkeypa
     monkeypatch.setattr(k_major, "kernel_function", lambda source, name, device, shared=0: name)
     monkeypatch.setattr(k_major, "scratch", no_memory)
     monkeypatch.setattr(k_major, "_map", lambda *what: told.append(what))
-    monkeypatch.setattr(k_major, "_bits", lambda made: (ctypes.c_ulonglong * 16)())
+    monkeypatch.setattr(k_major, "bits", lambda made: (ctypes.c_ulonglong * 16)())
     m, k, n = shape
     for extra, turned in itertools.product((0, 1, 16), (False, True)):
         asked = problem(m, k, n, kind, wanted=wanted, precision="tf32")

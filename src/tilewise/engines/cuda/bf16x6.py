@@ -12,7 +12,8 @@ from itertools import product
 from typing import Any
 
 from tilewise.engines.cuda import plain
-from tilewise.engines.cuda.placed import Placed, scratch
+from tilewise.engines.cuda.by_value import Size
+from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.kernels.guarded import guarded
 from tilewise.kernels.render_plain import render_combine
@@ -41,12 +42,6 @@ class _Operand(ctypes.Structure):
     )
 
 
-class _Size(ctypes.Structure):
-    """The kernel's `Size`."""
-
-    _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
-
-
 def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Callable[[], None]:
     """Everything that can be done before the launch; M and N have any strides, P has rows side by side."""
     p = plan.problem
@@ -54,18 +49,9 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
         _Product(_alone(plan), _member(M, index), _member(N, index), _member(P, index), device, stream)
         for index in product(*(range(extent) for extent in p.stack))
     ]
-    needs = members[0].needs()
-    prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
-
-    def queue() -> None:
-        with scratch(needs, device, stream) as buffers:
-            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
-                held = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
-                prepared[:] = [(buffers, [launch for one in members for launch in one.launches(held)])]
-            for launch in prepared[0][1]:
-                launch()
-
-    return queue
+    return by_way_of_scratch(
+        members[0].needs(), lambda held: [launch for one in members for launch in one.launches(held)], device, stream
+    )
 
 
 def _alone(plan: Plan) -> Plan:
@@ -147,7 +133,7 @@ class _Product:
         arguments = (
             *(ctypes.c_void_p(held[f"planes of {side}"]) for side in "MN"),
             ctypes.c_void_p(held["partials"] if cut else self._P.pointer),
-            _Size(p.m, depth, p.n, way.splits),
+            Size(p.m, depth, p.n, way.splits),
             ctypes.c_longlong(p.n if cut else self._lead),
             ctypes.c_int(onto and not cut),
             ctypes.c_void_p(held["largest"]),

@@ -9,7 +9,8 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
-from tilewise.engines.cuda.placed import Placed, scratch
+from tilewise.engines.cuda.by_value import Size, bits
+from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.errors import EngineError
 from tilewise.float8_scales import Scales, step
@@ -38,12 +39,6 @@ class _Operand(ctypes.Structure):
         ("lead_to", ctypes.c_longlong),
         ("along_k", ctypes.c_int),
     )
-
-
-class _Size(ctypes.Structure):
-    """The kernel's `Size`."""
-
-    _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
 
 
 class _Scales(ctypes.Structure):
@@ -103,22 +98,15 @@ def prepare(
     needs = {side: operands[side].bytes for side, how in zip("MN", way.routes, strict=True) if how == TURNED}
     if way.splits > 1:
         needs["partials"] = 4 * way.splits * p.m * p.n
-    prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
 
-    def queue() -> None:
-        with scratch(needs, device, stream) as buffers:
-            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
-                held = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
-                made = [
-                    launch
-                    for member in product(*(range(extent) for extent in p.stack))
-                    for launch in _launches(plan, operands, P, member, held, device, stream, _scales(scales))
-                ]
-                prepared[:] = [(buffers, made)]
-            for launch in prepared[0][1]:
-                launch()
+    def launches(held: dict[str, int]) -> list[Launch]:
+        return [
+            launch
+            for member in product(*(range(extent) for extent in p.stack))
+            for launch in _launches(plan, operands, P, member, held, device, stream, _scales(scales))
+        ]
 
-    return queue
+    return by_way_of_scratch(needs, launches, device, stream)
 
 
 def _launches(
@@ -155,11 +143,11 @@ def _launches(
     empty = (ctypes.c_ulonglong * 16)()
     apart = 4 * (lead if P.rows > 1 else -(-P.cols // 4) * 4)  # of a single row anything will do that is whole 16 bytes
     arguments = (
-        _bits(operands["M"].map(member, held.get("M", 0), way.tile.rows)),
-        _bits(operands["N"].map(member, held.get("N", 0), share)),
-        _bits(_map(target, P.rows, P.cols, apart, 4, BOX_COLS, BOX_ROWS, True)) if by_boxes else empty,
+        bits(operands["M"].map(member, held.get("M", 0), way.tile.rows)),
+        bits(operands["N"].map(member, held.get("N", 0), share)),
+        bits(_map(target, P.rows, P.cols, apart, 4, BOX_COLS, BOX_ROWS, True)) if by_boxes else empty,
         ctypes.c_void_p(held["partials"] if cut else target),
-        _Size(p.m, p.k, p.n, way.splits),
+        Size(p.m, p.k, p.n, way.splits),
         ctypes.c_longlong(p.n if cut else lead),
         ctypes.c_int(p.accumulate and not cut),
         scales,
@@ -175,11 +163,6 @@ def _launches(
         combine = kernel_function(text, "combine", device)
         launches.append(Launch(combine, (math.ceil(p.m * p.n / 32),), (256,), adding, stream))
     return launches
-
-
-def _bits(made: Any) -> Any:
-    """A descriptor as the 128 bytes that a kernel takes by value."""
-    return (ctypes.c_ulonglong * 16).from_buffer_copy(ctypes.string_at(made.getPtr(), 128))
 
 
 @lru_cache(maxsize=4096)

@@ -10,7 +10,7 @@ from typing import Any
 
 from tilewise.engines.cuda.few import FewJob, few_launches
 from tilewise.engines.cuda.finish import add_parts, epilogue_argument
-from tilewise.engines.cuda.placed import Placed, scratch
+from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.engines.cuda.realign import Lines, realign_launches
 from tilewise.kernels.render_ampere import Form, render_mma_sync
@@ -39,25 +39,9 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
     for number, edge in enumerate(_edges(plan, M, N, P, device, stream)):
         if edge.plane_bytes:
             needs[f"few {number}"] = edge.plane_bytes
-    if not needs:
-        launches = _launches(plan, M, N, P, bias, {}, device, stream)
-        return launches[0] if len(launches) == 1 else lambda: _queue(launches)
-
-    prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
-
-    def by_way_of_scratch() -> None:
-        with scratch(needs, device, stream) as buffers:
-            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
-                addresses = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
-                prepared[:] = [(buffers, _launches(plan, M, N, P, bias, addresses, device, stream))]
-            _queue(prepared[0][1])
-
-    return by_way_of_scratch
-
-
-def _queue(launches: list[Launch]) -> None:
-    for launch in launches:
-        launch()
+    return by_way_of_scratch(
+        needs, lambda addresses: _launches(plan, M, N, P, bias, addresses, device, stream), device, stream
+    )
 
 
 def _launches(

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 import atexit
 import math
-from collections.abc import Iterator
+from collections.abc import Callable, Iterator, Sequence
 from contextlib import ExitStack, contextmanager
 from dataclasses import dataclass
 from threading import Lock
@@ -79,6 +79,31 @@ def scratch(needs: dict[str, int], device: str, stream: Any) -> Iterator[list[An
         if more and more + sum(buffer.size for buffer in _kept.values()) > KEPT_LIMIT:
             _forget(stream)
         yield [_buffer(nbytes, role, device, stream, own) for role, nbytes in needs.items()]
+
+
+def by_way_of_scratch(
+    needs: dict[str, int], make: Callable[[dict[str, int]], Sequence[Callable[[], None]]], device: str, stream: Any
+) -> Callable[[], None]:
+    """Queues the launches that `make` lays out for the addresses of its buffers: at once where it needs none, and anew
+    only when they have moved."""
+    if not needs:
+        ready = make({})
+        return ready[0] if len(ready) == 1 else lambda: _queue(ready)
+    prepared: list[tuple[list[Any], Sequence[Callable[[], None]]]] = []  # the buffers and the launches made for them
+
+    def queue() -> None:
+        with scratch(needs, device, stream) as buffers:
+            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
+                addresses = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
+                prepared[:] = [(buffers, make(addresses))]
+            _queue(prepared[0][1])
+
+    return queue
+
+
+def _queue(launches: Sequence[Callable[[], None]]) -> None:
+    for launch in launches:
+        launch()
 
 
 def _is_kept(nbytes: int, role: str, device: str, stream: Any) -> bool:

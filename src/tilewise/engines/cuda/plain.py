@@ -13,7 +13,7 @@ from typing import Any
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cuda.few import FewJob, few_launches
-from tilewise.engines.cuda.placed import Placed, scratch
+from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.few_tiles import FewTile, long_lines
 from tilewise.kernels.guarded import guarded
@@ -98,26 +98,7 @@ def prepare(
             made += few_launches(edge, held.get(f"few {number}", 0))
         return made
 
-    if not needs:
-        queued = launches({})
-
-        def queue() -> None:
-            for launch in queued:
-                launch()
-
-        return queue
-
-    prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
-
-    def queue_with_scratch() -> None:
-        with scratch(needs, device, stream) as buffers:
-            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
-                held = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
-                prepared[:] = [(buffers, launches(held))]
-            for launch in prepared[0][1]:
-                launch()
-
-    return queue_with_scratch
+    return by_way_of_scratch(needs, launches, device, stream)
 
 
 def whole_tiles_job(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: Any) -> Job:

@@ -13,8 +13,9 @@ from functools import lru_cache
 from itertools import product
 from typing import Any
 
+from tilewise.engines.cuda.by_value import Size, bits
 from tilewise.engines.cuda.finish import epilogue_argument
-from tilewise.engines.cuda.placed import Placed, scratch
+from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.engines.cuda.realign import Edge, lines_of, realign_launches, realigned, scratch_bytes
 from tilewise.epilogue import PLAIN
@@ -43,25 +44,9 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
         needs["edges"] = 2 * p.k * (way.edge_rows + way.edge_cols)
     if way.splits > 1:
         needs["partials"] = 4 * way.splits * p.m * _even(p.n)
-    if not needs:
-        launches = _product_launches(plan, M, N, P, bias, {}, device, stream)
-        return launches[0] if len(launches) == 1 else lambda: _queue(launches)
-
-    prepared: list[tuple[list[Any], list[Launch]]] = []  # the scratch buffers and the launches made for them
-
-    def by_way_of_scratch() -> None:
-        with scratch(needs, device, stream) as buffers:
-            if not prepared or any(a is not b for a, b in zip(prepared[0][0], buffers, strict=True)):
-                addresses = {role: int(buffer.handle) for role, buffer in zip(needs, buffers, strict=True)}
-                prepared[:] = [(buffers, _product_launches(plan, M, N, P, bias, addresses, device, stream))]
-            _queue(prepared[0][1])
-
-    return by_way_of_scratch
-
-
-def _queue(launches: list[Launch]) -> None:
-    for launch in launches:
-        launch()
+    return by_way_of_scratch(
+        needs, lambda addresses: _product_launches(plan, M, N, P, bias, addresses, device, stream), device, stream
+    )
 
 
 def _operands(M: Placed, N: Placed, way: TensorWay) -> tuple[tuple[str, Placed, str], ...]:
@@ -87,12 +72,6 @@ def _product_launches(
         if way.splits > 1:
             launches.append(make.gather(member, addresses["partials"]))
     return launches
-
-
-class _Size(ctypes.Structure):
-    """The kernel's `Size`."""
-
-    _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
 
 
 class _Side(ctypes.Structure):
@@ -186,11 +165,11 @@ class _Product:
         maps_m, skews = self._maps_of_m(member)
         arguments = (
             maps_m,
-            _bits(_box_map(self._N, member, way.tile.box_lines_n(self._n_along_k))),
+            bits(_box_map(self._N, member, way.tile.box_lines_n(self._n_along_k))),
             self._map_of_p(target),
             ctypes.c_void_p(target),
             ctypes.c_void_p(partials),
-            _Size(self._m, p.k, self._n, way.splits),
+            Size(self._m, p.k, self._n, way.splits),
             skews,
             self._edges,
             ctypes.c_longlong(lead),
@@ -202,16 +181,16 @@ class _Product:
 
     def _map_of_p(self, target: int) -> Any:
         if self._store == "turned":
-            return _bits(tensor_map(target, self._n, self._m, self._lead, self._way.tile.cols))
+            return bits(tensor_map(target, self._n, self._m, self._lead, self._way.tile.cols))
         if self._store == "boxes":
-            return _bits(tensor_map(target, self._m, self._n, self._lead, DEPTH))
+            return bits(tensor_map(target, self._m, self._n, self._lead, DEPTH))
         return (ctypes.c_ulonglong * 16)()
 
     def _maps_of_m(self, member: tuple[int, ...]) -> tuple[Any, Any]:
         """One descriptor for each class of rows, and how many elements before its rows each begins."""
         M = self._M
         if not self._classes:
-            return _bits(_box_map(M, member, self._box_rows)), (ctypes.c_int * 1)(0)
+            return bits(_box_map(M, member, self._box_rows)), (ctypes.c_int * 1)(0)
         maps, skews = (ctypes.c_ulonglong * (16 * self._classes))(), (ctypes.c_int * self._classes)()
         step = self._classes * M.layout.row
         for at in range(self._classes):
@@ -219,7 +198,7 @@ class _Product:
             skews[at] = address % 16 // 2
             rows = max(1, (self._m - at + self._classes - 1) // self._classes)
             made = tensor_map(address - address % 16, rows, M.cols + skews[at], step, self._box_rows)
-            maps[16 * at : 16 * at + 16] = list(_bits(made))
+            maps[16 * at : 16 * at + 16] = list(bits(made))
         return maps, skews
 
     def gather(self, member: tuple[int, ...], partials: int) -> Launch:
@@ -255,11 +234,6 @@ def _box_map(matrix: Placed, member: tuple[int, ...], box_lines: int) -> Any:
     assert lines is not None
     count, length, lead = lines
     return tensor_map(matrix.member(member), count, length, lead if count > 1 else -(-length // 8) * 8, box_lines)
-
-
-def _bits(made: Any) -> Any:
-    """A descriptor as the 128 bytes that a kernel takes by value."""
-    return (ctypes.c_ulonglong * 16).from_buffer_copy(ctypes.string_at(made.getPtr(), 128))
 
 
 @lru_cache(maxsize=4096)
