@@ -8,7 +8,7 @@ import numpy as np
 
 from behind_a_compiler import built
 from tilewise.algebra.dtypes import dtype_of
-from tilewise.engines.cuda import few, launch, plain
+from tilewise.engines.cuda import few, launch, placed, plain
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
 
@@ -48,7 +48,7 @@ def put_on_the_host(monkeypatch, folder, *more):
     for module in (few, plain, launch, *more):
         monkeypatch.setattr(module, "kernel_function", kernel_function)
         monkeypatch.setattr(module, "Launch", HostLaunch)
-    monkeypatch.setattr(plain, "scratch", host_scratch)
+    monkeypatch.setattr(placed, "scratch", host_scratch)
     monkeypatch.setattr(launch, "open_card", lambda device: None)
 
 

@@ -18,7 +18,7 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_given, promote
 from tilewise.cache import DiskCache
-from tilewise.engines.cuda import k_major
+from tilewise.engines.cuda import k_major, placed
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.engines.cuda.placed import Placed
 from tilewise.k_major_tiles import ROOM, SHARED_BYTES, TILES, KMajorTile, _ways, boxed, paired, route
@@ -154,7 +154,7 @@ def test_the_copy_engine_is_told_of_whole_16_bytes(shape, kind, wanted, monkeypa
     told = []
     monkeypatch.setattr(k_major, "Launch", Queued)
     monkeypatch.setattr(k_major, "kernel_function", lambda source, name, device, shared=0: name)
-    monkeypatch.setattr(k_major, "scratch", no_memory)
+    monkeypatch.setattr(placed, "scratch", no_memory)
     monkeypatch.setattr(k_major, "_map", lambda *what: told.append(what))
     monkeypatch.setattr(k_major, "bits", lambda made: (ctypes.c_ulonglong * 16)())
     m, k, n = shape
