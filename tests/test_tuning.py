@@ -10,7 +10,7 @@ import pytest
 from tilewise import mma_tiles, tensor_tiles
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
-from tilewise.problem import problem_of_shape
+from tilewise.problem import Layout, problem_of_shape
 from tilewise.tuning import CLOSE, Entry, Table, class_of, preferred, slug, table_for, table_of
 
 H200 = KNOWN_CARDS["h200"]
@@ -52,9 +52,14 @@ def test_the_tables_that_ship_name_ways_that_exist():
     table = table_for("NVIDIA H200")
     assert table is not None
     for key, entry in table.entries.items():
-        kernel, dtype = key.split()[:2]
+        kernel, dtype, layouts = key.split()[:3]
         family = {"tensor_cores": tensor_tiles, "mma_sync": mma_tiles}[kernel]
-        problem = problem_of_shape(*entry.shape, dtype)
+        m, k, n = entry.shape
+        layout_m, layout_n = (
+            Layout(cols, 1) if side == "N" else Layout(1, rows)
+            for side, rows, cols in zip(layouts, (m, k), (k, n), strict=True)
+        )
+        problem = replace(problem_of_shape(m, k, n, dtype), layout_m=layout_m, layout_n=layout_n)
         assert family.tuning_class(problem) == key
         assert entry.spec in {way.spec() for way in family.ways(problem, H200)}
         assert entry.gain >= 1

@@ -15,6 +15,7 @@ from tilewise.tensor_tiles import along_columns, contiguous_lines
 
 ROW_ELEMENTS = 64  # realigned rows start on 128-byte lines: a box row that straddles two costs the copy engine twice
 LINES, SEGMENT = 8, 1024  # of a block, as the kernel has them
+ALONG, ENOUGH = 2, 1024  # blocks that share a line; more only where lines are too few for the card
 
 
 class Lines(ctypes.Structure):
@@ -87,6 +88,7 @@ def realign_launches(jobs: list[Lines], edges: list[Edge], device: str, stream: 
         function = kernel_function(render_realign(), "realign", device)
         across = max(1, math.ceil(max(lines.lines for lines in pair) / LINES))
         along = max(1, math.ceil(max(lines.length for lines in pair) / SEGMENT))
+        along = min(along, max(ALONG, math.ceil(ENOUGH / across)))
         deep = min(2, len(jobs) - first) + (also is edges)
         launches.append(Launch(function, (across, along, deep), (256,), (*pair, *also), stream))
     return launches

@@ -1,7 +1,7 @@
 // realign: lines of 2-byte elements that start anywhere become lines that start on 128-byte boundaries.
 //
 // Layout: source line r starts at from + r * lead, at any even address; target line r at to + r * lead_to, a multiple of 64.
-//   A warp takes 1024 elements of a line: every lane loads four aligned 16-byte words, all on their way before the first is
+//   A warp takes 1024 elements of a line at a time, then the next that are not its neighbours': every lane loads four aligned 16-byte words, all on their way before the first is
 //   used, borrows its neighbour's, and shifts the pairs by the line's offset. The offset is the same for the whole warp,
 //   so the switch over it is no branch.
 // Edges: words that stick out of the matrix as a whole are read element by element; past a line's end anything may follow.
@@ -38,23 +38,26 @@ static __device__ __forceinline__ uint4 neighbour(uint4 mine, uint4 next) {
 template <int shift> static __device__ __forceinline__ void realign_segment(
     const Element* source, Element* target, int length, const Element* first, const Element* last)
 {
-    int lane = threadIdx.x % 32, start = blockIdx.y * SEGMENT;
-    const Element* words = source + start - shift;
-    uint4 word[5];  // the last one is the next segment's first, the same for all lanes
-    if (words >= first && words + SEGMENT + 8 <= last) {
+    int lane = threadIdx.x % 32;
+    #pragma unroll 1
+    for (int start = blockIdx.y * SEGMENT; start < length; start += gridDim.y * SEGMENT) {
+        const Element* words = source + start - shift;
+        uint4 word[5];  // the last one is the next segment's first, the same for all lanes
+        if (words >= first && words + SEGMENT + 8 <= last) {
+            #pragma unroll
+            for (int i = 0; i < 4; ++i) word[i] = __ldg(reinterpret_cast<const uint4*>(words + i * 256 + lane * 8));
+            word[4] = shift ? __ldg(reinterpret_cast<const uint4*>(words + SEGMENT)) : word[3];
+        } else {
+            #pragma unroll
+            for (int i = 0; i < 4; ++i) word[i] = load_word(words + i * 256 + lane * 8, first, last);
+            word[4] = load_word(words + SEGMENT, first, last);
+        }
         #pragma unroll
-        for (int i = 0; i < 4; ++i) word[i] = __ldg(reinterpret_cast<const uint4*>(words + i * 256 + lane * 8));
-        word[4] = shift ? __ldg(reinterpret_cast<const uint4*>(words + SEGMENT)) : word[3];
-    } else {
-        #pragma unroll
-        for (int i = 0; i < 4; ++i) word[i] = load_word(words + i * 256 + lane * 8, first, last);
-        word[4] = load_word(words + SEGMENT, first, last);
-    }
-    #pragma unroll
-    for (int i = 0; i < 4; ++i) {
-        int column = start + i * 256 + lane * 8;
-        uint4 whole = shift ? shifted<shift>(word[i], neighbour(word[i], word[i + 1])) : word[i];
-        if (column < length) *reinterpret_cast<uint4*>(target + column) = whole;
+        for (int i = 0; i < 4; ++i) {
+            int column = start + i * 256 + lane * 8;
+            uint4 whole = shift ? shifted<shift>(word[i], neighbour(word[i], word[i + 1])) : word[i];
+            if (column < length) *reinterpret_cast<uint4*>(target + column) = whole;
+        }
     }
 }
 
