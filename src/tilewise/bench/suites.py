@@ -105,7 +105,7 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
                     continue
                 widths = (16,) if rung.max_tile == 16 else (16, 32)
                 entries += [Entry(rung.name, tile) for tile in widths]
-            entries.append(Entry("plain"))
+            entries += [Entry("plain"), Entry("bf16x6")]
             yield lambda shape=shape, entries=entries: contest(shape, [*entries, *peer], rounds)  # type: ignore[misc]
             yield lambda shape=shape: host_contest(shape, 3)  # type: ignore[misc]
     else:
