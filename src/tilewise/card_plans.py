@@ -7,7 +7,9 @@ multiprocessor over its rate (`rungs` holds what each rung reaches).
 from __future__ import annotations
 
 import math
+from collections.abc import Iterable
 from dataclasses import replace
+from typing import Any
 
 from tilewise.errors import ShapeError, UsageError
 from tilewise.few_tiles import long_lines
@@ -26,7 +28,7 @@ from tilewise.plain_tiles import choose as choose_plain
 from tilewise.plain_ways import step_slots
 from tilewise.plans import DEFAULT_TILE, LAUNCH_SECONDS, Plan, assemble, epilogue_after
 from tilewise.problem import Problem
-from tilewise.rungs import LADDER, find_rung
+from tilewise.rungs import LADDER, Geometry, find_rung
 from tilewise.split_tiles import KERNEL as SPLIT_KERNEL
 from tilewise.split_tiles import PRODUCTS
 from tilewise.split_tiles import best_way as best_split
@@ -73,25 +75,54 @@ def _fused(problem: Problem) -> list[str]:
     return [f"P is {problem.epilogue.words()}, made before it is stored"] if problem.epilogue else []
 
 
+def _own_tiles(
+    problem: Problem,
+    machine: Machine,
+    kernel: str,
+    tile: int | None,
+    geometry: Geometry,
+    predicted: float,
+    limits: tuple[float, str],
+    notes: Iterable[str],
+    **fields: Any,
+) -> Plan:
+    """The plan of a kernel whose tiles are not TILE_WIDTH's: no faster than `limits` say, with the reason."""
+    floor, bound = limits
+    plan = assemble(problem, machine, "cuda", kernel, DEFAULT_TILE if tile is None else tile, geometry)
+    if tile is not None:
+        notes = (*notes, f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
+    return replace(plan, predicted=max(predicted, floor), floor=floor, bound=bound, notes=tuple(notes), **fields)
+
+
+def _limits(compute: float, problem: Problem, machine: Machine) -> tuple[float, str]:
+    """The floor of a product that takes so long on its cores, and what sets it."""
+    memory = problem.least_bytes / machine.bandwidth
+    return max(compute, memory), "arithmetic" if compute >= memory else "memory"
+
+
+def _tensor_reason(plan: Plan, kernel: str | None, tiles: str) -> Plan:
+    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
+    return replace(plan, why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {tiles}")
+
+
 def _on_plain_cores(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     if kernel not in (None, *PLAIN_KERNELS):
         raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
     chosen = choose_plain(problem, machine, kernel)
-    plan = assemble(problem, machine, "cuda", chosen.kernel, DEFAULT_TILE if tile is None else tile, chosen.geometry)
     converted = tuple(x for x, d in (("M", problem.dtype_m), ("N", problem.dtype_n)) if d != problem.dtype)
     notes = [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []
-    if tile is not None:
-        notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
-    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-    return replace(
-        plan,
+    plan = _own_tiles(
+        problem,
+        machine,
+        chosen.kernel,
+        tile,
+        chosen.geometry,
+        chosen.predicted,
+        machine.floor(problem.steps, problem.least_bytes, problem.dtype.name),
+        (*notes, *_precision_notes(problem, machine)),
         packs=converted,
-        predicted=max(chosen.predicted, floor),
-        floor=floor,
-        bound=bound,
-        why=_plain_reason(chosen, plan, kernel),
-        notes=(*notes, *_precision_notes(problem, machine)),
     )
+    return replace(plan, why=_plain_reason(chosen, plan, kernel))
 
 
 def _plain_reason(chosen: Choice, plan: Plan, kernel: str | None) -> str:
@@ -111,56 +142,52 @@ def _on_tensor_cores(
     problem: Problem, machine: Machine, kernel: str | None, tile: int | None, pin: tuple[TensorWay, float] | None = None
 ) -> Plan:
     way, predicted = pin or best_way(problem, machine)
-    chosen = way.tile
-    plan = assemble(problem, machine, "cuda", KERNEL, DEFAULT_TILE if tile is None else tile, chosen.geometry)
-    notes = way.words() + _fused(problem)
-    if tile is not None:
-        notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
-    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-    plan = replace(
-        plan,
-        packs=tuple(name for name, how in zip("MN", way.routes, strict=True) if how == "packed"),
-        predicted=max(predicted, floor),
-        floor=floor,
-        bound=bound,
-        notes=tuple(notes),
+    plan = _own_tiles(
+        problem,
+        machine,
+        KERNEL,
+        tile,
+        way.tile.geometry,
+        predicted,
+        machine.floor(problem.steps, problem.least_bytes, problem.dtype.name),
+        way.words() + _fused(problem),
+        packs=_packed(way.routes),
         tensor=way,
     )
-    blocks = f"{plan.grid[0]}x{plan.grid[1]} tiles of {chosen.rows}x{chosen.cols}"
     waves = way.waves(problem.m, problem.n, machine.units)
-    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
     chosen_by = "tuned" if way.tuned else "by the model"
-    return replace(plan, why=f"{asked}; {blocks} are {waves} waves on {machine.units} multiprocessors ({chosen_by})")
+    tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors ({chosen_by})"
+    return _tensor_reason(plan, kernel, tiles)
 
 
 def _by_mma_sync(
     problem: Problem, machine: Machine, kernel: str | None, tile: int | None, pin: tuple[MmaWay, float] | None = None
 ) -> Plan:
     way, predicted = pin or best_mma_way(problem, machine)
-    geometry = way.tile.geometry(machine.arch, problem.dtype.itemsize)
-    plan = assemble(problem, machine, "cuda", MMA, DEFAULT_TILE if tile is None else tile, geometry)
-    notes = way.words() + _fused(problem)
-    if tile is not None:
-        notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
-    floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
-    return replace(
-        plan,
-        packs=tuple(name for name, how in zip("MN", way.routes, strict=True) if how == "packed"),
-        predicted=max(predicted, floor),
-        floor=floor,
-        bound=bound,
-        notes=tuple(notes),
+    plan = _own_tiles(
+        problem,
+        machine,
+        MMA,
+        tile,
+        way.tile.geometry(machine.arch, problem.dtype.itemsize),
+        predicted,
+        machine.floor(problem.steps, problem.least_bytes, problem.dtype.name),
+        way.words() + _fused(problem),
+        packs=_packed(way.routes),
         mma=way,
-        why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {way.tile.rows}x{way.tile.cols}, "
-        f"{way.tile.resident} a multiprocessor ({'tuned' if way.tuned else 'by the model'})",
     )
+    chosen_by = "tuned" if way.tuned else "by the model"
+    tiles = f"{way.tile.rows}x{way.tile.cols}, {way.tile.resident} a multiprocessor ({chosen_by})"
+    return _tensor_reason(plan, kernel, tiles)
+
+
+def _packed(routes: tuple[str, str]) -> tuple[str, ...]:
+    return tuple(name for name, how in zip("MN", routes, strict=True) if how == "packed")
 
 
 def _in_planes(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     """float32 on tensor cores."""
     way, predicted = best_split(problem, machine)
-    plan = assemble(problem, machine, "cuda", SPLIT_KERNEL, DEFAULT_TILE if tile is None else tile, way.tile.geometry)
     operands = (
         ("M", problem.layout_m, problem.m, problem.k, problem.dtype_m),
         ("N", problem.layout_n, problem.k, problem.n, problem.dtype_n),
@@ -171,49 +198,43 @@ def _in_planes(problem: Problem, machine: Machine, kernel: str | None, tile: int
         if dtype != problem.dtype or long_lines(layout, rows, cols) is None
     )
     notes = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
-    if tile is not None:
-        notes.append(f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
-    compute, memory = (
-        PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"),
-        problem.least_bytes / machine.bandwidth,
-    )
-    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
-    waves = way.waves(problem.m, problem.n, machine.units)
-    return replace(
-        plan,
+    plan = _own_tiles(
+        problem,
+        machine,
+        SPLIT_KERNEL,
+        tile,
+        way.tile.geometry,
+        predicted,
+        _limits(PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine),
+        (*notes, *way.words()),
         packs=packs,
-        predicted=max(predicted, compute, memory),
-        floor=max(compute, memory),
-        bound="arithmetic" if compute >= memory else "memory",
-        notes=(*notes, *way.words()),
         split=way,
-        why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {way.tile.rows}x{way.tile.cols} are {waves} waves on "
-        f"{machine.units} multiprocessors",
     )
+    waves = way.waves(problem.m, problem.n, machine.units)
+    tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
+    return _tensor_reason(plan, kernel, tiles)
 
 
 def _with_k_side_by_side(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     """tf32 and 8-bit elements on tensor cores."""
     way, predicted = best_k_major(problem, machine)
-    geometry = way.tile.geometry(problem.dtype_m.itemsize)
-    plan = assemble(problem, machine, "cuda", K_MAJOR, DEFAULT_TILE if tile is None else tile, geometry)
     kind = kind_of(problem)
     assert kind is not None
-    rate = kind.rate * machine.tensor_rate("bfloat16")
-    compute, memory = problem.steps / rate, problem.least_bytes / machine.bandwidth
-    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
-    waves = way.waves(problem.m, problem.n, machine.units)
-    return replace(
-        plan,
+    plan = _own_tiles(
+        problem,
+        machine,
+        K_MAJOR,
+        tile,
+        way.tile.geometry(problem.dtype_m.itemsize),
+        predicted,
+        _limits(problem.steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine),
+        way.words(),
         packs=(),
-        predicted=max(predicted, compute, memory),
-        floor=max(compute, memory),
-        bound="arithmetic" if compute >= memory else "memory",
-        notes=tuple(way.words()),
         k_major=way,
-        why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {way.tile.rows}x{way.tile.cols} are {waves} waves on "
-        f"{machine.units} multiprocessors",
     )
+    waves = way.waves(problem.m, problem.n, machine.units)
+    tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
+    return _tensor_reason(plan, kernel, tiles)
 
 
 def _on_the_ladder(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:

@@ -18,6 +18,7 @@ STYLES = {
     "coarsened": ("#e69f00", "^"),
     "register_tiled": ("#d55e00", "*"),
     "plain": ("#cc0066", "h"),
+    "bf16x6": ("#7a3db8", "P"),
     "course": ("#009e73", "x"),
     "cublas": ("#000000", "P"),
     "numpy": ("#cc79a7", "v"),
