@@ -159,8 +159,11 @@ def host_cost(dtype: str, rounds: int) -> list[dict[str, Any]]:
     ]
 
 
-def rotating(works: dict[str, Callable[[], Any]], rounds: int, cold: bool) -> dict[str, float]:
-    """Median seconds of each on the card; `cold` empties the L2 before every call."""
+def rotating(
+    works: dict[str, Callable[[], Any]], rounds: int, cold: bool, hold: int = HOLD_CYCLES
+) -> dict[str, float]:
+    """Median seconds of each on the card, which waits `hold` cycles while the host queues; `cold` empties the L2 before
+    every call."""
     torch = _torch()
     times: dict[str, list[float]] = {name: [] for name in works}
     names = list(works)
@@ -174,7 +177,7 @@ def rotating(works: dict[str, Callable[[], Any]], rounds: int, cold: bool) -> di
                 if cold:
                     other.sum()
                 start, end = (torch.cuda.Event(enable_timing=True) for _ in range(2))
-                torch.cuda._sleep(HOLD_CYCLES)
+                torch.cuda._sleep(hold)
                 start.record()
                 works[name]()
                 end.record()
