@@ -70,7 +70,7 @@ def test_every_way(kernel, name, activation, alpha, bias_name, accumulate, shape
         x = alpha * (M.double() @ N.double()) + (0 if bias is None else bias.double())
         exact = ACTIVATIONS[activation](x + before.double() if accumulate else x)
         problem = replace(tw.plan(M, N, **how).problem, accumulate=accumulate)
-        kinds = {kind(way): way for way in family.ways(problem, describe("cuda:0"))}  # by the smallest tile of each kind
+        kinds = {kind(way): way for way in family.ways(problem, describe("cuda:0"))}  # the smallest tile of each
         for way in kinds.values():
             P.copy_(before) if accumulate else P.fill_(float("nan"))
             monkeypatch.setattr(chooser, lambda problem, machine, way=way: (way, 1e-9))

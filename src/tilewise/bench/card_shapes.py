@@ -159,9 +159,7 @@ def host_cost(dtype: str, rounds: int) -> list[dict[str, Any]]:
     ]
 
 
-def rotating(
-    works: dict[str, Callable[[], Any]], rounds: int, cold: bool, hold: int = HOLD_CYCLES
-) -> dict[str, float]:
+def rotating(works: dict[str, Callable[[], Any]], rounds: int, cold: bool, hold: int = HOLD_CYCLES) -> dict[str, float]:
     """Median seconds of each on the card, which waits `hold` cycles while the host queues; `cold` empties the L2 before
     every call."""
     torch = _torch()
