@@ -9,7 +9,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from itertools import product
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.machine import Machine
@@ -20,7 +19,7 @@ KERNEL = "k_major"
 IDEA = "tiles with k side by side stream in by the copy engine, warpgroups multiply them on tensor cores"
 LINE_BYTES = 128  # of k in a stage
 SHARED_BYTES = 227 * 1024  # a Hopper block's
-STAGING_BYTES = 2 * 2 * 64 * 32 * 4  # of P's boxes; rows need less
+BOX_BYTES = 64 * LINE_BYTES  # of P: 64 rows
 
 AS_IT_IS, TURNED = "as it is", "turned"
 
@@ -28,7 +27,7 @@ AS_IT_IS, TURNED = "as it is", "turned"
 @dataclass(frozen=True)
 class Kind:
     """An element as wgmma has it: bytes, its name in PTX, the C type of its sums, the rate by the halves', and whether
-    sums leave the tensor cores at every stage."""
+    sums leave the tensor cores every stage or two."""
 
     size: int
     ptx: str
@@ -50,12 +49,12 @@ RESULTS = {"tf32": ("float32",), "int": ("int8", "uint8", "int32"), "float": ("f
 TENSOR_SHARE = 0.74  # of the peak at the highest clock, which the card cannot hold under this load
 UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
 SHARPNESS = 4  # how little two limits that are equally near hinder each other
-TILE_SECONDS = {True: 0.6e-6, False: 3e-6}  # a tile's start and its stores: by the copy engine, by rows
+TILE_SECONDS = {True: 0.6e-6, False: 4.5e-6}  # a tile's start and its stores: by the copy engine, by rows
 START_SECONDS = 4.2e-6
 CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
 MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
 TURN_SECONDS = 4e-6  # turning: its launch,
-TURN_BANDWIDTH = {4: 2.8e12, 1: 1.6e12}  # and bytes a second that it reads and writes, by bytes of an element
+TURN_BANDWIDTH = {4: 3.6e12, 1: 1.6e12}  # and bytes a second that it reads and writes, by bytes of an element
 GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
 GATHER_BANDWIDTH = 3e12  # the bytes,
 CELL_SECONDS = 2e-11  # and blocks of 32 cells
@@ -63,15 +62,32 @@ CELL_SECONDS = 2e-11  # and blocks of 32 cells
 
 @dataclass(frozen=True)
 class KMajorTile:
-    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together."""
+    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together, or `beside` one
+    another that of M."""
 
     cols: int
     cluster: int = 1
+    beside: bool = False
     rows: int = 128
 
     @property
+    def fetched(self) -> tuple[int, int]:
+        """Lines of M and of N that each block brings."""
+        shares = (self.cluster, 1) if self.beside else (1, self.cluster)
+        return self.rows // shares[0], self.cols // shares[1]
+
+    @property
+    def boxes(self) -> int:
+        """Of P that a warpgroup stages at a time: all of a narrow tile's where they are of 2-byte elements."""
+        return 3 if self.cols <= 192 else 2
+
+    @property
+    def _staging_bytes(self) -> int:
+        return self.rows // 64 * self.boxes * BOX_BYTES  # storing rows needs less
+
+    @property
     def stages(self) -> int:
-        return min(6, (SHARED_BYTES - 1024 - STAGING_BYTES) // (self._stage_bytes + 16))
+        return min(6, (SHARED_BYTES - 1024 - self._staging_bytes) // (self._stage_bytes + 16))
 
     @property
     def _stage_bytes(self) -> int:
@@ -79,7 +95,11 @@ class KMajorTile:
 
     @property
     def shared_bytes(self) -> int:
-        return 1024 + self.stages * (self._stage_bytes + 16) + STAGING_BYTES
+        return 1024 + self.stages * (self._stage_bytes + 16) + self._staging_bytes
+
+    def takes(self, kind: Kind) -> bool:
+        """Whether wgmma has this width for such sums, and registers have room for them."""
+        return (kind.sum != "int" or self.cols % 16 == 0) and (not kind.promoted or self.cols <= ROOM)
 
     def geometry(self, size: int) -> Geometry:
         depth = LINE_BYTES // size
@@ -87,7 +107,11 @@ class KMajorTile:
 
 
 ROOM = 192  # columns of a tile whose sums are kept twice
-TILES = tuple(KMajorTile(cols, cluster) for cols, cluster in product((256, 224, 192, 160, 128, 64), (1, 2)))
+TILES = (
+    *(KMajorTile(cols) for cols in (256, 192, 160, 128, 64)),
+    *(KMajorTile(cols, 2) for cols in (256, 224, 192, 176, 160, 128, 64)),
+    *(KMajorTile(cols, 2, beside=True) for cols in (256, 208, 176)),
+)
 
 
 @dataclass(frozen=True)
@@ -103,14 +127,16 @@ class KMajorWay:
         turned = [name for name, how in zip("MN", self.routes, strict=True) if how == TURNED]
         words = [f"{name} is turned first, so that its k lies side by side" for name in turned]
         if self.tile.cluster > 1:
-            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
+            lie, side = ("side by side", "M") if self.tile.beside else ("one above the other", "N")
+            words.append(f"{self.tile.cluster} blocks, {lie}, share their tiles of {side}")
         if self.splits > 1:
             words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
         return words
 
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P."""
-        return math.ceil(m / (self.tile.rows * self.tile.cluster)) * math.ceil(n / self.tile.cols)
+        down, across = (1, self.tile.cluster) if self.tile.beside else (self.tile.cluster, 1)
+        return math.ceil(m / (self.tile.rows * down)) * math.ceil(n / (self.tile.cols * across))
 
     def blocks(self, m: int, n: int, units: int) -> int:
         """A persistent grid: no more blocks than the card holds at once."""
@@ -161,10 +187,10 @@ def routes(problem: Problem) -> tuple[str, str]:
 
 
 def boxed(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
-    """Whether the copy engine can store P: 4-byte sums in rows that start on 16 bytes."""
+    """Whether the copy engine can store P: its rows start and end on 16 bytes, of which it writes all or none."""
     lead = layout.leading_dimension(m, n)
-    strides = (*(() if m <= 1 else (lead or 1,)), *layout.stack)
-    return size == 4 and lead is not None and alignment >= 16 and all(stride % 4 == 0 for stride in strides)
+    extents = (n, *(() if m <= 1 else (lead or 1,)), *layout.stack)
+    return size > 1 and lead is not None and alignment >= 16 and all(extent * size % 16 == 0 for extent in extents)
 
 
 def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
@@ -184,7 +210,7 @@ def _ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
     """k is cut only where its tiles leave most of the card idle, and sums are float32."""
     ways, how, kind = [], routes(problem), kind_of(problem)
     assert kind is not None
-    for tile in (tile for tile in TILES if tile.cols <= ROOM or not kind.promoted):
+    for tile in (tile for tile in TILES if tile.takes(kind)):
         tiles = KMajorWay(tile, how).tiles(problem.m, problem.n) * tile.cluster
         phases = math.ceil(problem.k * problem.dtype_m.itemsize / LINE_BYTES)
         most = min(machine.units // max(1, tiles), phases // 4)
@@ -206,7 +232,7 @@ def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
     rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * TENSOR_SHARE
     limits = (
         tile.rows * tile.cols * (LINE_BYTES // size) / rate,
-        (tile.rows + tile.cols / tile.cluster) * LINE_BYTES / UNIT_BANDWIDTH,
+        sum(tile.fetched) * LINE_BYTES / UNIT_BANDWIDTH,
     )
     stage: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
     stages = max(1, math.ceil(math.ceil(k * size / LINE_BYTES) / way.splits))

@@ -9,7 +9,8 @@ import pytest
 import tilewise as tw
 import tilewise.card_plans as card_plans
 import tilewise.planning as planning
-from tilewise.k_major_tiles import ROOM, TILES, KMajorTile, KMajorWay, routes
+from tilewise.k_major_tiles import KINDS as ELEMENTS
+from tilewise.k_major_tiles import TILES, KMajorTile, KMajorWay, routes
 
 torch = pytest.importorskip("torch")
 
@@ -46,7 +47,8 @@ def check(P, M, N, kind):
     if kind in BOUNDS:
         assert torch.isfinite(P.double()).all()
         bound = max(BOUNDS[kind], {torch.bfloat16: 4e-3, torch.float16: 1e-3}.get(P.dtype, 0))
-        assert (P.double() - expected).norm() <= bound * expected.norm() + 1e-6
+        usual = M.double().norm() * N.double().norm() / M.shape[1] ** 0.5  # of few cells all may be small by chance
+        assert (P.double() - expected).norm() <= bound * max(usual, expected.norm()) + 1e-6
     elif P.dtype == torch.int32:
         assert torch.equal(P.double(), expected)
     else:
@@ -93,11 +95,15 @@ def test_layouts_and_edges(kind, layouts):
                 assert (memory == 77).all(), "something was written outside P"
 
 
-@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
-@pytest.mark.parametrize("kind", KINDS[:4])
+@pytest.mark.parametrize(
+    ("kind", "tile"),
+    [
+        *((kind, t) for kind in ("float32", "int8", "float8_e4m3fn") for t in TILES if t.takes(ELEMENTS[kind])),
+        *(("uint8", tile) for tile in TILES[:2]),  # but for the instruction's name it is int8
+    ],
+    ids=lambda x: x if isinstance(x, str) else f"{x.rows}x{x.cols}c{x.cluster}{'beside' * x.beside}",
+)
 def test_every_tile_twice_with_the_same_bits(tile, kind, monkeypatch):
-    if kind.startswith("float8") and tile.cols > ROOM:
-        pytest.skip("never planned")
     options = options_of(kind)[-1]
     for m, k, n in ((520, 272, 528), (131, 72, 265)):
         M, N = matrix(m, k, kind)[0], matrix(k, n, kind, transposed=True)[0]

@@ -7,6 +7,7 @@ float32 is `tw.matmul` as people call it (`precision="high"`) beside `torch.mm` 
 from __future__ import annotations
 
 from collections.abc import Callable
+from itertools import product
 from typing import Any
 
 from tilewise.bench.card_shapes import CACHE_BYTES, CUBLAS, CUBLASLT, OURS, Case, _torch, operand, rotating
@@ -22,6 +23,7 @@ FLOAT32_CASES: tuple[Case, ...] = (
 )
 DATA = ("normal", "uniform", "exponents 2^±20", "ill-conditioned", "cancelling")
 DEPTHS = (16, 256, 1024, 4096, 16384, 65536)
+FLOAT8_ERRORS = tuple(product(("float32", "bfloat16"), DATA[:2], (1024, 4096, 16384)))  # P's dtype, data, k
 
 
 OPTIONS: dict[str, dict[str, Any]] = {
@@ -133,6 +135,25 @@ def float32_errors(data: str, depth: int) -> list[dict[str, Any]]:
         float((P.double() - exact).norm() / exact.norm()) for P in (matmul(M, N, kernel="bf16x6"), torch.mm(M, N))
     )
     row = {"what": "float32 error", "case": f"{data}, k {depth}", "kernel": "bf16x6", "unit": "of ‖P‖"}
+    return [{**row, "ours": ours, "vendor": theirs, "ratio": ours / theirs, "predicted_over_measured": None}]
+
+
+def float8_errors(result: str, data: str, depth: int) -> list[dict[str, Any]]:
+    """One row: our error into P of dtype `result`, and the vendor's with sums that leave the tensor cores too."""
+    torch = _torch()
+    from tilewise.api import matmul
+
+    M, N = operands(torch, data, 1024, depth, 1024)
+    M, N = M.to(torch.float8_e4m3fn), N.T.contiguous().to(torch.float8_e4m3fn).T
+    exact, one = M.double() @ N.double(), torch.ones((), device="cuda")
+    ours, theirs = (
+        float((P.double() - exact).norm() / exact.norm())
+        for P in (
+            matmul(M, N, kernel="k_major", dtype=None if result == "float32" else result),
+            torch._scaled_mm(M, N, scale_a=one, scale_b=one, out_dtype=getattr(torch, result), use_fast_accum=False),
+        )
+    )
+    row = {"what": f"float8 to {result} error", "case": f"{data}, k {depth}", "kernel": "k_major", "unit": "of ‖P‖"}
     return [{**row, "ours": ours, "vendor": theirs, "ratio": ours / theirs, "predicted_over_measured": None}]
 
 

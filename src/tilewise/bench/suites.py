@@ -83,6 +83,8 @@ def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callab
         if not sizes:
             for data, depth in product(card_dtypes.DATA, card_dtypes.DEPTHS):
                 yield partial(card_dtypes.float32_errors, data, depth)
+            for result, data, depth in card_dtypes.FLOAT8_ERRORS:
+                yield partial(card_dtypes.float8_errors, result, data, depth)
     elif suite == "mma":
         from tilewise.bench import card_mma
         from tilewise.bench.card_shapes import Case

@@ -8,6 +8,9 @@ from tilewise.k_major_tiles import KINDS, KMajorTile
 from tilewise.kernels.render import kernel_text
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+PROMOTED = {
+    "bfloat16": 2
+}  # stages whose sums of 8-bit floats stay in the tensor cores: more where P is rounded by more
 TO_HALF = 'unsigned short bits; asm("cvt.rn.{0}.f32 %0, %1;" : "=h"(bits) : "f"(sum)); return bits;'
 RESULTS = {
     "float32": ("float", "return sum;", "return held;"),
@@ -59,11 +62,13 @@ def render_k_major(
         "BLOCK_K": 128 // kind.size,
         "STAGES": tile.stages,
         "CLUSTER": tile.cluster,
-        "GROUP": GROUP // tile.cluster,
-        "PROMOTED": int(kind.promoted),
+        "BESIDE": int(tile.beside),
+        "GROUP": GROUP // (1 if tile.beside else tile.cluster),
+        "PROMOTED": kind.promoted and PROMOTED.get(result, 1),
         "BOXED": int(boxed),
         "PACK": 2 if paired else 1,
         "SCALED": int(scaled),
+        "BOXES": tile.boxes,
     }
     return "\n".join(
         (

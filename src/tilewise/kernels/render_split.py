@@ -25,6 +25,7 @@ def render_bf16x6(tile: SplitTile) -> str:
         "STAGES": tile.stages,
         "CLUSTER": tile.cluster,
         "SEGMENT": SEGMENT,
+        "BESIDE": 0,
         "GROUP": GROUP // tile.cluster,
     }
     return "\n".join(

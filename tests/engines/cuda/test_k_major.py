@@ -21,7 +21,7 @@ from tilewise.cache import DiskCache
 from tilewise.engines.cuda import k_major, placed
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.engines.cuda.placed import Placed
-from tilewise.k_major_tiles import ROOM, SHARED_BYTES, TILES, KMajorTile, _ways, boxed, paired, route
+from tilewise.k_major_tiles import KINDS, SHARED_BYTES, TILES, KMajorTile, _ways, boxed, paired, route
 from tilewise.kernels.render import render_pack
 from tilewise.kernels.render_k_major import render_k_major, render_turn
 from tilewise.machine import KNOWN_CARDS
@@ -37,6 +37,7 @@ FORMS = [
     (("uint8", "int8"), {"boxed": False, "result": "int32"}),
     (("int8", "int8"), {"boxed": False, "result": "int8"}),
     (("float8_e4m3fn", "float8_e5m2"), {"boxed": True, "result": "float32"}),
+    (("float8_e4m3fn", "float8_e4m3fn"), {"boxed": True, "result": "bfloat16", "paired": True}),
     (("float8_e4m3fn", "float8_e4m3fn"), {"boxed": False, "result": "bfloat16", "paired": True}),
     (("float8_e5m2", "float8_e5m2"), {"boxed": False, "result": "float16"}),
     (("float8_e4m3fn", "float8_e4m3fn"), {"boxed": False, "result": "bfloat16", "paired": True, "scaled": True}),
@@ -59,10 +60,10 @@ def test_a_sample_compiles(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
-@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
+@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}{'beside' * t.beside}")
 def test_no_form_spills_or_serialises(tmp_path, tile):
     for number, (kinds, form) in enumerate(FORMS):
-        if "float8" in kinds[0] and tile.cols > ROOM:
+        if not tile.takes(KINDS[kinds[0]]):
             continue  # never planned
         path = tmp_path / f"{number}.cu"
         path.write_text(render_k_major(kinds, tile, **form))
@@ -78,6 +79,15 @@ def test_every_tile_fits_a_multiprocessor():
     for tile in TILES:
         assert tile.shared_bytes <= SHARED_BYTES
         assert tile.stages >= 4
+        assert all(lines % 8 == 0 for lines in tile.fetched)  # whole pieces of the swizzle
+
+
+def test_blocks_side_by_side_leave_no_half_of_a_cluster_below_P():
+    """4097 rows are 33 of tiles: a pair of blocks above one another would have nothing to do 20 times."""
+    way = make_plan(problem(4097, 4097, 4097, "float32", precision="tf32"), H200).k_major
+    assert way.tile.beside
+    assert "2 blocks, side by side, share their tiles of M" in way.words()
+    assert make_plan(problem(4096, 4096, 4096, "float32", precision="tf32"), H200).k_major.tile.beside is False
 
 
 def test_plans_choose_it_on_hopper_alone():
@@ -147,7 +157,9 @@ def no_memory(needs, device, stream):
     yield [types.SimpleNamespace(handle=1 << 20) for _ in needs]
 
 
-@pytest.mark.parametrize("shape", [(1, 1, 1), (1, 16, 5), (5, 1, 1), (129, 65, 257), (64, 64, 64), (3, 5000, 30)])
+@pytest.mark.parametrize(
+    "shape", [(1, 1, 1), (1, 16, 5), (5, 1, 1), (129, 65, 257), (64, 64, 64), (3, 5000, 30), (40, 40, 255)]
+)
 @pytest.mark.parametrize(("kind", "wanted"), [("float32", None), ("int8", "int32"), ("int8", None), (E4M3, "bfloat16")])
 def test_the_copy_engine_is_told_of_whole_16_bytes(shape, kind, wanted, monkeypatch):
     """Addresses and strides of every descriptor, for every layout; the copy engine refuses any others."""
@@ -168,18 +180,23 @@ def test_the_copy_engine_is_told_of_whole_16_bytes(shape, kind, wanted, monkeypa
         P = Placed(1 << 32, asked.result, m, n, asked.layout_p)
         k_major.prepare(make_plan(asked, H200, "k_major"), M, N, P, "cuda:0", None)()
     assert len(told) >= 12
-    for pointer, lines, length, lead, size, box, box_lines, *_ in told:
+    for pointer, lines, length, lead, size, box, box_lines, *of_p in told:
         assert pointer % 16 == lead % 16 == 0
+        assert not of_p or length * size % 16 == 0, "it would write whole 16 bytes where P ends"
         assert lead >= length * size or lines == 1
         assert box * size == 128
         assert box_lines <= 256
 
 
 def test_how_P_is_stored_follows_its_rows():
-    assert boxed(Layout(64, 1), 32, 33, 16, 4)
-    assert not boxed(Layout(65, 1), 32, 33, 16, 4)
-    assert not boxed(Layout(64, 1), 32, 33, 8, 4)
-    assert not boxed(Layout(64, 1), 32, 33, 16, 2)
+    assert boxed(Layout(64, 1), 32, 36, 16, 4)
+    assert boxed(Layout(65, 1), 1, 36, 16, 4)  # of one row
+    assert boxed(Layout(64, 1), 32, 40, 16, 2)
+    assert not boxed(Layout(65, 1), 32, 36, 16, 4)
+    assert not boxed(Layout(64, 1), 32, 33, 16, 4)  # rows end anywhere
+    assert not boxed(Layout(64, 1), 32, 36, 16, 2)
+    assert not boxed(Layout(64, 1), 32, 36, 8, 4)
+    assert not boxed(Layout(64, 1), 32, 64, 16, 1)
     assert paired(Layout(64, 1), 32, 33, 4, 2)
     assert not paired(Layout(65, 1), 32, 33, 4, 2)
 

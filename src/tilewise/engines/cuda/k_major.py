@@ -23,7 +23,7 @@ from tilewise.plans import Plan
 __all__ = ["KERNEL", "prepare"]
 
 TURN_LINES = 64  # of a block, as the kernel has it
-BOX_COLS, BOX_ROWS = 32, 64  # of P
+BOX_ROWS = 64  # of P
 
 
 class _Operand(ctypes.Structure):
@@ -139,13 +139,14 @@ def _launches(
     words = paired(P.layout, P.rows, P.cols, target & -target, P.dtype.itemsize) and not p.accumulate
     source = render_k_major(kinds, way.tile, boxed=by_boxes, result=p.result.name, paired=words, scaled=p.scaled)
     function = kernel_function(source, KERNEL, device, way.tile.shared_bytes)
-    share = way.tile.cols // way.tile.cluster
+    lines_m, lines_n = way.tile.fetched
     empty = (ctypes.c_ulonglong * 16)()
-    apart = 4 * (lead if P.rows > 1 else -(-P.cols // 4) * 4)  # of a single row anything will do that is whole 16 bytes
+    size = P.dtype.itemsize
+    apart = size * (lead if P.rows > 1 else P.cols)  # of a single row anything will do that is whole 16 bytes
     arguments = (
-        bits(operands["M"].map(member, held.get("M", 0), way.tile.rows)),
-        bits(operands["N"].map(member, held.get("N", 0), share)),
-        bits(_map(target, P.rows, P.cols, apart, 4, BOX_COLS, BOX_ROWS, True)) if by_boxes else empty,
+        bits(operands["M"].map(member, held.get("M", 0), lines_m)),
+        bits(operands["N"].map(member, held.get("N", 0), lines_n)),
+        bits(_map(target, P.rows, P.cols, apart, size, LINE_BYTES // size, BOX_ROWS, True)) if by_boxes else empty,
         ctypes.c_void_p(held["partials"] if cut else target),
         Size(p.m, p.k, p.n, way.splits),
         ctypes.c_longlong(p.n if cut else lead),
@@ -176,7 +177,7 @@ def _map(
     kinds = driver.CUtensorMapDataType
     words = kinds.CU_TENSOR_MAP_DATA_TYPE_UINT32 if sums else kinds.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
     code, made = driver.cuTensorMapEncodeTiled(
-        kinds.CU_TENSOR_MAP_DATA_TYPE_UINT8 if size == 1 else words,
+        {1: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT8, 2: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT16, 4: words}[size],
         2,
         pointer,
         [driver.cuuint64_t(length), driver.cuuint64_t(lines)],

@@ -2,14 +2,16 @@
 //
 // Layout: a stage holds BLOCK_M lines of M and BLOCK_N of N, 128 bytes of k each, swizzled by the copy engine. Operands that
 //   lie otherwise have been turned before (turn.cu). Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
-// Sums: a Sum is float or int. With PROMOTED (8-bit floats, whose sums have few bits inside the tensor cores) each stage is
-//   summed from zero on and then added up on plain cores.
+// Sums: a Sum is float or int. With PROMOTED (8-bit floats, whose sums have few bits inside the tensor cores) so many stages
+//   are summed from zero on and then added up on plain cores.
 // Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
+//   With BESIDE the tiles lie side by side, and it is the tile of M that they share.
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
-// Stores: where rows of P start on 16 bytes the copy engine takes boxes of 64 x 32 sums (BOXED) while the next tile is
-//   multiplied. Else each warp turns its rows in a staging of its own, and writes whole lines of them.
+// Stores: where rows of P start and end on 16 bytes the copy engine takes boxes of 64 rows, 128 bytes each (BOXED), while the
+//   next tile is multiplied; where a tile is not whole boxes wide, the last one repeats some of the one before. Else each
+//   warp turns its rows in a staging of its own, and writes whole lines of them.
 //   With several parts of k (`splits`), P is as many matrices one after the other, which are added up afterwards.
 
 #define ROW_BYTES 128
@@ -17,10 +19,9 @@
 #define STAGE_BYTES ((BLOCK_M + BLOCK_N) * ROW_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
 #define SUMS (BLOCK_N / 2)
-#define BOX_COLS 32
-#define BOX_BYTES (64 * BOX_COLS * 4)
-#define PARTS (BLOCK_N / BOX_COLS)
-#define BOXES 2  // that a consumer stages at a time
+#define BOX_COLS (ROW_BYTES / (int)sizeof(Result))
+#define BOX_BYTES (64 * ROW_BYTES)
+#define PARTS ((BLOCK_N + BOX_COLS - 1) / BOX_COLS)
 #define STAGED 40  // words from row to row of a warp's staging: pairs of sums meet no bank twice
 #define STAGING_BYTES (BOXED ? CONSUMERS * BOXES * BOX_BYTES : CONSUMERS * 4 * 16 * STAGED * 4)
 
@@ -29,10 +30,15 @@ struct Scales { const float* of_m; const float* of_n; long long step_m, step_n; 
 
 struct __align__(8) Pair { Sum first, second; };
 
+// Two elements of P of 2 bytes each, as a word.
+static __device__ __forceinline__ unsigned narrow_pair(Sum x, Sum y) {
+    return (unsigned)narrow(x) & 0xffffu | (unsigned)narrow(y) << 16;
+}
+
 static __device__ __forceinline__ void produce(
     char* stages, Barrier* full, Barrier* empty, const TensorMap* map_m, const TensorMap* map_n, Size size)
 {
-    const int share = BLOCK_N / CLUSTER;
+    const int share = (BESIDE ? BLOCK_M : BLOCK_N) / CLUSTER;
     int stage = 0, mine = CLUSTER > 1 ? cluster_rank() * share : 0;
     unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
     Work work;
@@ -40,18 +46,26 @@ static __device__ __forceinline__ void produce(
         for (int step = work.from; step < work.to; ++step) {
             barrier_wait(&empty[stage], parity);
             barrier_expect(&full[stage], STAGE_BYTES);
-            char* to = stages + stage * STAGE_BYTES;
-            char* to_n = to + TILE_M_BYTES + mine * ROW_BYTES;
-            copy_box(to, map_m, &full[stage], step * BLOCK_K, work.top);
-            if (CLUSTER == 1)
-                copy_box(to_n, map_n, &full[stage], step * BLOCK_K, work.left);
+            char* to_m = stages + stage * STAGE_BYTES;
+            char* to_n = to_m + TILE_M_BYTES;
+            if (CLUSTER > 1 && BESIDE)
+                copy_box_to(to_m + mine * ROW_BYTES, map_m, &full[stage], step * BLOCK_K, work.top + mine, EVERYONE);
             else
-                copy_box_to(to_n, map_n, &full[stage], step * BLOCK_K, work.left + mine, EVERYONE);
+                copy_box(to_m, map_m, &full[stage], step * BLOCK_K, work.top);
+            if (CLUSTER > 1 && !BESIDE)
+                copy_box_to(to_n + mine * ROW_BYTES, map_n, &full[stage], step * BLOCK_K, work.left + mine, EVERYONE);
+            else
+                copy_box(to_n, map_n, &full[stage], step * BLOCK_K, work.left);
             if (++stage == STAGES) {
                 stage = 0;
                 parity ^= 1;
             }
         }
+}
+
+// Where a box of P begins in its tile.
+static __device__ __forceinline__ constexpr int box_start(int part) {
+    return part * BOX_COLS < BLOCK_N - BOX_COLS ? part * BOX_COLS : BLOCK_N - BOX_COLS;
 }
 
 // Sums into boxes, swizzled as the copy engine reads them.
@@ -65,17 +79,25 @@ static __device__ __forceinline__ void store_boxes(
         if (leader) store_read();
         meet(1 + group, 128);
         #pragma unroll
-        for (int j = first * 4; j < min(first + BOXES, PARTS) * 4; ++j) {
-            int piece = j % 4 * 2 + lane % 4 / 2;
-            char* at = boxes + (j / 4 - first) * BOX_BYTES + row * ROW_BYTES + (piece ^ row % 8) * 16 + lane % 2 * 8;
-            *reinterpret_cast<Pair*>(at) = Pair{sums[4 * j], sums[4 * j + 1]};
-            *reinterpret_cast<Pair*>(at + 8 * ROW_BYTES) = Pair{sums[4 * j + 2], sums[4 * j + 3]};
-        }
+        for (int part = first; part < min(first + BOXES, PARTS); ++part)
+            #pragma unroll
+            for (int j = 0; j < BOX_COLS / 8; ++j)
+                #pragma unroll
+                for (int below = 0; below < 2; ++below) {
+                    char* line = boxes + (part - first) * BOX_BYTES + (row + below * 8) * ROW_BYTES;
+                    int i = box_start(part) / 2 + 4 * j + 2 * below;
+                    if (sizeof(Result) == 4) {
+                        int piece = j * 2 + lane % 4 / 2;
+                        *reinterpret_cast<Pair*>(line + (piece ^ row % 8) * 16 + lane % 2 * 8) = Pair{sums[i], sums[i + 1]};
+                    } else
+                        *reinterpret_cast<unsigned*>(line + (j ^ row % 8) * 16 + lane % 4 * 4) =
+                            narrow_pair(sums[i], sums[i + 1]);
+                }
         publish_shared();
         meet(1 + group, 128);
         if (leader) {
             for (int part = first; part < min(first + BOXES, PARTS); ++part)
-                store_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * BOX_COLS, top);
+                store_box(map_p, boxes + (part - first) * BOX_BYTES, left + box_start(part), top);
             store_commit();
         }
     }
@@ -100,7 +122,7 @@ static __device__ __forceinline__ void store_rows(
                 if (PACK == 1)
                     *reinterpret_cast<Pair*>(at) = Pair{x, y};
                 else
-                    *reinterpret_cast<unsigned*>(at) = (unsigned)narrow(x) | (unsigned)narrow(y) << 16;
+                    *reinterpret_cast<unsigned*>(at) = narrow_pair(x, y);
             }
         __syncwarp();
         Result* to = P + first * ldp + column;
@@ -132,6 +154,15 @@ static __device__ __forceinline__ void scale_sums(Sum (&sums)[SUMS], const Scale
     }
 }
 
+// A stage's products of 64 rows, onto what the sums hold if `onto`.
+static __device__ __forceinline__ void multiply_stage(Sum (&sums)[SUMS], const char* tile, int group, int onto) {
+    unsigned long long m = tile_descriptor(tile + group * 64 * ROW_BYTES, 0, 1024);
+    unsigned long long n = tile_descriptor(tile + TILE_M_BYTES, 0, 1024);
+    #pragma unroll
+    for (int i = 0; i < 8; i += 2) wgmma(sums, m + i, n + i, i | onto);
+    wgmma_commit();
+}
+
 static __device__ __forceinline__ void consume(
     char* stages, Barrier* full, Barrier* empty, char* staging, int group, const TensorMap* map_p, Result* P, Size size,
     long long ldp, bool onto, const Scales& scales)
@@ -150,37 +181,42 @@ static __device__ __forceinline__ void consume(
         Sum parts[SUMS];
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) parts[i] = 0;
-#endif
-        for (int step = work.from; step < work.to; ++step) {
-            barrier_wait(&full[stage], parity);
-            char* tile = stages + stage * STAGE_BYTES;
-            unsigned long long m = tile_descriptor(tile + group * 64 * ROW_BYTES, 0, 1024);
-            unsigned long long n = tile_descriptor(tile + TILE_M_BYTES, 0, 1024);
-            wgmma_fence();
-#if PROMOTED
+        for (int step = work.from; step < work.to;) {
             #pragma unroll
-            for (int i = 0; i < 8; i += 2) wgmma(parts, m + i, n + i, i);
-            wgmma_commit();
+            for (int i = 0; i < PROMOTED && step < work.to; ++i, ++step) {
+                barrier_wait(&full[stage], parity);
+                wgmma_fence();
+                multiply_stage(parts, stages + stage * STAGE_BYTES, group, i);
+                if (i) {
+                    wgmma_wait<1>();
+                    release(&empty[before]);
+                }
+                before = stage;
+                if (++stage == STAGES) {
+                    stage = 0;
+                    parity ^= 1;
+                }
+            }
             wgmma_wait<0>();
-            release(&empty[stage]);
+            release(&empty[before]);
             #pragma unroll
             for (int i = 0; i < SUMS; ++i) settle(parts[i]);
             #pragma unroll
             for (int i = 0; i < SUMS; ++i) sums[i] += parts[i];
+        }
 #else
-            #pragma unroll
-            for (int i = 0; i < 8; i += 2) wgmma(sums, m + i, n + i, 1);
-            wgmma_commit();
+        for (int step = work.from; step < work.to; ++step) {
+            barrier_wait(&full[stage], parity);
+            wgmma_fence();
+            multiply_stage(sums, stages + stage * STAGE_BYTES, group, 1);
             wgmma_wait<1>();  // the step before is done: its stage may be filled again
             if (step > work.from) release(&empty[before]);
             before = stage;
-#endif
             if (++stage == STAGES) {
                 stage = 0;
                 parity ^= 1;
             }
         }
-#if !PROMOTED
         wgmma_wait<0>();
         if (work.to > work.from) release(&empty[before]);
         #pragma unroll

@@ -1,6 +1,7 @@
 // walk: which tile of P a block makes next, for kernels whose blocks are persistent and may come in clusters.
 //
-// A kernel defines BLOCK_M, BLOCK_N, CLUSTER, GROUP and BLOCK_K, how much of k a stage holds.
+// A kernel defines BLOCK_M, BLOCK_N, CLUSTER, GROUP and BLOCK_K, how much of k a stage holds. Blocks of a cluster have tiles
+// above one another, or with BESIDE side by side.
 
 #define EVERYONE ((1 << CLUSTER) - 1)
 
@@ -11,8 +12,8 @@ struct Work { int top, left, from, to, split; };
 
 // Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of cluster tiles, column by column.
 static __device__ __forceinline__ bool find_work(int turn, Size size, Work& work) {
-    const int tall = CLUSTER * BLOCK_M;
-    int tiles_m = (size.m + tall - 1) / tall, tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
+    const int tall = (BESIDE ? 1 : CLUSTER) * BLOCK_M, wide = (BESIDE ? CLUSTER : 1) * BLOCK_N;
+    int tiles_m = (size.m + tall - 1) / tall, tiles_n = (size.n + wide - 1) / wide;
     int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
     if (index >= tiles_m * tiles_n * size.splits) return false;
     work.split = index / (tiles_m * tiles_n);
@@ -20,8 +21,9 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, Work& work
     int group = tile / (GROUP * tiles_n), first = group * GROUP;
     int height = min(GROUP, tiles_m - first);
     int within = tile - group * GROUP * tiles_n;
-    work.top = (first + within % height) * tall + (CLUSTER > 1 ? cluster_rank() * BLOCK_M : 0);
-    work.left = within / height * BLOCK_N;
+    int rank = CLUSTER > 1 ? cluster_rank() : 0;
+    work.top = (first + within % height) * tall + (BESIDE ? 0 : rank * BLOCK_M);
+    work.left = within / height * wide + (BESIDE ? rank * BLOCK_N : 0);
     int steps = (size.k + BLOCK_K - 1) / BLOCK_K;
     work.from = (int)((long long)steps * work.split / size.splits);
     work.to = (int)((long long)steps * (work.split + 1) / size.splits);
