@@ -80,8 +80,7 @@ def render_k_major(
             f"static __device__ __forceinline__ Sum widen(Result held) {{ {widen} }}",
             kernel_text("hopper/ptx.cuh"),
             _wgmma(tile.cols, kinds),
-            kernel_text("hopper/walk.cuh"),
-            kernel_text("hopper/k_major.cu"),
+            *(kernel_text(f"hopper/{name}") for name in ("walk.cuh", "k_major_stores.cuh", "k_major.cu")),
         )
     )
 

@@ -9,31 +9,14 @@
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
-// Stores: where rows of P start and end on 16 bytes the copy engine takes boxes of 64 rows, 128 bytes each (BOXED), while the
-//   next tile is multiplied; where a tile is not whole boxes wide, the last one repeats some of the one before. Else each
-//   warp turns its rows in a staging of its own, and writes whole lines of them.
+// Stores: by boxes of the copy engine or by rows (k_major_stores.cuh).
 //   With several parts of k (`splits`), P is as many matrices one after the other, which are added up afterwards.
 
-#define ROW_BYTES 128
 #define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
 #define STAGE_BYTES ((BLOCK_M + BLOCK_N) * ROW_BYTES)
-#define CONSUMERS (BLOCK_M / 64)
-#define SUMS (BLOCK_N / 2)
-#define BOX_COLS (ROW_BYTES / (int)sizeof(Result))
-#define BOX_BYTES (64 * ROW_BYTES)
-#define PARTS ((BLOCK_N + BOX_COLS - 1) / BOX_COLS)
-#define STAGED 40  // words from row to row of a warp's staging: pairs of sums meet no bank twice
-#define STAGING_BYTES (BOXED ? CONSUMERS * BOXES * BOX_BYTES : CONSUMERS * 4 * 16 * STAGED * 4)
 
 // Numbers that rows and columns of P are scaled by, `step` apart: 0 where one is for all, no address where none is.
 struct Scales { const float* of_m; const float* of_n; long long step_m, step_n; float factor; };
-
-struct __align__(8) Pair { Sum first, second; };
-
-// Two elements of P of 2 bytes each, as a word.
-static __device__ __forceinline__ unsigned narrow_pair(Sum x, Sum y) {
-    return (unsigned)narrow(x) & 0xffffu | (unsigned)narrow(y) << 16;
-}
 
 static __device__ __forceinline__ void produce(
     char* stages, Barrier* full, Barrier* empty, const TensorMap* map_m, const TensorMap* map_n, Size size)
@@ -61,84 +44,6 @@ static __device__ __forceinline__ void produce(
                 parity ^= 1;
             }
         }
-}
-
-// Where a box of P begins in its tile.
-static __device__ __forceinline__ constexpr int box_start(int part) {
-    return part * BOX_COLS < BLOCK_N - BOX_COLS ? part * BOX_COLS : BLOCK_N - BOX_COLS;
-}
-
-// Sums into boxes, swizzled as the copy engine reads them.
-static __device__ __forceinline__ void store_boxes(
-    const Sum (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left)
-{
-    bool leader = threadIdx.x % 128 == 0;
-    int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
-    #pragma unroll
-    for (int first = 0; first < PARTS; first += BOXES) {
-        if (leader) store_read();
-        meet(1 + group, 128);
-        #pragma unroll
-        for (int part = first; part < min(first + BOXES, PARTS); ++part)
-            #pragma unroll
-            for (int j = 0; j < BOX_COLS / 8; ++j)
-                #pragma unroll
-                for (int below = 0; below < 2; ++below) {
-                    char* line = boxes + (part - first) * BOX_BYTES + (row + below * 8) * ROW_BYTES;
-                    int i = box_start(part) / 2 + 4 * j + 2 * below;
-                    if (sizeof(Result) == 4) {
-                        int piece = j * 2 + lane % 4 / 2;
-                        *reinterpret_cast<Pair*>(line + (piece ^ row % 8) * 16 + lane % 2 * 8) = Pair{sums[i], sums[i + 1]};
-                    } else
-                        *reinterpret_cast<unsigned*>(line + (j ^ row % 8) * 16 + lane % 4 * 4) =
-                            narrow_pair(sums[i], sums[i + 1]);
-                }
-        publish_shared();
-        meet(1 + group, 128);
-        if (leader) {
-            for (int part = first; part < min(first + BOXES, PARTS); ++part)
-                store_box(map_p, boxes + (part - first) * BOX_BYTES, left + box_start(part), top);
-            store_commit();
-        }
-    }
-}
-
-// A warp's 16 rows of a tile, 32 words of each at a time: sums, or PACK elements of P in a word. `staging` is its own.
-static __device__ __forceinline__ void store_rows(
-    const Sum (&sums)[SUMS], Sum* staging, Result* P, long long ldp, Size size, int top, int left, bool onto)
-{
-    int lane = threadIdx.x % 32, first = top + threadIdx.x / 32 % 4 * 16, rows = min(16, size.m - first);
-    Sum* held = staging + lane / 4 * STAGED + lane % 4 * (2 / PACK);
-    #pragma unroll
-    for (int i = 0; i < SUMS; i += 16 * PACK) {
-        int column = left + 2 * i + lane * PACK;
-        if (left + 2 * i >= size.n) break;
-        #pragma unroll
-        for (int j = i; j < min(i + 16 * PACK, SUMS); j += 4)
-            #pragma unroll
-            for (int below = 0; below < 2; ++below) {
-                Sum* at = held + (j - i) * 2 / PACK + below * 8 * STAGED;
-                Sum x = sums[j + 2 * below], y = sums[j + 2 * below + 1];
-                if (PACK == 1)
-                    *reinterpret_cast<Pair*>(at) = Pair{x, y};
-                else
-                    *reinterpret_cast<unsigned*>(at) = narrow_pair(x, y);
-            }
-        __syncwarp();
-        Result* to = P + first * ldp + column;
-        bool inside = column < size.n && 2 * i + lane * PACK < BLOCK_N;
-        #pragma unroll 4
-        for (int row = 0; row < (inside ? rows : 0); ++row, to += ldp) {
-            Sum sum = staging[row * STAGED + lane];
-            if (PACK == 1)
-                *to = narrow(onto ? widen(*to) + sum : sum);
-            else if (column + 1 < size.n)
-                *reinterpret_cast<unsigned*>(to) = reinterpret_cast<const unsigned*>(staging)[row * STAGED + lane];
-            else
-                *to = (Result)reinterpret_cast<const unsigned*>(staging)[row * STAGED + lane];
-        }
-        __syncwarp();
-    }
 }
 
 static __device__ __forceinline__ void scale_sums(Sum (&sums)[SUMS], const Scales& scales, Size size, int top, int left) {
@@ -227,7 +132,7 @@ static __device__ __forceinline__ void consume(
         if (BOXED)
             store_boxes(sums, staging + group * BOXES * BOX_BYTES, map_p, group, top, work.left);
         else {
-            Sum* own = reinterpret_cast<Sum*>(staging) + (threadIdx.x / 32 - 4) * 16 * STAGED;
+            Sum* own = reinterpret_cast<Sum*>(staging) + (threadIdx.x / 32 - 4) * 8 * HELD;
             store_rows(sums, own, P + (long long)work.split * size.m * ldp, ldp, size, top, work.left, onto);
         }
     }
