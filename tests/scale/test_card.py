@@ -74,9 +74,11 @@ def test_pinned_pages_are_read_where_they_lie(turned, most, monkeypatch):
     M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
     P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002, most_pages=most)
     assert_product(P, M, N, "plus_times")
-    assert len(queues.pages) == most or most > 3
+    assert queues.ever_pinned == most or most > 3
     if most != 3:  # three chunks hold no whole piece
         assert bool(queues.straight) == bool(most)
+        assert bool(queues.straight_out) == bool(most)
+        assert len(queues.pages) < queues.ever_pinned or not most  # some were let go before the end
 
 
 def test_a_matrix_by_itself_is_pinned_once(monkeypatch):
@@ -84,7 +86,7 @@ def test_a_matrix_by_itself_is_pinned_once(monkeypatch):
     M = values((600, 600), "float32", 9)
     P, _, queues = product(M, M, "plus_times", 300_000, slow=0.002)
     assert_product(P, M, M, "plus_times")
-    assert len(queues.pages) == 1
+    assert queues.ever_pinned == 2  # and P
 
 
 @pytest.mark.parametrize(

@@ -1,38 +1,34 @@
 """Streaming through a card: a tile of P stays on it, panels come through pinned slots, finished rows go back.
 
 Three stages overlap: panels of the next phase come in, the present phase is multiplied, rows of the tile before go out.
-The tile has one buffer only. So that it need not stand still while its rows leave, the last phase of a tile and the
-first phase of the next are done in bands of rows: a band leaves while the others are multiplied, and is used again when
-it has left.
+Phases are multiplied in bands of rows. So only a few bands of M's panel are on the card at a time, which leaves room
+for deeper panels; and the tile needs one buffer only: in its last phase a band leaves while the others are multiplied,
+and is used again, in the first phase of the next tile, when it has left.
 """
 
 from __future__ import annotations
 
 import os
-import queue
-import threading
-from collections.abc import Callable
-from concurrent.futures import Future, ThreadPoolExecutor
 from dataclasses import replace
 from typing import Any
 
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
 from tilewise.scale.host import Finished, Finisher, Progress
+from tilewise.scale.outgoing import Outgoing, Sums
 from tilewise.scale.panels import Phase, phases
-from tilewise.scale.pinning import Background, pages_of, populating
+from tilewise.scale.pinning import READS, Background, Pages, Pinning, pages_of, populating, span
 from tilewise.scale.queues import Queues
-from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
-from tilewise.scale.sources import Source
-from tilewise.scale.staging import ALIGN, Feeder, Side, Slots, lead_of
+from tilewise.scale.schedule import SETS, Level, Schedule, make_schedule
+from tilewise.scale.sources import ArraySource, Source
+from tilewise.scale.staging import ALIGN, Feeder, Panel, Side, Slots, lead_of
 from tilewise.scale.targets import ArrayTarget, Target
 
 PIECE = 16 * 2**20  # bytes of a slot
-OUT_SLOTS = 24
 POPULATING = 3  # threads that make the pages of P
 THREADS = 10  # that fill slots, where there are so many cores, and as many that empty them
-BANDS = 8
-BAND_GRAIN = 384  # rows of a band: whole tiles of every kernel
+BANDS = 8  # of a phase,
+SPLIT_BANDS = 4  # and where N's panel is packed, or split, for each of them anew
 LINK = (30e9, 15e9)  # bytes a second to a card and back while it multiplies; measured on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
 PLANE_SHARE = 1.6  # of a panel of float32, that its planes take, padding included
@@ -65,7 +61,10 @@ def schedule_for(
     )
     planes = PLANE_SHARE if plan.split else 0.0
     copied = (float("M" in plan.packs) + planes, float("N" in plan.packs) + planes)
-    return make_schedule(problem, level, memory, spare=memory // 64, grain=grain, copied=copied, align=ALIGN)
+    bands = SPLIT_BANDS if copied[1] else BANDS
+    return make_schedule(
+        problem, level, memory, spare=memory // 64, grain=grain, copied=copied, align=ALIGN, bands=bands
+    )
 
 
 def _piece(memory: int) -> int:
@@ -87,21 +86,14 @@ def phase_problem(
     )
 
 
-def band_of(rows: int) -> int:
-    """Rows of a band, for a tile of so many."""
-    return max(1, -(-rows // BANDS // BAND_GRAIN) * BAND_GRAIN)
-
-
 def phase_problems(schedule: Schedule, turned: tuple[bool, bool]) -> set[Problem]:
     """Every product that the schedule will ask of the card, so that its kernels can be compiled before."""
     found = set()
-    lead, band = lead_of(schedule.cols, schedule.problem.result.itemsize), band_of(schedule.rows)
-    for rows, cols in {tile.shape for tile in schedule.walk()}:
-        heights = {rows, *(min(band, rows - top) for top in range(0, rows, band))}
-        for depth in {ks.stop - ks.start for ks in schedule.slices()}:
-            for onto in (False, True):
-                whole = phase_problem(schedule.problem, (rows, depth, cols), turned, accumulate=onto, lead_p=lead)
-                found |= {replace(whole, m=height) for height in heights}
+    lead = lead_of(schedule.cols, schedule.problem.result.itemsize)
+    for phase in phases(schedule):
+        for height in {rows.stop - rows.start for rows in phase.bands(schedule.band)}:
+            shape = (height, phase.ks.stop - phase.ks.start, phase.tile.shape[1])
+            found.add(phase_problem(schedule.problem, shape, turned, accumulate=not phase.first, lead_p=lead))
     return found
 
 
@@ -140,201 +132,114 @@ class _Stream:
         self.turned = (M.turned, N.turned)
         piece, cores = _piece(s.memory), os.cpu_count() or 1
         self.threads = max(2, min(THREADS, cores))
-        self.lead = lead_of(s.cols, p.result.itemsize)
-        self.sums = queues.memory(s.rows * self.lead * p.result.itemsize)
-        self.band = band_of(s.rows)
+        lead = lead_of(s.cols, p.result.itemsize)
+        result = p.semiring.over(p.dtype).result
+        self.sums = Sums(queues.memory(s.rows * lead * p.result.itemsize), lead, p.result, result)
         longest = max(
-            lead_of(s.rows if M.turned else s.depth, p.dtype_m.itemsize) * p.dtype_m.itemsize,
+            lead_of(s.band if M.turned else s.depth, p.dtype_m.itemsize) * p.dtype_m.itemsize,
             lead_of(s.depth if N.turned else s.cols, p.dtype_n.itemsize) * p.dtype_n.itemsize,
         )
         slots = Slots(queues, self.threads + 6, max(piece, longest))
         sides = []
-        times = s.bytes_in / (p.m * p.k * p.dtype_m.itemsize + p.k * p.n * p.dtype_n.itemsize)
-        self.pages = [pages_of(queues, source, times) for source in (M, N)]
-        if self._same_memory():
-            self.pages[1] = self.pages[0]
-        for source, rows, cols, pages in ((M, s.rows, s.depth, self.pages[0]), (N, s.depth, s.cols, self.pages[1])):
+        self.arrays = {name: x.array for name, x in (("M", M), ("N", N)) if isinstance(x, ArraySource)}
+        if isinstance(P, ArrayTarget) and P.array.dtype == result.numpy and P.array.strides[1] == P.array.itemsize:
+            self.arrays["P"] = P.array
+        self.pages = self._pages()
+        for source, held, rows, cols, pages in (
+            (M, s.held, s.band, s.depth, self.pages.get("M")),
+            (N, SETS, s.depth, s.cols, self.pages.get("N")),
+        ):
             count, length = (cols, rows) if source.turned else (rows, cols)
             nbytes = count * lead_of(length, source.dtype.itemsize) * source.dtype.itemsize
-            sides.append(Side(queues, source, slots, nbytes, pages))
+            sides.append(Side(queues, source, slots, held, nbytes, pages))
         self.sides = (sides[0], sides[1])
         self.compute = queues.stream()
-        self.outgoing = Outgoing(self, max(piece, self.lead * p.result.itemsize))
+        row = max(piece, self.sums.pitch)
+        self.outgoing = Outgoing(queues, P, self.sums, row, self.threads, self.pages.get("P"))
 
-    def _same_memory(self) -> bool:
-        """M multiplied by itself: its pages can be pinned only once."""
-        one, other = self.pages
-        return one is not None and other is not None and (one.low, one.high) == (other.low, other.high)
+    def _pages(self) -> dict[str, Pages | None]:
+        """Of M, N and P, as far as they are arrays of the host, where operands are read several times."""
+        s, p = self.schedule, self.schedule.problem
+        if s.bytes_in < READS * (p.m * p.k * p.dtype_m.itemsize + p.k * p.n * p.dtype_n.itemsize):
+            return {}
+        made = {name: pages_of(self.queues, array) for name, array in self.arrays.items()}
+        one, other = made.get("M"), made.get("N")
+        if one and other and (one.low, one.high) == (other.low, other.high):
+            made["N"] = one  # M multiplied by itself: its pages can be pinned only once
+        return made
 
-    def _background(self) -> Background:
-        """Pages that are pinned, or made, while the first tiles are multiplied."""
-        jobs = [pages.pin_more for pages in dict.fromkeys(self.pages) if pages is not None]
-        if jobs and isinstance(self.target, ArrayTarget):
-            jobs += [populating(self.target.array)] * POPULATING
-        return Background(self.queues.enter, jobs)
+    def _pinning(self, work: list[Phase]) -> Pinning:
+        """Which phase needs which pages first, and which last. Rows of P have left when the next tile's first phase is
+        over."""
+        for number, phase in enumerate(work):
+            for name, part in (("N", phase.part_n), ("M", phase.part_m)):
+                if (pages := self.pages.get(name)) is not None:
+                    pages.used(number, *span(self.arrays[name], part))
+            if phase.last and (pages := self.pages.get("P")) is not None:
+                for user in (number, number + 1):
+                    pages.used(user, *span(self.arrays["P"], (phase.tile.rows, phase.tile.cols)))
+        return Pinning(self.queues, self.pages.values())
+
+    def _background(self, pinning: Pinning) -> Background:
+        """Pages that are pinned, or made, while the first tiles are multiplied, and let go while the last ones are."""
+        if not pinning.pages:
+            return Background(self.queues.enter, [])
+        made = [populating(self.arrays["P"])] * POPULATING if "P" in self.arrays else []
+        return Background(self.queues.enter, [pinning.pin_more, pinning.unpin_more, *made])
 
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases
-        count = len(done) * s.phases
-        work = phases(s, done)
+        count = before = len(done) * s.phases
+        work = list(phases(s, done))
+        pinning = self._pinning(work)
         with (
+            self._background(pinning),
             Finisher(self.target, finished) as finisher,
             self.outgoing.writing_to(finisher),
-            self._background(),
-            Feeder(self.queues, self.sides, work, self.threads) as feeder,
+            Feeder(self.queues, self.sides, work, s.band, self.threads) as feeder,
         ):
             self.queues.enter()
             while (item := feeder.ready.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
-                phase, numbers, futures = item
-                self._phase(phase, numbers, futures)
-                feeder.release(numbers, self.queues.record(self.compute))
+                phase, rows, panels = item
+                self._band(phase, rows, panels)
+                event = self.queues.record(self.compute)
+                feeder.release(self.sides[0], panels[0], event)
+                if rows.stop < phase.tile.rows.stop:
+                    continue
+                feeder.release(self.sides[1], panels[1], event)
+                pinning.over(count - before, event)
                 count += 1
                 if progress is not None:
                     progress(count, total)
 
-    def _phase(self, phase: Phase, numbers: list[int], futures: list[list[Future[None]]]) -> None:
-        panels = [side.panels[number] for side, number in zip(self.sides, numbers, strict=True)]
-        for panel, pieces in zip(panels, futures, strict=True):
-            for piece in pieces:
+    def _band(self, phase: Phase, rows: slice, panels: tuple[Panel, Panel]) -> None:
+        """Some rows of the tile, one phase further: the band before them may still be on its way out."""
+        for panel in panels:
+            for piece in panel.futures:
                 piece.result()  # on its way, or the reason why not
             self.queues.wait(self.compute, self.queues.record(panel.stream))
-        rows, cols = phase.tile.shape
-        bands = range(0, rows, self.band) if phase.first or phase.last else range(1)
-        height = self.band if phase.first or phase.last else rows
-        for top in bands:
-            here = slice(top, min(top + height, rows))
-            if phase.first:
-                self.outgoing.await_band(top // self.band, self.compute)
-            self._multiply(phase, here, cols, panels)
-            if phase.last:
-                self._round(here, cols)
-                self.outgoing.send(phase.tile, here, top // self.band, self.queues.record(self.compute))
+        top = phase.tile.rows.start
+        here = slice(rows.start - top, rows.stop - top)
+        number = here.start // self.schedule.band
+        if phase.first:
+            self.outgoing.await_band(number, self.compute)
+        self._multiply(phase, here, panels)
+        if phase.last:
+            self._round(here, phase.tile.shape[1])
+            self.outgoing.send(phase.tile, here, number, self.queues.record(self.compute))
 
-    def _multiply(self, phase: Phase, here: slice, cols: int, panels: list[Any]) -> None:
-        """A band of rows of the tile: M's panel is entered at its first row."""
-        s, p = self.schedule, self.schedule.problem
-        rows, depth = phase.tile.shape[0], phase.ks.stop - phase.ks.start
-        whole = phase_problem(p, (rows, depth, cols), self.turned, accumulate=not phase.first, lead_p=self.lead)
-        address_m = panels[0].address + here.start * whole.layout_m.row * p.dtype_m.itemsize
-        problem = replace(whole, m=here.stop - here.start)
-        sums = self.sums + here.start * self.lead * s.problem.result.itemsize
-        self.queues.multiply(problem, address_m, panels[1].address, sums, self.compute)
+    def _multiply(self, phase: Phase, here: slice, panels: tuple[Panel, Panel]) -> None:
+        p = self.schedule.problem
+        shape = (here.stop - here.start, phase.ks.stop - phase.ks.start, phase.tile.shape[1])
+        lead, place = self.sums.lead, self.sums.row(here.start)
+        problem = phase_problem(p, shape, self.turned, accumulate=not phase.first, lead_p=lead)
+        self.queues.multiply(problem, panels[0].address, panels[1].address, place, self.compute)
 
     def _round(self, here: slice, cols: int) -> None:
         """On the stream of the products: beside them, a kernel would find no room on the card until they end."""
-        p = self.schedule.problem
-        result = p.semiring.over(p.dtype).result
-        if result != p.result:
-            sums = self.sums + here.start * self.lead * p.result.itemsize
-            self.queues.round(sums, self.lead, here.stop - here.start, cols, (p.result, result), self.compute)
-
-
-class Outgoing:
-    """Rows of finished tiles on their way back: copied to pinned slots, and from there written by threads."""
-
-    def __init__(self, owner: _Stream, nbytes: int) -> None:
-        self.queues, self.target = owner.queues, owner.target
-        p = owner.schedule.problem
-        self.kinds = (p.result, p.semiring.over(p.dtype).result)
-        self.sums, self.lead = owner.sums, owner.lead
-        self.stream = owner.queues.stream(urgent=True)
-        self.slots = Slots(owner.queues, OUT_SLOTS, nbytes)
-        self.nbytes = nbytes
-        self._taken: dict[int, queue.Queue[Any]] = {}  # per band, the event after which its memory is free
-        self._left: dict[int, int] = {}  # per tile, pieces that are not yet written
-        self._lock = threading.Lock()
-        self._jobs: queue.Queue[Any] = queue.Queue()
-        self._pool = ThreadPoolExecutor(owner.threads, "tilewise writer", initializer=self.queues.enter)
-        self._thread = threading.Thread(target=self._run, name="tilewise outgoing", daemon=True)
-        self._error: BaseException | None = None
-        self._writes: list[Future[None]] = []
-        self._finish: Callable[[Tile], None] = lambda tile: None
-
-    def writing_to(self, finisher: Finisher) -> Outgoing:
-        self._finish = finisher.take
-        return self
-
-    def __enter__(self) -> Outgoing:
-        self._thread.start()
-        return self
-
-    def __exit__(self, kind: object, *_: object) -> None:
-        self._jobs.put(None)
-        self._thread.join()
-        self._pool.shutdown(cancel_futures=kind is not None)
-        if kind is None:
-            self._raise()
-
-    def _raise(self) -> None:
-        if self._error is not None:
-            raise self._error
-        for write in self._writes:
-            if write.done():
-                write.result()
-        self._writes = [write for write in self._writes if not write.done()]
-
-    def await_band(self, band: int, stream: Any) -> None:
-        """Before a band is written anew: what it held must have left."""
-        waiting = self._taken.pop(band, None)
-        if waiting is not None:
-            event = waiting.get()
-            self._raise()
-            self.queues.wait(stream, event)
-
-    def send(self, tile: Tile, here: slice, band: int, event: Any) -> None:
-        """Rows `here` of the tile are ready when `event` has happened."""
-        taken: queue.Queue[Any] = queue.Queue()
-        self._taken[band] = taken
-        last = here.stop == tile.shape[0]
-        with self._lock:
-            self._left[tile.number] = self._left.get(tile.number, 1) + 1 - last  # one is held until the last band came
-        self._jobs.put((tile, here, event, taken))
-
-    def _run(self) -> None:
-        self.queues.enter()
-        while (job := self._jobs.get()) is not None:
-            tile, here, event, taken = job
-            try:
-                if self._error is None:
-                    self.queues.wait(self.stream, event)
-                    self._send_pieces(tile, here)
-                    taken.put(self.queues.record(self.stream))
-                    continue
-            except BaseException as error:  # the thread that multiplies raises it
-                self._error = error
-            taken.put(None)
-
-    def _send_pieces(self, tile: Tile, here: slice) -> None:
-        width = tile.shape[1] * self.kinds[1].itemsize
-        pitch = self.lead * self.kinds[0].itemsize
-        step = max(1, self.nbytes // width)
-        tops = range(here.start, here.stop, step)
-        with self._lock:
-            self._left[tile.number] += len(tops) - 1
-        for top in tops:
-            rows = min(step, here.stop - top)
-            slot = self.slots.take()
-            assert slot.memory is not None
-            memory = slot.memory[: rows * width]
-            self.queues.copy_out(self.sums + top * pitch, pitch, width, rows, memory, self.stream)
-            event = self.queues.record(self.stream)
-            view = memory.view(self.kinds[1].numpy).reshape(rows, -1)
-            self._writes.append(self._pool.submit(self._write, tile, top, view, slot, event))
-
-    def _write(self, tile: Tile, top: int, view: Any, slot: Any, event: Any) -> None:
-        try:
-            self.queues.sync(event)
-            start = tile.rows.start + top
-            self.target.write(slice(start, start + len(view)), tile.cols, view)
-        except BaseException as error:
-            self._error = error
-            raise
-        finally:
-            self.slots.give_back(slot)
-        with self._lock:
-            self._left[tile.number] -= 1
-            over = self._left[tile.number] == 0
-        if over:
-            self._finish(tile)
+        sums = self.sums
+        if sums.result != sums.dtype:
+            rows, kinds = here.stop - here.start, (sums.dtype, sums.result)
+            self.queues.round(sums.row(here.start), sums.lead, rows, cols, kinds, self.compute)

@@ -38,6 +38,11 @@ class Phase:
     def part_n(self) -> tuple[slice, slice]:
         return self.ks, self.tile.cols
 
+    def bands(self, height: int) -> list[slice]:
+        """The rows of M, and of P, so many at a time."""
+        rows = self.tile.rows
+        return [slice(top, min(top + height, rows.stop)) for top in range(rows.start, rows.stop, height)]
+
 
 def phases(schedule: Schedule, done: frozenset[int] = frozenset()) -> Iterator[Phase]:
     """Every phase of every tile that is not done, in the order of the walk."""

@@ -18,7 +18,9 @@ from tilewise.problem import Problem
 from tilewise.quantities import seconds, size
 
 JSON_VERSION = 1
-SETS = 2  # panels held of each operand: one is used while the next one comes
+SETS = 2  # panels held of an operand: one is used while the next one comes,
+HELD = 3  # and bands of M's panels, where they come in several
+BAND_GRAIN = 384  # rows of a band: whole tiles of every kernel
 GRAIN = 64  # tiles and panels come in steps of this, where the matrix is that large
 MOST = 4096  # cuts of one side that are tried
 NORM = 4
@@ -62,6 +64,7 @@ class Schedule:
     spare: int = 0  # bytes set aside: staging, workspaces
     copied: tuple[float, float] = (0.0, 0.0)  # of M's and of N's panels, what is kept of them beside themselves
     align: int = 1  # bytes that lines in the small memory begin on
+    bands: int = 1  # of rows, that a phase is multiplied in: of M's panel only a few of them are held
 
     @property
     def grid(self) -> tuple[int, int]:
@@ -76,17 +79,28 @@ class Schedule:
     def phases(self) -> int:
         return math.ceil(self.problem.k / self.depth)
 
+    @property
+    def band(self) -> int:
+        """Rows of a band."""
+        grain = BAND_GRAIN if self.bands > 1 else 1
+        return min(self.rows, -(-self.rows // self.bands // grain) * grain)
+
+    @property
+    def held(self) -> int:
+        """Bands of M's panels in the small memory; a whole panel is a band too, where there is but one."""
+        return min(HELD, -(-self.rows // self.band) + 1)
+
     @cached_property
     def needs(self) -> int:
         """Bytes of the small memory."""
         p, kernel = self.problem, self.problem.dtype.itemsize
         total = self._bytes(self.rows, self.cols, p.algebra.partial.itemsize) + self.spare
-        for side, item, copied in (
-            (self.rows, p.dtype_m.itemsize, self.copied[0]),
-            (self.cols, p.dtype_n.itemsize, self.copied[1]),
+        for side, sets, item, copied in (
+            (self.band, self.held, p.dtype_m.itemsize, self.copied[0]),
+            (self.cols, SETS, p.dtype_n.itemsize, self.copied[1]),
         ):
             panel = max(self._bytes(side, self.depth, item), self._bytes(self.depth, side, item))
-            total += SETS * panel + math.ceil(copied * side * self.depth * kernel)
+            total += sets * panel + math.ceil(copied * side * self.depth * kernel)
         return total
 
     def _bytes(self, lines: int, length: int, item: int) -> int:
@@ -94,11 +108,12 @@ class Schedule:
 
     @property
     def down(self) -> bool:
-        """Whether tiles are walked column by column: it matters in one phase only, when a panel stays for its line."""
+        """Whether tiles are walked column by column: it matters in one phase only, when a panel stays for its line.
+        N's can always stay, M's if it is one band."""
         p, (a, b) = self.problem, self.grid
         by_rows = p.m * p.dtype_m.itemsize + a * p.n * p.dtype_n.itemsize
         by_columns = b * p.m * p.dtype_m.itemsize + p.n * p.dtype_n.itemsize
-        return self.phases == 1 and by_columns < by_rows
+        return self.phases == 1 and (self.band < self.rows or by_columns < by_rows)
 
     @cached_property
     def bytes_in(self) -> int:
@@ -123,7 +138,7 @@ class Schedule:
         """Seconds: three stages overlap, but the first panels must come first and the last tile goes last. Stages that
         take about as long get in each other's way: the norm, instead of the maximum, says so."""
         p = self.problem
-        first = self.depth * (self.rows * p.dtype_m.itemsize + self.cols * p.dtype_n.itemsize) / self.level.read
+        first = self.depth * (self.band * p.dtype_m.itemsize + self.cols * p.dtype_n.itemsize) / self.level.read
         last = self.bytes_out / self.tiles / self.level.write if self.tiles else 0.0
         stages = (self.compute, self.bytes_in / self.level.read, self.bytes_out / self.level.write)
         overlapped: float = sum(stage**NORM for stage in stages) ** (1 / NORM)
@@ -174,7 +189,7 @@ class Schedule:
         return [
             ("memory", f"{size(self.memory)} asked, {size(self.needs)} used ({self.level.name})"),
             ("resident", f"a tile of {self.rows}x{self.cols} of P; {self.grid[0]} x {self.grid[1]} of them"),
-            ("panels", f"{self.rows}x{self.depth} of M and {self.depth}x{self.cols} of N, {SETS} of each"),
+            ("panels", f"{self.held} of {self.band}x{self.depth} of M, {SETS} of {self.depth}x{self.cols} of N"),
             ("streamed", f"{self.phases} phases a tile; {size(self.bytes_in)} in, {size(self.bytes_out)} out"),
             ("stages", self._stages()),
             ("expected", f"{seconds(self.predicted)}, set by {self.bound}; floor {seconds(self.floor)}"),
@@ -212,6 +227,7 @@ def make_schedule(
     grain: tuple[int, int] = (GRAIN, GRAIN),
     copied: tuple[float, float] = (0.0, 0.0),
     align: int = 1,
+    bands: int = 1,
     name: str = "memory",
 ) -> Schedule:
     """The schedule with the least expected time within `memory` bytes.
@@ -229,6 +245,7 @@ def make_schedule(
         spare,
         copied,
         align,
+        bands,
     )
     if smallest.needs > memory:
         raise OutOfMemoryError(
@@ -266,9 +283,11 @@ def _sides(extent: int, grain: int) -> list[int]:
 def _depths(made: Schedule) -> Iterator[Schedule]:
     """The deepest panels that fit beside this tile, and shallower ones, which come sooner."""
     p, k = made.problem, made.problem.k
-    each = made.rows * p.dtype_m.itemsize + made.cols * p.dtype_n.itemsize  # bytes of a panel's phase of one step
+    (copied_m, copied_n), kernel = made.copied, p.dtype.itemsize
+    each = made.band * (made.held * p.dtype_m.itemsize + copied_m * kernel)  # bytes of one step of k
+    each += made.cols * (SETS * p.dtype_n.itemsize + copied_n * kernel)
     tile = made.rows * made.cols * p.algebra.partial.itemsize + made.spare
-    deepest = min(k, (made.memory - tile) // (SETS * each))
+    deepest = min(k, int((made.memory - tile) / each))
     while deepest > 0 and replace(made, depth=deepest).needs > made.memory:  # lines are padded, panels packed
         deepest -= max(1, min(GRAIN, deepest // 16))
     if deepest < min(GRAIN, k):

@@ -1,0 +1,179 @@
+"""Rows of finished tiles on their way back from the card.
+
+A band of the tile is used again as soon as its rows have left; who multiplies waits for that, band by band.
+"""
+
+from __future__ import annotations
+
+import queue
+import threading
+from collections.abc import Callable
+from concurrent.futures import Future, ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.algebra.dtypes import DType
+from tilewise.scale.host import Finisher
+from tilewise.scale.pinning import Pages, span
+from tilewise.scale.queues import Queues
+from tilewise.scale.schedule import Tile
+from tilewise.scale.staging import Slots
+from tilewise.scale.targets import Target
+
+OUT_SLOTS = 24
+
+
+@dataclass(frozen=True)
+class Sums:
+    """The tile of P on the card: where it is, elements from row to row, the dtype of sums, and P's."""
+
+    address: int
+    lead: int
+    dtype: DType
+    result: DType
+
+    @property
+    def pitch(self) -> int:
+        return self.lead * self.dtype.itemsize
+
+    def row(self, number: int) -> int:
+        return self.address + number * self.pitch
+
+
+class Outgoing:
+    """Rows of finished tiles on their way back: straight to P where its pages are pinned, else by way of slots."""
+
+    def __init__(self, queues: Queues, P: Target, sums: Sums, nbytes: int, threads: int, pages: Pages | None) -> None:
+        self.queues, self.target, self.sums, self.pages = queues, P, sums, pages
+        self.stream = queues.stream(urgent=True)
+        self.slots = Slots(queues, OUT_SLOTS, nbytes)
+        self.nbytes = nbytes
+        self._taken: dict[int, queue.Queue[Any]] = {}  # per band, the event after which its memory is free
+        self._left: dict[int, int] = {}  # per tile, pieces that are not yet written
+        self._lock = threading.Lock()
+        self._jobs: queue.Queue[Any] = queue.Queue()
+        self._pool = ThreadPoolExecutor(threads, "tilewise writer", initializer=self.queues.enter)
+        self._thread = threading.Thread(target=self._run, name="tilewise outgoing", daemon=True)
+        self._error: BaseException | None = None
+        self._writes: list[Future[None]] = []
+        self._finish: Callable[[Tile], None] = lambda tile: None
+
+    def writing_to(self, finisher: Finisher) -> Outgoing:
+        self._finish = finisher.take
+        return self
+
+    def __enter__(self) -> Outgoing:
+        self._thread.start()
+        return self
+
+    def __exit__(self, kind: object, *_: object) -> None:
+        self._jobs.put(None)
+        self._thread.join()
+        self._pool.shutdown(cancel_futures=kind is not None)
+        if kind is None:
+            self._raise()
+
+    def _raise(self) -> None:
+        if self._error is not None:
+            raise self._error
+        for write in self._writes:
+            if write.done():
+                write.result()
+        self._writes = [write for write in self._writes if not write.done()]
+
+    def await_band(self, band: int, stream: Any) -> None:
+        """Before a band is written anew: what it held must have left."""
+        waiting = self._taken.pop(band, None)
+        if waiting is not None:
+            event = waiting.get()
+            self._raise()
+            self.queues.wait(stream, event)
+
+    def send(self, tile: Tile, here: slice, band: int, event: Any) -> None:
+        """Rows `here` of the tile are ready when `event` has happened."""
+        taken: queue.Queue[Any] = queue.Queue()
+        self._taken[band] = taken
+        last = here.stop == tile.shape[0]
+        with self._lock:
+            self._left[tile.number] = self._left.get(tile.number, 1) + 1 - last  # one is held until the last band came
+        self._jobs.put((tile, here, event, taken))
+
+    def _run(self) -> None:
+        self.queues.enter()
+        while (job := self._jobs.get()) is not None:
+            tile, here, event, taken = job
+            try:
+                if self._error is None:
+                    self.queues.wait(self.stream, event)
+                    self._send_pieces(tile, here)
+                    taken.put(self.queues.record(self.stream))
+                    continue
+            except BaseException as error:  # the thread that multiplies raises it
+                self._error = error
+            taken.put(None)
+
+    def _send_pieces(self, tile: Tile, here: slice) -> None:
+        width = tile.shape[1] * self.sums.result.itemsize
+        step = max(1, self.nbytes // width)
+        if self._straight(tile, here.start, here.stop - here.start):
+            return
+        tops = range(here.start, here.stop, step)
+        with self._lock:
+            self._left[tile.number] += len(tops) - 1
+        for top in tops:
+            rows = min(step, here.stop - top)
+            if not self._straight(tile, top, rows):
+                self._by_slot(tile, top, rows, width)
+
+    def _straight(self, tile: Tile, top: int, rows: int) -> bool:
+        """Whether P's pages are pinned there, and the rows have been queued to where they belong."""
+        if self.pages is None:
+            return False
+        array = self.target.array  # type: ignore[attr-defined]  # pages are an array's
+        start, pitch = tile.rows.start + top, array.strides[0]
+        low, high = span(array, (slice(start, start + rows), tile.cols))
+        if not self.pages.hold(low, high):
+            return False
+        for line, byte, wide, count in self.pages.runs(low, pitch, tile.shape[1] * array.itemsize, rows):
+            place = self.sums.row(top + line) + byte
+            host = low + line * pitch + byte
+            self.queues.copy_lines_out(place, self.sums.pitch, wide, count, host, pitch, self.stream)
+        self._writes.append(self._pool.submit(self._arrive, tile, self.queues.record(self.stream)))
+        return True
+
+    def _by_slot(self, tile: Tile, top: int, rows: int, width: int) -> None:
+        slot = self.slots.take()
+        assert slot.memory is not None
+        memory = slot.memory[: rows * width]
+        place = self.sums.row(top)
+        self.queues.copy_lines_out(place, self.sums.pitch, width, rows, memory.ctypes.data, width, self.stream)
+        event = self.queues.record(self.stream)
+        view = memory.view(self.sums.result.numpy).reshape(rows, -1)
+        self._writes.append(self._pool.submit(self._write, tile, top, view, slot, event))
+
+    def _arrive(self, tile: Tile, event: Any) -> None:
+        try:
+            self.queues.sync(event)
+        except BaseException as error:
+            self._error = error
+            raise
+        self._written(tile)
+
+    def _write(self, tile: Tile, top: int, view: Any, slot: Any, event: Any) -> None:
+        try:
+            self.queues.sync(event)
+            start = tile.rows.start + top
+            self.target.write(slice(start, start + len(view)), tile.cols, view)
+        except BaseException as error:
+            self._error = error
+            raise
+        finally:
+            self.slots.give_back(slot)
+        self._written(tile)
+
+    def _written(self, tile: Tile) -> None:
+        with self._lock:
+            self._left[tile.number] -= 1
+            over = self._left[tile.number] == 0
+        if over:
+            self._finish(tile)
