@@ -27,23 +27,30 @@ def problem(m, k, n, dtype="float32"):
     st.integers(1, 5000),
     st.integers(1, 5000),
     st.sampled_from(["float32", "float64", "bfloat16", "int8"]),
-    st.integers(170_000, 50_000_000),
+    st.integers(200_000, 50_000_000),
+    st.sampled_from([1, 4, 8]),
 )
-def test_it_fits_and_covers(m, k, n, dtype, memory):
-    schedule = make_schedule(problem(m, k, n, dtype), LEVEL, memory)
+def test_it_fits_and_covers(m, k, n, dtype, memory, bands):
+    schedule = make_schedule(problem(m, k, n, dtype), LEVEL, memory, bands=bands)
     assert schedule.needs <= memory
+    for phase in phases(schedule):
+        heights = [rows.stop - rows.start for rows in phase.bands(schedule.band)]
+        assert sum(heights) == phase.tile.shape[0]
+        assert max(heights) <= schedule.band
     assert sorted(tile.number for tile in schedule.walk()) == list(range(schedule.tiles))
     cells = sum(tile.shape[0] * tile.shape[1] for tile in schedule.walk())
     assert cells == m * n
     assert sum(s.stop - s.start for s in schedule.slices()) == k
 
 
+@pytest.mark.parametrize("bands", [1, 4])
 @pytest.mark.parametrize(("m", "k", "n"), [(3000, 2000, 1000), (5000, 60, 4000), (4000, 60, 5000), (640, 9000, 700)])
-def test_bytes_are_those_that_the_rings_read(m, k, n):
-    schedule = make_schedule(problem(m, k, n), LEVEL, 2_000_000)
-    rings, moved = (Ring(2), Ring(2)), 0
+def test_bytes_are_those_that_the_rings_read(m, k, n, bands):
+    schedule = make_schedule(problem(m, k, n), LEVEL, 2_000_000, bands=bands)
+    ring_m, ring_n, moved = Ring(schedule.held), Ring(2), 0
     for phase in phases(schedule):
-        for ring, part in zip(rings, (phase.part_m, phase.part_n), strict=True):
+        parts = [(ring_m, (rows, phase.ks)) for rows in phase.bands(schedule.band)]
+        for ring, part in (*parts, (ring_n, phase.part_n)):
             number, fill = ring.find(part)
             ring.users[number] -= 1
             if fill:
@@ -57,6 +64,21 @@ def test_more_memory_never_moves_more():
     moved = [make_schedule(problem(20000, 20000, 20000), LEVEL, room).bytes_in for room in rooms]
     assert moved == sorted(moved, reverse=True)
     assert moved[-1] < moved[0] / 10
+
+
+def test_bands_leave_room_for_deeper_panels():
+    whole, banded = (make_schedule(problem(20000, 20000, 20000), LEVEL, 10**8, bands=bands) for bands in (1, 8))
+    same = replace(whole, bands=8)
+    assert same.needs < 0.9 * whole.needs
+    assert banded.predicted < whole.predicted
+
+
+def test_rows_that_leave_slowly_are_waited_for():
+    fast = make_schedule(problem(20000, 20000, 20000), LEVEL, 10**8, bands=8)
+    assert fast.standing == 0
+    slow = replace(fast, level=replace(LEVEL, write=LEVEL.write / 100))
+    leaving = 100 * slow.bytes_out / LEVEL.write
+    assert 0.9 * leaving < slow.standing < leaving
 
 
 def test_a_budget_for_everything_reads_hardly_more_than_once():

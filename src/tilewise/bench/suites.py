@@ -141,7 +141,7 @@ def _scale(device: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callabl
         from tilewise.bench import scale_card
 
         yield scale_card.staging_rates
-        for dtype, side in (("float32", 57344), ("bfloat16", 153600)):
+        for dtype, side in (("float32", 90112), ("bfloat16", 153600)):
             for extent in sizes or ((side // 4,) if quick else (side,)):
                 square = dtype == "bfloat16"
                 yield lambda side=extent, dtype=dtype, square=square: [  # type: ignore[misc]

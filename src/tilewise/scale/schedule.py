@@ -142,7 +142,17 @@ class Schedule:
         last = self.bytes_out / self.tiles / self.level.write if self.tiles else 0.0
         stages = (self.compute, self.bytes_in / self.level.read, self.bytes_out / self.level.write)
         overlapped: float = sum(stage**NORM for stage in stages) ** (1 / NORM)
-        return overlapped + first + last + self.tiles * self.phases * self.level.each
+        return overlapped + first + last + self.standing + self.tiles * self.phases * self.level.each
+
+    @property
+    def standing(self) -> float:
+        """Seconds that tiles in bands stand still: a tile's rows leave during its last phase and the next one's first,
+        and what takes longer than that is waited for."""
+        if self.bands == 1 or not self.tiles:
+            return 0.0
+        phase = self.compute / (self.tiles * self.phases)
+        leaving = self.bytes_out / self.tiles / self.level.write
+        return (self.tiles - 1) * max(0.0, leaving - 2 * phase * (1 - 1 / self.bands))
 
     @property
     def floor(self) -> float:
