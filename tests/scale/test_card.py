@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import threading
 from dataclasses import replace
 
 import numpy as np
@@ -87,6 +88,40 @@ def test_a_matrix_by_itself_is_pinned_once(monkeypatch):
     P, _, queues = product(M, M, "plus_times", 300_000, slow=0.002)
     assert_product(P, M, M, "plus_times")
     assert queues.ever_pinned == 2  # and P
+
+
+def test_chunks_are_pinned_as_they_are_needed_and_let_go_as_soon_as_nobody_does():
+    queues = ThreadQueues()
+    M, P = (pinning.Pages(queues, low, low + 4 * 8192, chunk=8192) for low in (4096, 2**20))
+    for phase, chunks in enumerate([(2, 4), (0, 1), (2, 3), (0, 2)]):
+        M.used(phase, M.low + 8192 * chunks[0], M.low + 8192 * chunks[1])
+    P.used(1, P.low, P.low + 1)
+    work = pinning.Pinning(queues, [M, None, M, P])
+    while work.pin_more():
+        pass
+    order = [(M if low < 2**20 else P, (low % 2**20 - (4096 if low < 2**20 else 0)) // 8192) for low, _ in queues.pages]
+    assert order == [(M, 2), (M, 3), (M, 0), (P, 0), (M, 1)]
+    for phase, left in enumerate([4, 3, 2, 0]):  # chunk 3 of M goes first; P's, 2 and then 0 and 1 follow
+        work.over(phase, queues.record(queues.stream()))
+        work.unpin_more()
+        assert len(queues.pages) == left
+    assert not any(M.pinned + P.pinned)
+    queues.close()
+
+
+@pytest.mark.parametrize("after", [1, 7, 20])
+def test_an_interruption_ends_every_thread(after, monkeypatch):
+    monkeypatch.setattr(pinning, "WORTH", 1)
+    monkeypatch.setattr(pinning.Pages.__init__, "__defaults__", (8192,))
+    M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
+
+    def interrupt(count, total):
+        if count == after:
+            raise KeyboardInterrupt
+
+    with pytest.raises(KeyboardInterrupt):
+        product(M, N, "plus_times", 400_000, slow=0.002, progress=interrupt)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tilewise")]
 
 
 @pytest.mark.parametrize(

@@ -115,7 +115,7 @@ def plain_loop(M: Array, N: Array, schedule: Schedule, device: str = "cuda:0") -
         sums.addmm_(left[: s.rows, ks].to(device), right[ks, : s.cols].to(device))
     torch.cuda.synchronize()
     steps = slices[:LOOP_PHASES][-1].stop
-    seconds = (time.perf_counter() - start) * s.problem.k / steps
+    seconds: float = (time.perf_counter() - start) * s.problem.k / steps
     start = time.perf_counter()
     sums.cpu()
     seconds += time.perf_counter() - start
