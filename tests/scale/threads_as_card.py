@@ -54,6 +54,7 @@ class ThreadQueues:
 
     def pinned(self, nbytes):
         made = np.full(nbytes, 0x5A, np.uint8)
+        self.kept.append(made)  # until `close`, whoever forgets it
         self.slots.append((made.ctypes.data, made.ctypes.data + nbytes))
         return made
 
