@@ -66,53 +66,46 @@ def test_order_is_kept_when_every_stream_dawdles():
     assert (schedule.tiles, schedule.phases) == (6, 3)  # and three bands: 900 rows are more than two of 384
 
 
+@pytest.fixture
+def pinned(monkeypatch):
+    """Small operands are pinned, whole, in small chunks."""
+    monkeypatch.setattr(pinning, "WORTH", 1)
+    monkeypatch.setattr(card, "SLOT_RATE", 0.0)
+    monkeypatch.setattr(pinning.Pages.__init__, "__defaults__", (1.0, 8192))
+
+
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("most", [0, 3, 10**6])  # the system may refuse to pin any more
-def test_pinned_pages_are_read_where_they_lie(turned, most, monkeypatch):
-    monkeypatch.setattr(pinning, "WORTH", 1)
-    monkeypatch.setattr(pinning.Pages.__init__, "__defaults__", (8192,))
+def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):
     M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
     M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
     P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002, most_pages=most)
     assert_product(P, M, N, "plus_times")
-    assert queues.ever_pinned == most or most > 3
-    if most != 3:  # three chunks hold no whole piece
-        assert bool(queues.straight) == bool(most)
-        assert bool(queues.straight_out) == bool(most)
-        assert len(queues.pages) < queues.ever_pinned or not most  # some were let go before the end
+    assert len(queues.pages) == most or most > 3
+    assert bool(queues.straight) == bool(most)
 
 
-def test_a_matrix_by_itself_is_pinned_once(monkeypatch):
-    monkeypatch.setattr(pinning, "WORTH", 1)
+def test_a_matrix_by_itself_is_pinned_once(pinned):
     M = values((600, 600), "float32", 9)
     P, _, queues = product(M, M, "plus_times", 300_000, slow=0.002)
     assert_product(P, M, M, "plus_times")
-    assert queues.ever_pinned == 2  # and P
+    assert len(queues.pages) == M.nbytes // 8192
 
 
-def test_chunks_are_pinned_as_they_are_needed_and_let_go_as_soon_as_nobody_does():
-    queues = ThreadQueues()
-    M, P = (pinning.Pages(queues, low, low + 4 * 8192, chunk=8192) for low in (4096, 2**20))
-    for phase, chunks in enumerate([(2, 4), (0, 1), (2, 3), (0, 2)]):
-        M.used(phase, M.low + 8192 * chunks[0], M.low + 8192 * chunks[1])
-    P.used(1, P.low, P.low + 1)
-    work = pinning.Pinning(queues, [M, None, M, P])
-    while work.pin_more():
-        pass
-    order = [(M if low < 2**20 else P, (low % 2**20 - (4096 if low < 2**20 else 0)) // 8192) for low, _ in queues.pages]
-    assert order == [(M, 2), (M, 3), (M, 0), (P, 0), (M, 1)]
-    for phase, left in enumerate([4, 3, 2, 0]):  # chunk 3 of M goes first; P's, 2 and then 0 and 1 follow
-        work.over(phase, queues.record(queues.stream()))
-        work.unpin_more()
-        assert len(queues.pages) == left
-    assert not any(M.pinned + P.pinned)
-    queues.close()
+def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
+    M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
+    _, schedule, _ = product(M, N, "plus_times", 400_000)
+    for share in (0.0, 0.25, 0.5):
+        monkeypatch.setattr(card, "SLOT_RATE", (1 - share) * schedule.bytes_in / schedule.compute)
+        P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002)
+        assert_product(P, M, N, "plus_times")
+        got = sum(high - low for low, high in queues.pages) / (M.nbytes + N.nbytes)
+        assert got == pytest.approx(share, abs=0.04)
+        assert bool(queues.straight) == bool(share)
 
 
 @pytest.mark.parametrize("after", [1, 7, 20])
-def test_an_interruption_ends_every_thread(after, monkeypatch):
-    monkeypatch.setattr(pinning, "WORTH", 1)
-    monkeypatch.setattr(pinning.Pages.__init__, "__defaults__", (8192,))
+def test_an_interruption_ends_every_thread(after, pinned):
     M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
 
     def interrupt(count, total):
@@ -137,6 +130,24 @@ def test_no_copy_passes_from_one_chunk_to_the_next(first, pitch, width, count):
         for i in range(line, line + lines):
             seen[i * width + byte : i * width + byte + wide] += 1
     assert (seen == 1).all()
+
+
+@pytest.mark.parametrize(
+    ("first", "pitch", "width", "count"), [(-4096, 100, 60, 1300), (0, 5000, 5000, 20), (90, 40_000, 9, 7)]
+)
+def test_stretches_are_pinned_or_not(first, pitch, width, count):
+    queues = ThreadQueues()
+    pages = pinning.Pages(queues, 4096, 4096 + 90_000, 0.5, chunk=4096)
+    while pages.pin_more():
+        pass
+    first, end = first + pages.low, 0
+    for pinned, line, lines in pages.stretches(first, pitch, width, count):
+        assert line == end
+        end += lines
+        for i in range(line, line + lines):
+            low = first + i * pitch
+            assert pinned == all(any(a <= at < b for a, b in queues.pages) for at in range(low, low + width))
+    assert end == count
 
 
 def test_pages_of_files_and_strangers_are_left_alone(tmp_path):

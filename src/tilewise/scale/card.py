@@ -17,18 +17,19 @@ from tilewise.problem import Layout, Problem
 from tilewise.scale.host import Finished, Finisher, Progress
 from tilewise.scale.outgoing import Outgoing, Sums
 from tilewise.scale.panels import Phase, phases
-from tilewise.scale.pinning import READS, Background, Pages, Pinning, pages_of, populating, span
+from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, pinning, populating
 from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import SETS, Level, Schedule, make_schedule
-from tilewise.scale.sources import ArraySource, Source
+from tilewise.scale.sources import Source
 from tilewise.scale.staging import ALIGN, Feeder, Panel, Side, Slots, lead_of
 from tilewise.scale.targets import ArrayTarget, Target
 
 PIECE = 16 * 2**20  # bytes of a slot
 POPULATING = 3  # threads that make the pages of P
-THREADS = 10  # that fill slots, where there are so many cores, and as many that empty them
+THREADS = 12  # that fill slots, where there are so many cores, and as many that empty them
 BANDS = 8  # of a phase,
 SPLIT_BANDS = 4  # and where N's panel is packed, or split, for each of them anew
+SLOT_RATE = 20e9  # bytes a second that slots carry to a card while it multiplies
 LINK = (36e9, 25e9)  # bytes a second to a card and back while it multiplies; measured on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
 PLANE_SHARE = 1.6  # of a panel of float32, that its planes take, padding included
@@ -141,13 +142,10 @@ class _Stream:
         )
         slots = Slots(queues, self.threads + 6, max(piece, longest))
         sides = []
-        self.arrays = {name: x.array for name, x in (("M", M), ("N", N)) if isinstance(x, ArraySource)}
-        if isinstance(P, ArrayTarget) and P.array.dtype == result.numpy and P.array.strides[1] == P.array.itemsize:
-            self.arrays["P"] = P.array
-        self.pages = self._pages()
+        self.pages = self._pages(M, N)
         for source, held, rows, cols, pages in (
-            (M, s.held, s.band, s.depth, self.pages.get("M")),
-            (N, SETS, s.depth, s.cols, self.pages.get("N")),
+            (M, s.held, s.band, s.depth, self.pages[0]),
+            (N, SETS, s.depth, s.cols, self.pages[1]),
         ):
             count, length = (cols, rows) if source.turned else (rows, cols)
             nbytes = count * lead_of(length, source.dtype.itemsize) * source.dtype.itemsize
@@ -155,48 +153,31 @@ class _Stream:
         self.sides = (sides[0], sides[1])
         self.compute = queues.stream()
         row = max(piece, self.sums.pitch)
-        self.outgoing = Outgoing(queues, P, self.sums, row, self.threads, self.pages.get("P"))
+        self.outgoing = Outgoing(queues, P, self.sums, row, self.threads)
 
-    def _pages(self) -> dict[str, Pages | None]:
-        """Of M, N and P, as far as they are arrays of the host, where operands are read several times."""
-        s, p = self.schedule, self.schedule.problem
-        if s.bytes_in < READS * (p.m * p.k * p.dtype_m.itemsize + p.k * p.n * p.dtype_n.itemsize):
-            return {}
-        made = {name: pages_of(self.queues, array) for name, array in self.arrays.items()}
-        one, other = made.get("M"), made.get("N")
-        if one and other and (one.low, one.high) == (other.low, other.high):
-            made["N"] = one  # M multiplied by itself: its pages can be pinned only once
-        return made
+    def _pages(self, M: Source, N: Source) -> tuple[Pages | None, Pages | None]:
+        """Of operands in the host's memory so much is pinned as slots cannot carry."""
+        share = 1 - SLOT_RATE * self.schedule.compute / self.schedule.bytes_in
+        one, other = (pages_of(self.queues, source, share) for source in (M, N))
+        if one is not None and other is not None and (one.low, one.high) == (other.low, other.high):
+            return one, one  # M multiplied by itself: its pages can be pinned only once
+        return one, other
 
-    def _pinning(self, work: list[Phase]) -> Pinning:
-        """Which phase needs which pages first, and which last. Rows of P have left when the next tile's first phase is
-        over."""
-        for number, phase in enumerate(work):
-            for name, part in (("N", phase.part_n), ("M", phase.part_m)):
-                if (pages := self.pages.get(name)) is not None:
-                    pages.used(number, *span(self.arrays[name], part))
-            if phase.last and (pages := self.pages.get("P")) is not None:
-                for user in (number, number + 1):
-                    pages.used(user, *span(self.arrays["P"], (phase.tile.rows, phase.tile.cols)))
-        return Pinning(self.queues, self.pages.values())
-
-    def _background(self, pinning: Pinning) -> Background:
-        """Pages that are pinned, or made, while the first tiles are multiplied, and let go while the last ones are."""
-        if not pinning.pages:
-            return Background(self.queues.enter, [])
-        made = [populating(self.arrays["P"])] * POPULATING if "P" in self.arrays else []
-        return Background(self.queues.enter, [pinning.pin_more, pinning.unpin_more, *made])
+    def _background(self) -> Background:
+        """The pages of P are made ahead: who writes its rows would have to."""
+        if isinstance(self.target, ArrayTarget) and self.target.array.nbytes >= WORTH:
+            return Background([populating(self.target.array)] * POPULATING)
+        return Background([])
 
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases
-        count = before = len(done) * s.phases
-        work = list(phases(s, done))
-        pinning = self._pinning(work)
+        count = len(done) * s.phases
+        work, idle = phases(s, done), pinning(self.pages)
         with (
-            self._background(pinning),
             Finisher(self.target, finished) as finisher,
             self.outgoing.writing_to(finisher),
-            Feeder(self.queues, self.sides, work, s.band, self.threads) as feeder,
+            self._background(),
+            Feeder(self.queues, self.sides, work, s.band, self.threads, idle) as feeder,
         ):
             self.queues.enter()
             while (item := feeder.ready.get()) is not None:
@@ -209,7 +190,6 @@ class _Stream:
                 if rows.stop < phase.tile.rows.stop:
                     continue
                 feeder.release(self.sides[1], panels[1], event)
-                pinning.over(count - before, event)
                 count += 1
                 if progress is not None:
                     progress(count, total)

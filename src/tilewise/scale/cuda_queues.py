@@ -30,7 +30,7 @@ class CudaQueues:
         self.machine = describe(device)
         self._buffers: list[Any] = []
         self._pinned: list[int] = []
-        self._pages: set[int] = set()
+        self._pages: list[int] = []
         self._streams: list[Any] = []
         self._first = self.stream()
 
@@ -58,14 +58,8 @@ class CudaQueues:
 
         refused = int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
         if not refused:
-            self._pages.add(address)
+            self._pages.append(address)
         return not refused
-
-    def unpin(self, address: int) -> None:
-        from cuda.bindings import driver
-
-        self._pages.discard(address)
-        _check(driver.cuMemHostUnregister(address)[0], "letting go of pinned pages")
 
     def stream(self, urgent: bool = False) -> Any:
         from cuda.core import StreamOptions
@@ -81,6 +75,11 @@ class CudaQueues:
 
     def wait(self, stream: Any, event: Any) -> None:
         stream.wait(event)
+
+    def happened(self, event: Any) -> bool:
+        from cuda.bindings import driver
+
+        return not int(driver.cuEventQuery(event.handle)[0])
 
     def sync(self, event: Any) -> None:
         from cuda.bindings import driver
@@ -105,17 +104,15 @@ class CudaQueues:
         job.WidthInBytes, job.Height = width, count
         _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy to the card")
 
-    def copy_lines_out(
-        self, address: int, pitch: int, width: int, count: int, host: int, pitch_to: int, stream: Any
-    ) -> None:
+    def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
         from cuda.bindings import driver
 
         job = driver.CUDA_MEMCPY2D()
         job.srcMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_DEVICE
         job.srcDevice, job.srcPitch = driver.CUdeviceptr(address), pitch
         job.dstMemoryType = driver.CUmemorytype.CU_MEMORYTYPE_HOST
-        job.dstHost, job.dstPitch = host, pitch_to
-        job.WidthInBytes, job.Height = width, count
+        job.dstHost, job.dstPitch = host.ctypes.data, width
+        job.WidthInBytes, job.Height = width, rows
         _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy from the card")
 
     def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
@@ -146,7 +143,7 @@ class CudaQueues:
             driver.cuMemHostUnregister(address)
         for stream in self._streams:
             stream.close()
-        self._buffers, self._pinned, self._pages, self._streams = [], [], set(), []
+        self._buffers, self._pinned, self._pages, self._streams = [], [], [], []
 
 
 def _check(code: Any, what: str) -> None:

@@ -14,7 +14,6 @@ from typing import Any
 
 from tilewise.algebra.dtypes import DType
 from tilewise.scale.host import Finisher
-from tilewise.scale.pinning import Pages, span
 from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import Tile
 from tilewise.scale.staging import Slots
@@ -41,10 +40,10 @@ class Sums:
 
 
 class Outgoing:
-    """Rows of finished tiles on their way back: straight to P where its pages are pinned, else by way of slots."""
+    """Copies to pinned slots, and threads that write P from there."""
 
-    def __init__(self, queues: Queues, P: Target, sums: Sums, nbytes: int, threads: int, pages: Pages | None) -> None:
-        self.queues, self.target, self.sums, self.pages = queues, P, sums, pages
+    def __init__(self, queues: Queues, P: Target, sums: Sums, nbytes: int, threads: int) -> None:
+        self.queues, self.target, self.sums = queues, P, sums
         self.stream = queues.stream(urgent=True)
         self.slots = Slots(queues, OUT_SLOTS, nbytes)
         self.nbytes = nbytes
@@ -115,49 +114,18 @@ class Outgoing:
     def _send_pieces(self, tile: Tile, here: slice) -> None:
         width = tile.shape[1] * self.sums.result.itemsize
         step = max(1, self.nbytes // width)
-        if self._straight(tile, here.start, here.stop - here.start):
-            return
         tops = range(here.start, here.stop, step)
         with self._lock:
             self._left[tile.number] += len(tops) - 1
         for top in tops:
             rows = min(step, here.stop - top)
-            if not self._straight(tile, top, rows):
-                self._by_slot(tile, top, rows, width)
-
-    def _straight(self, tile: Tile, top: int, rows: int) -> bool:
-        """Whether P's pages are pinned there, and the rows have been queued to where they belong."""
-        if self.pages is None:
-            return False
-        array = self.target.array  # type: ignore[attr-defined]  # pages are an array's
-        start, pitch = tile.rows.start + top, array.strides[0]
-        low, high = span(array, (slice(start, start + rows), tile.cols))
-        if not self.pages.hold(low, high):
-            return False
-        for line, byte, wide, count in self.pages.runs(low, pitch, tile.shape[1] * array.itemsize, rows):
-            place = self.sums.row(top + line) + byte
-            host = low + line * pitch + byte
-            self.queues.copy_lines_out(place, self.sums.pitch, wide, count, host, pitch, self.stream)
-        self._writes.append(self._pool.submit(self._arrive, tile, self.queues.record(self.stream)))
-        return True
-
-    def _by_slot(self, tile: Tile, top: int, rows: int, width: int) -> None:
-        slot = self.slots.take()
-        assert slot.memory is not None
-        memory = slot.memory[: rows * width]
-        place = self.sums.row(top)
-        self.queues.copy_lines_out(place, self.sums.pitch, width, rows, memory.ctypes.data, width, self.stream)
-        event = self.queues.record(self.stream)
-        view = memory.view(self.sums.result.numpy).reshape(rows, -1)
-        self._writes.append(self._pool.submit(self._write, tile, top, view, slot, event))
-
-    def _arrive(self, tile: Tile, event: Any) -> None:
-        try:
-            self.queues.sync(event)
-        except BaseException as error:
-            self._error = error
-            raise
-        self._written(tile)
+            slot = self.slots.take()
+            assert slot.memory is not None
+            memory = slot.memory[: rows * width]
+            self.queues.copy_out(self.sums.row(top), self.sums.pitch, width, rows, memory, self.stream)
+            event = self.queues.record(self.stream)
+            view = memory.view(self.sums.result.numpy).reshape(rows, -1)
+            self._writes.append(self._pool.submit(self._write, tile, top, view, slot, event))
 
     def _write(self, tile: Tile, top: int, view: Any, slot: Any, event: Any) -> None:
         try:
@@ -169,9 +137,6 @@ class Outgoing:
             raise
         finally:
             self.slots.give_back(slot)
-        self._written(tile)
-
-    def _written(self, tile: Tile) -> None:
         with self._lock:
             self._left[tile.number] -= 1
             over = self._left[tile.number] == 0

@@ -1,33 +1,30 @@
-"""The caller's own pages, pinned in the background: once they are, panels come straight from where they lie.
+"""The caller's own pages: some are pinned, so that panels come straight from where they lie, and P's are made ahead.
 
 Copying through pinned slots costs the host three trips to memory for every byte, pinned pages cost one. But pinning
-takes as long as reading the pages once, so nobody waits for it: a thread pins chunk after chunk, and panels that lie in
-pages not yet pinned go through slots. It pays where operands are read several times. Letting go takes time as well, so
-that is done in the background too, as soon as nobody will read a chunk again.
+keeps every other call to the driver waiting, and letting go takes as long again. So only so much is pinned as slots
+cannot carry, a chunk at a time, in moments when nobody has anything to tell the card.
 """
 
 from __future__ import annotations
 
 import ctypes
-import queue
 import threading
+from collections import deque
 from collections.abc import Callable, Iterable, Iterator
 from typing import Any
 
 import numpy as np
 
-from tilewise.errors import EngineError
 from tilewise.scale.queues import Queues
+from tilewise.scale.sources import ArraySource, Source
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK = 2**28  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
+RUN = 4  # chunks beside one another that are pinned, or are not
 PAGE = 4096
-NEVER = 2**62
-WORTH = 2**30  # bytes of an array from which on pinning pays,
-READS = 2  # if operands are read so many times
-WAIT = 0.02  # seconds between looks at whether to stop
-POPULATE_CHUNK = 2**26
+WORTH = 2**30  # bytes of an operand from which on pinning pays
+POPULATE_CHUNK = 2**23  # while they are made, no memory can be taken
 POPULATE_WRITE = 23  # Linux's MADV_POPULATE_WRITE: pages are made, what they hold is not changed
 
 
@@ -43,48 +40,42 @@ def owned_bytes(array: Array) -> tuple[int, int] | None:
     return np.lib.array_utils.byte_bounds(array)
 
 
-def span(array: Array, part: tuple[slice, slice]) -> tuple[int, int]:
-    """The addresses between which a part of an array of whole lines lies."""
-    (rows, cols), (down, along) = part, array.strides
-    first = array.ctypes.data + rows.start * down + cols.start * along
-    return first, first + (rows.stop - 1 - rows.start) * down + (cols.stop - 1 - cols.start) * along + array.itemsize
-
-
 class Pages:
-    """The whole pages of one array, pinned chunk by chunk, and who uses a chunk first and last."""
+    """The whole pages of one operand, of which a share is pinned, chunk by chunk."""
 
-    def __init__(self, queues: Queues, low: int, high: int, chunk: int = CHUNK) -> None:
+    def __init__(self, queues: Queues, low: int, high: int, share: float = 1.0, chunk: int = CHUNK) -> None:
         self._queues, self._chunk = queues, chunk
         self.low, self.high = -(-low // PAGE) * PAGE, high // PAGE * PAGE
-        count = max(0, -(-(self.high - self.low) // chunk))
-        self.pinned = [False] * count
-        self.first = np.full(count, NEVER)  # the phase that uses a chunk first,
-        self.last = np.full(count, NEVER)  # and the one after which nobody does
+        self.pinned = [False] * max(0, -(-(self.high - self.low) // chunk))
+        runs = (number // RUN for number in range(len(self.pinned)))
+        self._coming = iter([i for i, run in enumerate(runs) if int((run + 1) * share) > int(run * share)])
 
-    def used(self, phase: int, low: int, high: int) -> None:
-        """Phases are told in their order."""
-        chunks = self._chunks(low, high)
-        here = slice(chunks.start, chunks.stop)
-        self.first[here] = np.minimum(self.first[here], phase)
-        self.last[here] = phase
-
-    def _chunks(self, low: int, high: int) -> range:
-        return range(max(0, low - self.low) // self._chunk, -(-(min(high, self.high) - self.low) // self._chunk))
-
-    def pin(self, number: int) -> bool:
-        """Whether the system let it."""
+    def pin_more(self) -> bool:
+        """Whether one more chunk has been pinned."""
+        number = next(self._coming, None)
+        if number is None:
+            return False
         start = self.low + number * self._chunk
         self.pinned[number] = self._queues.pin(start, min(self._chunk, self.high - start))
+        if not self.pinned[number]:
+            self._coming = iter(())  # the system will refuse the others too
         return self.pinned[number]
-
-    def unpin(self, number: int) -> None:
-        if self.pinned[number]:
-            self.pinned[number] = False
-            self._queues.unpin(self.low + number * self._chunk)
 
     def hold(self, low: int, high: int) -> bool:
         """Whether these addresses are pinned by now."""
-        return self.low <= low and high <= self.high and all(self.pinned[i] for i in self._chunks(low, high))
+        chunks = range((low - self.low) // self._chunk, -(-(high - self.low) // self._chunk))
+        return self.low <= low and high <= self.high and all(self.pinned[i] for i in chunks)
+
+    def stretches(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[bool, int, int]]:
+        """Lines as (whether they are pinned, the first of them, and how many)."""
+        line = 0
+        while line < count:
+            start, lines = first + line * pitch, 1
+            if self.low <= start < self.high:
+                end = min(self.high, self.low + ((start - self.low) // self._chunk + 1) * self._chunk)
+                lines = max(1, min(count - line, (end - start - width) // pitch + 1))
+            yield self.hold(start, start + (lines - 1) * pitch + width), line, lines
+            line += lines
 
     def runs(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[int, int, int, int]]:
         """Lines as (line, byte of it, bytes, lines) that each lie within one chunk."""
@@ -102,58 +93,36 @@ class Pages:
                 line += 1
 
 
-def pages_of(queues: Queues, array: Array) -> Pages | None:
-    """The pages of an array, where pinning them pays."""
-    bounds = owned_bytes(array)
-    return None if bounds is None or bounds[1] - bounds[0] < WORTH else Pages(queues, *bounds)
+def pages_of(queues: Queues, source: Source, share: float) -> Pages | None:
+    """The pages of an operand, of which such a share is to be pinned."""
+    if not isinstance(source, ArraySource) or share <= 0:
+        return None
+    bounds = owned_bytes(source.array)
+    return None if bounds is None or bounds[1] - bounds[0] < WORTH else Pages(queues, *bounds, share)
 
 
-class Pinning:
-    """What is pinned for one product, and when: each step of a background job takes the chunk that is needed next."""
+def pinning(pages: Iterable[Pages | None]) -> Callable[[], bool]:
+    """Steps that pin one chunk more, of this operand and that; False when there is none."""
+    left = deque(p for p in dict.fromkeys(pages) if p is not None)
 
-    def __init__(self, queues: Queues, pages: Iterable[Pages | None]) -> None:
-        self._queues = queues
-        self.pages = [p for p in dict.fromkeys(pages) if p is not None]
-        chunks = [(first, p, i) for p in self.pages for i, first in enumerate(p.first.tolist()) if first < NEVER]
-        self._coming = iter(sorted(chunks, key=lambda chunk: chunk[0]))
-        self._over: dict[int, list[tuple[Pages, int]]] = {}
-        for p in self.pages:
-            for i, last in enumerate(p.last.tolist()):
-                self._over.setdefault(last, []).append((p, i))
-        self._events: queue.Queue[tuple[int, Any]] = queue.Queue()
+    def step() -> bool:
+        while left:
+            left.rotate(-1)
+            if left[-1].pin_more():
+                return True
+            left.pop()
+        return False
 
-    def pin_more(self) -> bool:
-        """One more chunk; whether to go on."""
-        chunk = next(self._coming, None)
-        return chunk is not None and chunk[1].pin(chunk[2])
-
-    def over(self, phase: int, event: Any) -> None:
-        """A phase has been queued, and will be over after `event`."""
-        if phase in self._over:
-            self._events.put((phase, event))
-
-    def unpin_more(self) -> bool:
-        try:
-            phase, event = self._events.get(timeout=WAIT)
-        except queue.Empty:
-            return True
-        try:
-            self._queues.sync(event)
-            for pages, number in self._over[phase]:
-                pages.unpin(number)
-        except EngineError:  # the card failed: the thread that multiplies says so, and `close` lets go
-            return False
-        return True
+    return step
 
 
 class Background:
     """A thread for each job, which takes step after step until there is no more, or until it is told to stop."""
 
-    def __init__(self, enter: Callable[[], None], jobs: list[Callable[[], bool]]) -> None:
-        self._enter = enter
+    def __init__(self, jobs: list[Callable[[], bool]]) -> None:
         self._stop = threading.Event()
         self._threads = [
-            threading.Thread(target=self._run, args=(job,), name="tilewise pinning", daemon=True) for job in jobs
+            threading.Thread(target=self._run, args=(job,), name="tilewise pages", daemon=True) for job in jobs
         ]
 
     def __enter__(self) -> Background:
@@ -167,7 +136,6 @@ class Background:
             thread.join()
 
     def _run(self, step: Callable[[], bool]) -> None:
-        self._enter()
         while not self._stop.is_set() and step():
             pass
 

@@ -31,9 +31,6 @@ class Queues(Protocol):
     def pin(self, address: int, nbytes: int) -> bool:
         """Let the card read whole pages of the host by itself, until `close`; False where the system refuses."""
 
-    def unpin(self, address: int) -> None:
-        """Let go what `pin` was given; nothing may be copied from there any more."""
-
     def stream(self, urgent: bool = False) -> Any:
         """A stream; what is urgent goes first where two could run."""
 
@@ -42,6 +39,9 @@ class Queues(Protocol):
 
     def wait(self, stream: Any, event: Any) -> None:
         """What is queued from now on starts after the event."""
+
+    def happened(self, event: Any) -> bool:
+        """Whether the event is over."""
 
     def sync(self, event: Any) -> None:
         """Return when the event has happened."""
@@ -54,10 +54,8 @@ class Queues(Protocol):
     ) -> None:
         """Queue a copy of lines of pinned memory, `pitch` bytes apart there and `pitch_to` on the card."""
 
-    def copy_lines_out(
-        self, address: int, pitch: int, width: int, count: int, host: int, pitch_to: int, stream: Any
-    ) -> None:
-        """Queue a copy of lines to pinned memory, `pitch` bytes apart on the card and `pitch_to` there."""
+    def copy_out(self, address: int, pitch: int, width: int, rows: int, host: Bytes, stream: Any) -> None:
+        """Queue a copy of rows from the card, `pitch` bytes apart there and side by side here."""
 
     def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
         """Queue a product of matrices at these addresses, laid out as the problem says."""

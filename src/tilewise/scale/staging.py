@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Iterable
+from collections.abc import Callable, Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, pairwise
 from typing import Any
@@ -20,6 +20,7 @@ from tilewise.scale.queues import Bytes, Queues
 from tilewise.scale.sources import Source
 
 Array = np.ndarray[Any, np.dtype[Any]]
+WAIT = 0.001  # seconds, at most, between looks at whether a buffer is free
 ALIGN = 128  # bytes that lines on the card begin on, so that every kernel takes them as they are
 
 
@@ -85,13 +86,6 @@ class Side:
         count, length = (cols, rows) if self.source.turned else (rows, cols)
         return count, length, lead_of(length, self.source.dtype.itemsize)
 
-    def begin(self, panel: Panel) -> None:
-        """Wait until the panel's last use is over. The host waits, not the stream: so it is never far ahead of the
-        card, and pages have the longest time to be pinned."""
-        if panel.used is not None:
-            self.queues.sync(panel.used)
-        panel.futures = []
-
     def fill(
         self, panel: Panel, part: tuple[slice, slice], pool: ThreadPoolExecutor, share: int = 0, shares: int = 1
     ) -> None:
@@ -99,13 +93,10 @@ class Side:
         when all of them are on their way."""
         count, length, lead = self.lines(part)
         step = max(1, self.slots.nbytes // (lead * self.source.dtype.itemsize))
-        tops = range(0, count, step)
-        tops = tops[len(tops) * share // shares : len(tops) * (share + 1) // shares]
-        if not tops or self._straight(panel, part, tops.start, min(tops.stop, count) - tops.start, length, lead):
-            return
-        for top in tops:
-            lines = min(step, count - top)
-            if not self._straight(panel, part, top, lines, length, lead):
+        here = range(count * share // shares, count * (share + 1) // shares)
+        for start, stop in self._straight(panel, part, here, length, lead):
+            for top in range(start, stop, step):
+                lines = min(step, stop - top)
                 panel.futures.append(pool.submit(self._piece, panel, part, top, lines, length, lead))
 
     def _piece(self, panel: Panel, part: tuple[slice, slice], top: int, count: int, length: int, lead: int) -> None:
@@ -125,21 +116,29 @@ class Side:
         finally:
             self.slots.give_back(slot)
 
-    def _straight(self, panel: Panel, part: tuple[slice, slice], top: int, count: int, length: int, lead: int) -> bool:
-        """Whether the lines lie in pinned pages, and have been queued from there."""
+    def _straight(
+        self, panel: Panel, part: tuple[slice, slice], here: range, length: int, lead: int
+    ) -> list[tuple[int, int]]:
+        """Queue the lines that lie in pinned pages; where the others begin and end."""
         if self.pages is None:
-            return False
+            return [(here.start, here.stop)]
         array, (rows, cols) = self.source.array, part  # type: ignore[attr-defined]  # pages are an array's
         width, pitch_to = length * array.itemsize, lead * array.itemsize
         lines, along = (cols.start, rows.start) if self.source.turned else (rows.start, cols.start)
         pitch = array.strides[1 if self.source.turned else 0]
-        first = array.ctypes.data + (lines + top) * pitch + along * array.itemsize
-        if not self.pages.hold(first, first + (count - 1) * pitch + width):
-            return False
-        for line, byte, wide, number in self.pages.runs(first, pitch, width, count):
-            address = panel.address + (top + line) * pitch_to + byte
-            self.queues.copy_lines_in(first + line * pitch + byte, pitch, wide, number, address, pitch_to, panel.stream)
-        return True
+        first = array.ctypes.data + (lines + here.start) * pitch + along * array.itemsize
+        others: list[tuple[int, int]] = []
+        for pinned, line, count in self.pages.stretches(first, pitch, width, len(here)):
+            top, source = here.start + line, first + line * pitch
+            if pinned:
+                for at, byte, wide, number in self.pages.runs(source, pitch, width, count):
+                    address, host = panel.address + (top + at) * pitch_to + byte, source + at * pitch + byte
+                    self.queues.copy_lines_in(host, pitch, wide, number, address, pitch_to, panel.stream)
+            elif others and others[-1][1] == top:
+                others[-1] = (others[-1][0], top + count)
+            else:
+                others.append((top, top + count))
+        return others
 
 
 class Feeder:
@@ -147,9 +146,16 @@ class Feeder:
     N's panel for the phase after."""
 
     def __init__(
-        self, queues: Queues, sides: tuple[Side, Side], work: Iterable[Phase], band: int, threads: int
+        self,
+        queues: Queues,
+        sides: tuple[Side, Side],
+        work: Iterable[Phase],
+        band: int,
+        threads: int,
+        idle: Callable[[], bool],
     ) -> None:
-        self._queues, self._sides, self._work, self._band = queues, sides, work, band
+        """`idle` does a little of something else, while there is nothing to do; False when nothing is left of it."""
+        self._queues, self._sides, self._work, self._band, self._idle = queues, sides, work, band, idle
         self._pool = ThreadPoolExecutor(threads, "tilewise staging", initializer=queues.enter)
         self._turn = threading.Condition()
         self._stopped = False
@@ -209,17 +215,25 @@ class Feeder:
 
     def _panel(self, side: Side, part: tuple[slice, slice]) -> tuple[Panel, bool]:
         """The buffer for a part, and whether it must be filled."""
+        while (found := self._free(side, part)) is None:
+            if not self._idle():
+                with self._turn:
+                    self._turn.wait(WAIT)
+        number, fresh = found
+        panel = side.panels[number]
+        if fresh and panel.used is not None:  # the host waits, not the stream: so it is never far ahead of the card
+            while not self._queues.happened(panel.used) and self._idle():
+                pass
+            self._queues.sync(panel.used)
+        if fresh:
+            panel.futures = []
+        return panel, fresh
+
+    def _free(self, side: Side, part: tuple[slice, slice]) -> tuple[int, bool] | None:
         with self._turn:
-            while (found := side.ring.find(part)) is None:
-                if self._stopped:
-                    raise _Stopped
-                self._turn.wait()
             if self._stopped:
                 raise _Stopped
-        number, fresh = found
-        if fresh:
-            side.begin(side.panels[number])
-        return side.panels[number], fresh
+            return side.ring.find(part)
 
 
 class _Stopped(Exception):
