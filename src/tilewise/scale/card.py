@@ -172,7 +172,11 @@ class _Stream:
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases
         count = len(done) * s.phases
-        work, idle = phases(s, done), pinning(self.pages)
+        work, pin = phases(s, done), pinning(self.pages)
+
+        def idle() -> bool:
+            return self.outgoing.slots.prepare() or pin()
+
         with (
             Finisher(self.target, finished) as finisher,
             self.outgoing.writing_to(finisher),

@@ -42,7 +42,7 @@ class Slots:
     """A fixed number of slots; each is pinned when it is first used, by the thread that uses it."""
 
     def __init__(self, queues: Queues, count: int, nbytes: int) -> None:
-        self._queues, self.nbytes = queues, nbytes
+        self._queues, self.nbytes, self._fresh = queues, nbytes, count
         self._free: queue.Queue[Slot] = queue.Queue()
         for _ in range(count):
             self._free.put(Slot())
@@ -53,11 +53,30 @@ class Slots:
             self._queues.sync(slot.event)
             slot.event = None
         if slot.memory is None:
-            slot.memory = self._queues.pinned(self.nbytes)
+            slot.memory = self._pinned()
         return slot
+
+    def _pinned(self) -> Bytes:
+        self._fresh -= 1
+        return self._queues.pinned(self.nbytes)
 
     def give_back(self, slot: Slot) -> None:
         self._free.put(slot)
+
+    def prepare(self) -> bool:
+        """Whether one more slot has been pinned before anybody needs it."""
+        for _ in range(self._free.qsize() if self._fresh > 0 else 0):
+            try:
+                slot = self._free.get_nowait()
+            except queue.Empty:
+                return False
+            fresh = slot.memory is None
+            if fresh:
+                slot.memory = self._pinned()
+            self._free.put(slot)
+            if fresh:
+                return True
+        return False
 
 
 class Panel:
