@@ -88,7 +88,7 @@ class TensorTile:
 
     @property
     def takes_accumulate(self) -> bool:
-        """Whether P can be read before it is written; the largest sums leave no registers for that."""
+        """Whether P can be read before it is rounded and written; the largest sums leave no registers for that."""
         return self.rows * self.cols < 192 * 192
 
     def box_lines_n(self, n_along_k: bool) -> int:
@@ -281,7 +281,8 @@ def ways(problem: Problem, machine: Machine) -> list[TensorWay]:
     if for_m == [REALIGNED] and skewed and not problem.stack and m > 1 and not problem.unrounded:
         for_m.append(BY_CLASSES)
     ways = []
-    tiles = [tile for tile in TILES if tile.takes_accumulate or not problem.accumulate]
+    rounded = problem.accumulate and not problem.unrounded
+    tiles = [tile for tile in TILES if tile.takes_accumulate or not rounded]
     for tile, *routes in product(tiles, for_m, for_n):
         if routes[0] == BY_CLASSES:
             ways.append(TensorWay(tile, (routes[0], routes[1]), 1, row_classes(problem.layout_m, m, k)))
