@@ -180,7 +180,7 @@ class _Stream:
         with (
             Finisher(self.target, finished) as finisher,
             self.outgoing.writing_to(finisher),
-            self._background(),
+            self._background() as background,
             Feeder(self.queues, self.sides, work, s.band, self.threads, idle) as feeder,
         ):
             self.queues.enter()
@@ -189,6 +189,7 @@ class _Stream:
                     raise item
                 phase, rows, panels = item
                 self._band(phase, rows, panels)
+                background.start()  # not before: making pages keeps the first slots waiting
                 event = self.queues.record(self.compute)
                 feeder.release(self.sides[0], panels[0], event)
                 if rows.stop < phase.tile.rows.stop:

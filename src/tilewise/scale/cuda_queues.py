@@ -118,19 +118,8 @@ class CudaQueues:
     def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
         launch.run(make_plan(problem, self.machine), M, N, P, self.device, stream)
 
-    def compile(self, problem: Problem) -> None:
-        """Make a product's kernel ready without running it; no address is followed."""
-        plan, place = make_plan(problem, self.machine), 2**28
-        launch.prepare(plan, place, 2 * place, 3 * place, self.device, self._first)
-        kinds = (problem.result, problem.semiring.over(problem.dtype).result)
-        if kinds[0] != kinds[1]:
-            self._rounding(kinds)
-
-    def _rounding(self, kinds: tuple[DType, DType]) -> Any:
-        return kernel_function(render_round(*kinds), "round_rows", self.device)
-
     def round(self, sums: int, lead: int, rows: int, cols: int, kinds: tuple[DType, DType], stream: Any) -> None:
-        function = self._rounding(kinds)
+        function = kernel_function(render_round(*kinds), "round_rows", self.device)
         arguments = (ctypes.c_void_p(sums), ctypes.c_int(rows), ctypes.c_int(cols), ctypes.c_longlong(lead))
         Launch(function, (min(rows, ROUND_BLOCKS),), (512,), arguments, stream)()
 

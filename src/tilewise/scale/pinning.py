@@ -117,7 +117,7 @@ def pinning(pages: Iterable[Pages | None]) -> Callable[[], bool]:
 
 
 class Background:
-    """A thread for each job, which takes step after step until there is no more, or until it is told to stop."""
+    """A thread for each job, which takes step after step, from `start` on, until there is no more or the end."""
 
     def __init__(self, jobs: list[Callable[[], bool]]) -> None:
         self._stop = threading.Event()
@@ -125,15 +125,20 @@ class Background:
             threading.Thread(target=self._run, args=(job,), name="tilewise pages", daemon=True) for job in jobs
         ]
 
-    def __enter__(self) -> Background:
+    def start(self) -> None:
+        """The first call counts."""
         for thread in self._threads:
-            thread.start()
+            if thread.ident is None:
+                thread.start()
+
+    def __enter__(self) -> Background:
         return self
 
     def __exit__(self, *_: object) -> None:
         self._stop.set()
         for thread in self._threads:
-            thread.join()
+            if thread.ident is not None:
+                thread.join()
 
     def _run(self, step: Callable[[], bool]) -> None:
         while not self._stop.is_set() and step():
