@@ -168,6 +168,14 @@ def test_mixed_dtypes_and_one_phase():
     assert schedule.phases == 1
 
 
+@pytest.mark.parametrize("shape", [(0, 5, 7), (5, 0, 7), (5, 7, 0), (1, 1, 1)])
+def test_the_smallest_products(shape):
+    m, k, n = shape
+    M, N = values((m, k), "float32", 1), values((k, n), "float32", 2)
+    P, _, _ = product(M, N, "plus_times", 400_000)
+    assert_product(P, M, N, "plus_times")
+
+
 def test_what_fails_midway_is_raised_and_nothing_hangs():
     class Broken(ArrayTarget):
         def write(self, rows, cols, part):

@@ -157,7 +157,7 @@ class _Stream:
 
     def _pages(self, M: Source, N: Source) -> tuple[Pages | None, Pages | None]:
         """Of operands in the host's memory so much is pinned as slots cannot carry."""
-        share = 1 - SLOT_RATE * self.schedule.compute / self.schedule.bytes_in
+        share = 1 - SLOT_RATE * self.schedule.compute / max(1, self.schedule.bytes_in)
         one, other = (pages_of(self.queues, source, share) for source in (M, N))
         if one is not None and other is not None and (one.low, one.high) == (other.low, other.high):
             return one, one  # M multiplied by itself: its pages can be pinned only once
