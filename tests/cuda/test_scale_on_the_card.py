@@ -51,3 +51,16 @@ def test_files_by_way_of_the_card(tmp_path):
     files = [str(tmp_path / f) for f in ("A.npy", "B.npy")]
     assert run(["multiply", *files, "-o", str(tmp_path / "C.npy"), "--memory", "2MB", "--device", "cuda"]) == 0
     assert_product(np.load(tmp_path / "C.npy")[:, :60], A, A.T[:, :60], "plus_times")
+
+
+@pytest.mark.parametrize("dtype", ["bfloat16", "float32"])
+def test_pinned_pages_and_large_tiles(dtype, monkeypatch):
+    from tilewise.scale import card, pinning
+
+    monkeypatch.setattr(pinning, "WORTH", 1)
+    monkeypatch.setattr(pinning.Pages.__init__, "__defaults__", (1.0, 2**20))
+    monkeypatch.setattr(card, "SLOT_RATE", 0.0)
+    M, N = values((9000, 16000), dtype, 5), values((16000, 9100), dtype, 6)
+    P = tw.matmul(M, N, device="cuda", memory=220_000_000)
+    assert_product(P[:, ::900], M, N[:, ::900], "plus_times")
+    assert_product(P[::900], M[::900], N, "plus_times")

@@ -133,6 +133,7 @@ def warm_phases(schedule: Schedule, turned: tuple[bool, bool], device: str) -> N
     kinds = (p.result, p.semiring.over(p.dtype).result)
     cells = ((s.band + 64) * (s.depth + 64), (s.depth + 64) * (s.cols + 64), (s.band + 64) * (s.cols + 64))
     M, N, P = (torch.zeros(8 * count, dtype=torch.uint8, device=device) for count in cells)
+    torch.cuda.synchronize()
     queues = CudaQueues(device)
     stream = queues.stream()
     for problem in phase_problems(schedule, turned):
