@@ -57,6 +57,7 @@ static unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) { return tw
 
 static unsigned char memory[256 << 10] __attribute__((aligned(128)));
 static void spoil_shared() { memset(memory, 0xff, sizeof memory); }
+static void __syncwarp() { __syncthreads(); }  // all warps come to each
 // every thread of the block comes here, so a barrier on each side makes an exchange of it
 static unsigned exchanged[1024];
 static unsigned __shfl_xor_sync(unsigned, unsigned x, int apart) {

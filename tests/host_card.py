@@ -28,7 +28,7 @@ def host_scratch(needs, device, stream):
 
 
 class HostLaunch:
-    def __init__(self, function, grid, block, arguments, stream, shared_bytes=0):
+    def __init__(self, function, grid, block, arguments, stream, shared_bytes=0, overlap=False):
         self.call = (function, grid, block, arguments)
 
     def __call__(self):

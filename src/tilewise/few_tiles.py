@@ -19,7 +19,7 @@ FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
 FEW = 16  # rows or columns that count as few
 WARPS = 8  # of a block
 SUM_WORDS = 64  # registers for sums
-STAGE_K, STAGE_BYTES = 512, 32 * 1024  # of the few rows in shared memory, at most
+STAGES = {FEW_ROWS: (256, 16 * 1024), FEW_DOTS: (512, 32 * 1024)}  # of the few rows in shared memory: k, bytes
 START_SECONDS = 5e-6
 COMBINE_SECONDS = 3e-6
 READING = 0.95  # share of the memory's bandwidth that is reached
@@ -51,7 +51,8 @@ class FewTile:
     @property
     def stage(self) -> int:
         """Of k, held in shared memory at a time: whole chunks."""
-        room = min(STAGE_K, STAGE_BYTES // (self.few * self.way.word_bytes))
+        of_k, nbytes = STAGES[self.kernel]
+        room = min(of_k, nbytes // (self.few * self.way.word_bytes))
         return max(1, room // self.chunk) * self.chunk
 
     @property
@@ -112,9 +113,11 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
 
 
 def few_pieces(tile: FewTile, length: int, k: int, machine: Machine) -> int:
-    """Pieces of k, so that every multiprocessor has a few blocks to read with."""
+    """Pieces of k, so that every multiprocessor has a few blocks to read with; no more than it holds at once where a
+    block has many sums to bring together at its end."""
     across = max(1, math.ceil(length / tile.across))
-    wanted = max(1, round(machine.units * 6 / across))
+    many = tile.kernel == FEW_ROWS and tile.few > 4
+    wanted = max(1, machine.units * tile.resident // across if many else round(machine.units * 6 / across))
     return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
 
 

@@ -33,6 +33,9 @@ PACKING = 0.65  # share of the memory's bandwidth that packing reaches
 READING = 0.8  # share of it that a kernel with little to compute reaches
 TURNED, SMALL = 1.085, 1.11  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 ALONE = 0.45  # of a full multiprocessor's time for all its blocks, that one of them alone takes at least
+TAIL_PIECES = 16  # of k, of one of the last tiles, at most
+PIECE_SECONDS = 3e-6  # until a block steps, and to store its sums
+IDLE_READING = 2.0  # how much of the memory's bandwidth multiprocessors without a tile get, by their share of the card
 THIN_FROM = 1024  # rows or columns of P; below that one launch with emptier tiles is sooner done than two
 
 
@@ -132,6 +135,21 @@ def tiles_of(way: Way) -> tuple[PlainTile, ...]:
 
 
 @dataclass(frozen=True)
+class Tail:
+    """The last tiles of P, too few for all multiprocessors: their k is cut, and what is left beside the first piece of
+    each goes to those without a tile."""
+
+    tiles: int
+    pieces: int
+    first: int  # words of k of the first piece
+    each: int  # and of the others
+
+    def cut(self, tiles: int) -> tuple[int, int, int]:
+        """As the kernel is told, for so many tiles in all."""
+        return tiles - self.tiles, self.first, self.each
+
+
+@dataclass(frozen=True)
 class Choice:
     """What runs: the kernel, its tile, how many pieces k is cut into, and what whole tiles make of P."""
 
@@ -143,6 +161,7 @@ class Choice:
     cols: int
     predicted: float
     packs: tuple[str, ...] = ()  # operands that are packed into words of k first
+    tail: Tail | None = None
 
     @property
     def geometry(self) -> Geometry:
@@ -183,7 +202,7 @@ def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
     best = min((_tiled_choice(problem, machine, tile) for tile in fitting), key=lambda choice: choice.predicted)
     few = problem.m * problem.n <= CELLS_IN_PIECES
-    return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1)
+    return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1, tail=None)
 
 
 def shared_limit(arch: str) -> int:
@@ -227,6 +246,7 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
     if cols < p.n:
         edges += START_SECONDS + p.m * p.k * p.dtype.itemsize / (0.8 * machine.bandwidth)
     tiles = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members
+    idle = -tiles % machine.units if tile.resident == 1 and tiles > machine.units else 0  # beside the last tiles
     best: Choice | None = None
     for packs, packing, slower in _packings(p, machine, way):
         for pieces in _pieces(words, tile, machine.units * tile.resident, tiles):
@@ -243,11 +263,40 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
             reading = memory * (
                 1.1 - 0.1 * min(1.0, blocks / (machine.units * tile.resident))
             )  # few blocks read slower
-            expected = packing + max(work, reading) + after + edges
+            wave = steps / rate * slower
+            hidden = min(edges - START_SECONDS, IDLE_READING * idle / machine.units * wave)
+            expected = packing + max(work, reading) + after + edges - hidden
             if best is None or expected < best.predicted:
                 best = Choice(KERNEL, way, tile, pieces, rows, cols, expected, packs)
+            if idle and pieces == 1 and _may_have_a_tail(p):
+                tail, saved = _tail(words, tile, machine, tiles % machine.units, wave, p.result.itemsize)
+                if saved > hidden and expected + hidden - saved < best.predicted:
+                    best = Choice(KERNEL, way, tile, 1, rows, cols, expected + hidden - saved, packs, tail)
     assert best is not None
     return best
+
+
+def _may_have_a_tail(p: Problem) -> bool:
+    """Planes of the last tiles hold what P holds."""
+    return p.members == 1 and not p.accumulate and not p.return_arg and p.algebra.partial == p.result
+
+
+def _tail(words: int, tile: PlainTile, machine: Machine, tiles: int, wave: float, itemsize: int) -> tuple[Tail, float]:
+    """The best cut of the last `tiles`, which take `wave` seconds whole, and the seconds it saves."""
+    phases, idle = math.ceil(words / tile.depth), machine.units - tiles
+    made: list[tuple[float, Tail]] = []
+    for others in range(1, TAIL_PIECES):
+        rounds = math.ceil(tiles * others / idle)  # of pieces on a multiprocessor without a first one
+        first = math.ceil(phases * rounds / (rounds + others))
+        each = max(1, math.ceil((phases - first) / others))
+        pieces = 1 + math.ceil((phases - first) / each)
+        planes = (2 * pieces + 1) * tiles * tile.rows * tile.cols * itemsize / machine.bandwidth
+        longest = max(first, rounds * each) / phases * wave + rounds * PIECE_SECONDS
+        made.append(
+            (wave - longest - planes - COMBINE_SECONDS, Tail(tiles, pieces, first * tile.depth, each * tile.depth))
+        )
+    saved, tail = max(made, key=lambda one: one[0])
+    return tail, saved
 
 
 def _packings(p: Problem, machine: Machine, way: Way) -> list[tuple[tuple[str, ...], float, float]]:
@@ -301,6 +350,8 @@ def _pieces(words: int, tile: PlainTile, slots: int, tiles: int) -> list[int]:
     made = [1]
     while tiles < slots and tiles * made[-1] * 2 <= 2 * slots and made[-1] * 2 <= min(MAX_PIECES, phases // 4):
         made.append(made[-1] * 2)
+    if made[-1] > 1 and slots // tiles <= made[-1]:
+        made.append(slots // tiles)  # one wave
     return made
 
 

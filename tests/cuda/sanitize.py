@@ -6,6 +6,7 @@ Exits 1 when a product is wrong.
 from __future__ import annotations
 
 import sys
+from dataclasses import replace
 
 import numpy as np
 
@@ -15,6 +16,7 @@ import tilewise.plain_tiles as plain_tiles
 import tilewise.planning as planning
 import tilewise.tensor_tiles as tensor_tiles
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.engines.cuda import plain
 from tilewise.engines.cuda.device import describe
 from tilewise.plain_ways import way_of
 from tilewise.problem import problem_of_shape
@@ -63,6 +65,31 @@ for semiring, nonnegative in (("plus_times", False), ("min_plus", False), ("min_
 plain_tiles.tiles_of = all_tiles
 plain_tiles.choose.cache_clear()
 planning._plan.cache_clear()
+chosen, thin_from = plain.choose, plain_tiles.THIN_FROM
+plain_tiles.THIN_FROM = (
+    64  # thin edges while the last tiles run, and tiles in pieces of k, in products as small as these
+)
+for semiring, (m, k, n), tail in (
+    ("plus_times", (257, 71, 259), None),
+    ("plus_times", (257, 200, 512), plain_tiles.Tail(2, 3, 96, 64)),
+    ("min_plus", (261, 200, 263), plain_tiles.Tail(1, 3, 96, 64)),
+):
+    widest = all_tiles(way_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0")))[0]
+
+    def choose(problem, machine, kernel=None, tile=widest, tail=tail):
+        rows, cols = plain_tiles.tiled_part(problem, machine, tile)
+        return replace(chosen(problem, machine, kernel), tile=tile, pieces=1, rows=rows, cols=cols, tail=tail)
+
+    plain.choose = choose
+    M, N = (np.random.default_rng(1).integers(0, 9, s).astype(np.float32) for s in ((m, k), (k, n)))
+    with (
+        tw.to_device(M) as Md,
+        tw.to_device(N) as Nd,
+        tw.matmul(Md, Nd, kernel="plain", semiring=semiring, precision="ieee") as Pd,
+    ):
+        wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring=semiring))
+plain.choose, plain_tiles.THIN_FROM = chosen, thin_from
+plain_tiles.choose.cache_clear()
 for dtype, (m, k, n) in (
     (np.float64, (129, 37, 67)),
     (np.float64, (1030, 20, 1025)),

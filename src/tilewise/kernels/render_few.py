@@ -26,6 +26,6 @@ def render_few(algebra: Algebra, tile: FewTile, *, along_k: bool, accumulate: bo
             step_text(algebra, tile.way, accumulate and not split, split),
             *defined(defines),
             "",
-            kernel_text("plain/few.cuh") + kernel_text(f"plain/{tile.kernel}.cu"),
+            *map(kernel_text, ("plain/in_turn.cuh", "plain/few.cuh", f"plain/{tile.kernel}.cu")),
         )
     )

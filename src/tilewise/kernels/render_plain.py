@@ -34,6 +34,7 @@ class Form:
     p_aligned: bool
     accumulate: bool
     split: bool = False  # sums of a piece of k go to a plane of their own
+    tail: bool = False  # the last tiles come in pieces of k, each to a plane of its own
 
 
 @lru_cache(maxsize=1024)
@@ -41,17 +42,28 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     """The tiled kernel."""
     way = form.way
     defines: dict[str, object] = {
+        **_blocks(tile), "TAIL": int(form.tail),
         "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
         "TM": tile.tm, "TN": tile.tn, "DEPTH": tile.depth, "UNROLL": tile.unroll, "STAGES": tile.stages,
-        "RESIDENT": tile.resident, "GROUP": GROUP, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
+        "RESIDENT": tile.resident, "M_ALONG_K": int(form.m_along_k), "N_ALONG_K": int(form.n_along_k),
         "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
         "ACCUMULATE": int(form.accumulate), "PAIRS": int(way.name == "three"), "ARG": int(way.name == "where"),
         "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
     return "\n".join(
-        (step_text(algebra, way, form.accumulate, form.split), *defined(defines), "", kernel_text("plain/plain.cu"))
+        (
+            step_text(algebra, way, form.accumulate, form.split),
+            *defined(defines),
+            "",
+            *map(kernel_text, ("plain/in_turn.cuh", "plain/walk.cuh", "plain/plain.cu")),
+        )
     )
+
+
+def _blocks(tile: PlainTile) -> dict[str, object]:
+    """What `walk.cuh` knows of a tile."""
+    return {"BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "GROUP": GROUP}
 
 
 def combine_share(pieces: int) -> int:
@@ -60,13 +72,17 @@ def combine_share(pieces: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int = 8) -> str:
-    """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share."""
+def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int = 8, tail: PlainTile | None = None) -> str:
+    """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share. `tail`: planes of such tiles,
+    the last of P."""
+    defines: dict[str, object] = {"ARG": int(way.name == "where"), "SHARE": share, "TAIL": int(tail is not None)}
     return "\n".join(
         (
             step_text(algebra, way, accumulate, False),
-            *defined({"ARG": int(way.name == "where"), "SHARE": share}),
+            *defined(defines | (_blocks(tail) if tail else {})),
             "",
+            kernel_text("plain/in_turn.cuh"),
+            *(() if tail is None else (kernel_text("plain/walk.cuh"),)),
             kernel_text("plain/combine.cu"),
         )
     )
@@ -86,7 +102,7 @@ def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool) -> s
             _as_words(algebra, way),
             *defined(defines),
             "",
-            kernel_text("plain/pack_words.cu"),
+            *map(kernel_text, ("plain/in_turn.cuh", "plain/pack_words.cu")),
         )
     )
 

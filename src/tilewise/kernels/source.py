@@ -101,5 +101,7 @@ def _plain_source(plan: Plan) -> str:
     lead = p.layout_p.leading_dimension(p.m, p.n)
     quad = 16 // way.word_bytes
     aligned = split or (lead is not None and lead % quad == 0 and p.layout_p.alignment >= quad * p.result.itemsize)
-    form = Form(way, m_along_k, n_along_k, vector_m, vector_n, aligned, p.accumulate and not split, split)
+    form = Form(
+        way, m_along_k, n_along_k, vector_m, vector_n, aligned, p.accumulate and not split, split, bool(choice.tail)
+    )
     return render_plain(p.algebra, choice.tile, form)

@@ -13,6 +13,7 @@ from behind_a_compiler import COMPILER
 from host_card import multiplied, put_on_the_host
 from oracle import assert_product
 from strategies import values
+from tilewise.engines.cuda import plain
 from tilewise.kernels.render_plain import combine_share
 from tilewise.machine import KNOWN_CARDS
 from tilewise.plain_tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
@@ -215,3 +216,24 @@ def test_few_and_many_pieces_of_k_are_combined(host, k):
     assert_product(P, M, N, "plus_times")
     choice = plain_tiles.choose(problem_of_shape(33, k, 20, precision="ieee"), H200, "plain")
     assert combine_share(choice.pieces) == (1 if k == 500 else 8)
+
+
+@pytest.mark.parametrize(
+    ("name", "way_n"), [("plus_times", "rows"), pytest.param("min_plus", "odd rows", marks=pytest.mark.slow)]
+)
+@pytest.mark.parametrize("cols", [512, 515])
+def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols):
+    """Six tiles on four multiprocessors: the last two are cut, whether rows of P begin on 16 bytes or anywhere."""
+    tile = FMA_TILES[0]
+    tail = plain_tiles.Tail(2, 3, 96, 64)
+    real = plain_tiles.choose
+
+    def choose(problem, machine, kernel=None):
+        whole = replace(real(problem, machine, kernel), tile=tile, pieces=1, rows=problem.m, cols=problem.n)
+        return replace(whole, tail=tail)
+
+    monkeypatch.setattr(plain, "choose", choose)
+    m, k = 2 * tile.rows + 9, 200
+    M, N = values((m, k), "float32", 1), values((k, cols), "float32", 2)
+    P, _ = product(M, lying(N, way_n), name, kernel="plain")
+    assert_product(P, M, N, name)

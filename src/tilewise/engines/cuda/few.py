@@ -9,7 +9,7 @@ from itertools import product
 from typing import Any
 
 from tilewise.engines.cuda.placed import Placed
-from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.engines.cuda.queue import Launch, kernel_function, starts_early
 from tilewise.few_tiles import FewTile, few_pieces, few_tile, long_lines
 from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_plain import combine_share, render_combine
@@ -30,6 +30,7 @@ class FewJob:
     swapped: bool
     device: str
     stream: Any
+    in_turn: bool = False  # the first launch may start while the one before it, of the same product, still runs
 
     @property
     def few(self) -> int:
@@ -68,8 +69,8 @@ class FewJob:
         return 0 if self.pieces == 1 else self.pieces * self.few * self.length * each
 
 
-def few_launches(job: FewJob, planes: int) -> list[Launch]:
-    """One launch a member of the stack, two where k comes in pieces, whose sums go to `planes` first."""
+def few_launches(job: FewJob, planes: int) -> list[tuple[Launch, ...]]:
+    """For each member of the stack one launch, or two where k comes in pieces, whose sums go to `planes` first."""
     p, tile, pieces = job.problem, job.tile, job.pieces
     short, long = (job.N, job.M) if job.swapped else (job.M, job.N)
     a_row, a_k = (short.layout.col, short.layout.row) if job.swapped else (short.layout.row, short.layout.col)
@@ -82,7 +83,7 @@ def few_launches(job: FewJob, planes: int) -> list[Launch]:
     source = render_few(p.algebra, tile, along_k=abs(a_k) <= abs(a_row), accumulate=p.accumulate, split=split)
     function = kernel_function(source, tile.kernel, job.device)
     grid = (math.ceil(job.length / tile.across), 1, pieces)
-    launches = []
+    launches: list[tuple[Launch, ...]] = []
     for member in product(*(range(extent) for extent in p.stack)):
         targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
         made = targets
@@ -98,9 +99,9 @@ def few_launches(job: FewJob, planes: int) -> list[Launch]:
             ctypes.c_int(max(each, 1)),
             ctypes.c_longlong(plane),
         )
-        launches.append(Launch(function, grid, (32 * 8,), arguments, job.stream))
-        if split:
-            launches.append(_combine(job, tile, made, targets, pieces))
+        early = job.in_turn and not launches and starts_early(job.machine.arch)
+        reading = Launch(function, grid, (32 * 8,), arguments, job.stream, overlap=early)
+        launches.append((reading, _combine(job, tile, made, targets, pieces)) if split else (reading,))
     return launches
 
 
@@ -133,4 +134,5 @@ def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Targe
         ctypes.c_int(job.few), ctypes.c_int(job.length), ctypes.c_longlong(job.length),
         *(ctypes.c_longlong(s) for s in targets[0][1:]), ctypes.c_int(pieces),
     )  # fmt: skip
-    return Launch(function, (math.ceil(job.few * job.length * share / 256),), (256,), arguments, job.stream)
+    grid = (math.ceil(job.few * job.length * share / 256),)
+    return Launch(function, grid, (256,), arguments, job.stream, overlap=starts_early(job.machine.arch))

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
-from itertools import product
+from itertools import chain, product
 from typing import Any
 
 from tilewise.engines.cuda.few import FewJob, few_launches
@@ -65,7 +65,7 @@ def _launches(
         if way.parts > 1:
             launches.append(make.add_parts(member))
     for number, edge in enumerate(_edges(plan, M, N, P, device, stream)):
-        launches += few_launches(edge, addresses.get(f"few {number}", 0))
+        launches += chain.from_iterable(few_launches(edge, addresses.get(f"few {number}", 0)))
     return launches
 
 

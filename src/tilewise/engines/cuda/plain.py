@@ -8,13 +8,13 @@ import ctypes
 import math
 from collections.abc import Callable
 from dataclasses import dataclass, replace
-from itertools import product
+from itertools import product, zip_longest
 from typing import Any
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cuda.few import FewJob, few_launches
 from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
-from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.engines.cuda.queue import Launch, kernel_function, starts_early
 from tilewise.few_tiles import FewTile, long_lines
 from tilewise.kernels.guarded import guarded
 from tilewise.kernels.render_plain import (
@@ -25,7 +25,7 @@ from tilewise.kernels.render_plain import (
     render_pack_words,
     render_plain,
 )
-from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, choose, k_each, whole_tiles
+from tilewise.plain_tiles import IDEAS, KERNEL, Choice, PlainTile, Tail, choose, k_each, whole_tiles
 from tilewise.plain_ways import Way
 from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem
@@ -77,6 +77,11 @@ class Job:
         return max(1, math.ceil(self.words / k_each(self.words, self.tile, self.choice.pieces)))
 
     @property
+    def starts_early(self) -> bool:
+        """Whether its kernels may start while the ones before them end; under a guard they ask for a verdict first."""
+        return self.guard is None and starts_early(self.plan.machine.arch)
+
+    @property
     def plane_lead(self) -> int:
         return -(-self.choice.cols // 4) * 4
 
@@ -93,10 +98,12 @@ def prepare(
         needs |= _needs(job)
 
     def launches(held: dict[str, int]) -> list[Launch]:
-        made = _launches(job, held) if choice.kernel == KERNEL else []
-        for number, edge in enumerate(edges):
-            made += few_launches(edge, held.get(f"few {number}", 0))
-        return made
+        none: tuple[list[Launch], list[Launch]] = ([], [])
+        made, after = _launches(job, held) if choice.kernel == KERNEL else none
+        thin = [few_launches(edge, held.get(f"few {number}", 0)) for number, edge in enumerate(edges)]
+        for members in zip(*thin, strict=True):  # all of them read before the first planes are added up
+            made += [launch for step in zip_longest(*members) for launch in step if launch is not None]
+        return made + after
 
     return by_way_of_scratch(needs, launches, device, stream)
 
@@ -113,7 +120,8 @@ def planes_needed(job: Job) -> dict[str, int]:
 
 def guarded_launches(job: Job, held: dict[str, int], verdict: int, value: int) -> list[Launch]:
     """Such a job, which does nothing unless the word at `verdict` is `value` by then."""
-    return _launches(replace(job, guard=(verdict, value)), held)
+    made, after = _launches(replace(job, guard=(verdict, value)), held)
+    return made + after
 
 
 def _few_jobs(job: Job) -> list[FewJob]:
@@ -124,7 +132,7 @@ def _few_jobs(job: Job) -> list[FewJob]:
         return FewJob(
             p, job.plan.machine, job.M.part(top, rows, 0, p.k), job.N.part(0, p.k, left, cols),
             job.P.part(top, rows, left, cols), None if job.where is None else job.where.part(top, rows, left, cols),
-            swapped, job.device, job.stream,
+            swapped, job.device, job.stream, choice.kernel == KERNEL,
         )  # fmt: skip
 
     if isinstance(choice.tile, FewTile):
@@ -148,6 +156,8 @@ def _needs(job: Job) -> dict[str, int]:
         made["planes"] = cells * p.algebra.partial.itemsize
         if job.where is not None:
             made["planes of k"] = cells * 8
+    if (tail := job.choice.tail) is not None:
+        made["planes"] = tail.pieces * tail.tiles * job.tile.rows * job.tile.cols * p.result.itemsize
     return made
 
 
@@ -172,7 +182,7 @@ def _as_they_lie(x: Placed, side: str, way: Way, extent: int) -> Words:
     return Words(x.pointer, lead, along_k, vector, way.word_bytes, x.layout.stack)
 
 
-def _packed(job: Job, x: Placed, side: str, target: int) -> tuple[Words, list[Launch]]:
+def _packed(job: Job, x: Placed, side: str, target: int, early: bool) -> tuple[Words, list[Launch]]:
     """Words of the way, k by k, each line of them on a boundary of 16 bytes."""
     p, way = job.plan.problem, job.choice.way
     lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
@@ -186,7 +196,7 @@ def _packed(job: Job, x: Placed, side: str, target: int) -> tuple[Words, list[La
         strides.append(step if extent > 1 else 0)
         step *= extent
     made = Words(target, lead, False, 16 // way.word_bytes, way.word_bytes, tuple(reversed(strides)))
-    launches = []
+    launches: list[Launch] = []
     for member in product(*(range(extent) for extent in own)):
         arguments = (
             ctypes.c_void_p(x.member(member)), ctypes.c_void_p(made.member(member)), ctypes.c_int(lines),
@@ -194,19 +204,29 @@ def _packed(job: Job, x: Placed, side: str, target: int) -> tuple[Words, list[La
         )  # fmt: skip
         if job.words and lines:
             grid = (math.ceil(job.words / 32), math.ceil(lines / PACK_LINES))
-            launches.append(Launch(function, grid, (32, 8), arguments, job.stream))
+            launches.append(
+                Launch(
+                    function,
+                    grid,
+                    (32, 8),
+                    arguments,
+                    job.stream,
+                    overlap=early or (job.starts_early and bool(launches)),
+                )
+            )
     return made, launches
 
 
-def _launches(job: Job, held: dict[str, int]) -> list[Launch]:
-    """The packing, then one launch a member, two where k comes in pieces."""
+def _launches(job: Job, held: dict[str, int]) -> tuple[list[Launch], list[Launch]]:
+    """The packing, then one launch a member, two where k comes in pieces; and what comes after all of them, where only
+    the last tiles do. All but the first may start while the one before ends, and wait for it by themselves."""
     p, choice, tile, way = job.plan.problem, job.choice, job.tile, job.choice.way
     m, n, split = choice.rows, choice.cols, choice.pieces > 1
     launches: list[Launch] = []
     operands = []
     for side, x in (("M", job.M), ("N", job.N)):
         if side in choice.packs:
-            words, packing = _packed(job, x, side, held[f"words {side}"])
+            words, packing = _packed(job, x, side, held[f"words {side}"], job.starts_early and bool(launches))
             launches += packing
         else:
             words = _as_they_lie(x, side, way, m if side == "M" else n)
@@ -222,24 +242,45 @@ def _launches(job: Job, held: dict[str, int]) -> list[Launch]:
     quad = 16 // way.word_bytes * target.dtype.itemsize
     starts = (target.pointer, *(s * target.dtype.itemsize for s in (ldp, *target.layout.stack)))
     aligned = all(start % quad == 0 for start in starts)
-    form = Form(way, M.along_k, N.along_k, M.vector, N.vector, aligned, p.accumulate and not split, split)
+    tail = choice.tail
+    form = Form(
+        way, M.along_k, N.along_k, M.vector, N.vector, aligned, p.accumulate and not split, split, tail is not None
+    )
     shared = tile.shared_bytes(way.word_bytes)
     source, guard = _under_guard(job, render_plain(p.algebra, tile, form))
     function = kernel_function(source, KERNEL, job.device, shared)
-    grid = (math.ceil(m / tile.rows) * math.ceil(n / tile.cols), 1, job.pieces)
+    tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
+    grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
     for member in product(*(range(extent) for extent in p.stack)):
         arguments = (
             *(ctypes.c_void_p(x.member(member)) for x in (M, N, target)),
             *(() if where is None else (ctypes.c_void_p(where.member(member)), ctypes.c_longlong(where.layout.row))),
+            *(() if tail is None else (ctypes.c_void_p(held["planes"]), *map(ctypes.c_int, tail.cut(tiles)))),
             *(ctypes.c_int(extent) for extent in (m, job.words, n)),
             *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
             *guard,
         )
-        launches.append(Launch(function, grid, (tile.threads,), arguments, job.stream, shared))
+        early = bool(launches) and job.starts_early
+        launches.append(Launch(function, grid, (tile.threads,), arguments, job.stream, shared, early))
         if split:
             launches.append(_combine(job, target, where, member, job.pieces))
-    return launches
+    return launches, [] if tail is None else [_combine_tail(job, tail, tiles, held["planes"])]
+
+
+def _combine_tail(job: Job, tail: Tail, tiles: int, planes: int) -> Launch:
+    """The pieces of the last tiles into P."""
+    p, tile = job.plan.problem, job.tile
+    function = kernel_function(render_combine(p.algebra, job.choice.way, False, 1, tile), "combine", job.device)
+    ldp = job.P.layout.leading_dimension(p.m, p.n)
+    assert ldp is not None
+    arguments = (
+        ctypes.c_void_p(planes), ctypes.c_void_p(job.P.pointer), ctypes.c_int(tiles - tail.tiles),
+        ctypes.c_int(job.choice.rows), ctypes.c_int(job.choice.cols), ctypes.c_longlong(0), ctypes.c_longlong(ldp),
+        ctypes.c_longlong(1), ctypes.c_int(tail.pieces),
+    )  # fmt: skip
+    grid = (math.ceil(tail.tiles * tile.rows * tile.cols / 256),)
+    return Launch(function, grid, (256,), arguments, job.stream, overlap=job.starts_early)
 
 
 def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
@@ -258,7 +299,8 @@ def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, 
         ctypes.c_int(planes.rows), ctypes.c_int(planes.cols), ctypes.c_longlong(planes.layout.row),
         ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces), *guard,
     )  # fmt: skip
-    return Launch(function, (math.ceil(planes.rows * planes.cols * share / 256),), (256,), arguments, job.stream)
+    grid = (math.ceil(planes.rows * planes.cols * share / 256),)
+    return Launch(function, grid, (256,), arguments, job.stream, overlap=job.starts_early)
 
 
 def _under_guard(job: Job, source: str) -> tuple[str, tuple[Any, ...]]:

@@ -12,6 +12,7 @@ from typing import Any
 
 from tilewise.engines.cuda.compile import load_kernel
 from tilewise.errors import EngineError
+from tilewise.plain_ways import arch_number
 
 
 @lru_cache(maxsize=1024)
@@ -25,6 +26,11 @@ def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0) 
     if int(code):
         raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
     return function
+
+
+def starts_early(arch: str) -> bool:
+    """Whether a card can start a kernel while the one queued before it ends."""
+    return arch_number(arch) >= 90
 
 
 class Launch:

@@ -18,6 +18,26 @@ struct InA {
     }
 };
 
+// An element of A on its way to shared memory; without asynchronous copies, or below their 4 bytes, it is there at once.
+static __device__ __forceinline__ void send(Element* to, const Element* from)
+{
+#if __CUDA_ARCH__ >= 800
+    if constexpr (sizeof(Element) >= 4) {
+        unsigned there = (unsigned)__cvta_generic_to_shared(to);
+        asm volatile("cp.async.ca.shared.global [%0], [%1], %2;" :: "r"(there), "l"(from), "n"(sizeof(Element)) : "memory");
+        return;
+    }
+#endif
+    *to = *from;
+}
+
+static __device__ __forceinline__ void wait_for_sent()
+{
+#if __CUDA_ARCH__ >= 800
+    asm volatile("cp.async.wait_all;" ::: "memory");
+#endif
+}
+
 // a sum taken on by a word of B and one of A
 static __device__ __forceinline__ void step_on(Sum& sum, Element a, Element b, int at)
 {

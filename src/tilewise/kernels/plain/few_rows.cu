@@ -2,23 +2,77 @@
 //
 // Names: as few.cuh says; B is k x length, its lines along the length.
 // Layout: a warp takes 32 * VECTOR of the length, the block's 8 warps share the k of its piece, one kk each in turn,
-//   UNROLL loads on their way while the ones before are stepped. A lies in shared memory kk by kk, STAGE of k at a time,
-//   so that all lanes read the same words; a few bytes between its rows spread them over the banks.
-// Barrier: a stage of A is used up before it is written over, and whole before it is read; in between warps run free. At
-//   the end their sums meet in shared memory, row by row.
+//   UNROLL loads on their way at any time. A lies in shared memory kk by kk, so that all lanes read the same words; a few
+//   bytes between its rows spread them over the banks. It comes STAGE of k at a time, the next one while this is used.
+// Barrier: a stage of A is there, and all are done with the one before, whose place the next one takes; in between warps
+//   run free. At the end their sums meet in shared memory, row by row.
 
-static __device__ __forceinline__ void load(
-    Vector (&word)[UNROLL], const Element* B, long long ldb, int kk, int stop, int first, int length)
+// VECTOR elements of a line, if it is `there`. EDGE: of a block that is not all inside, where only `inside` of them are.
+template <bool EDGE>
+static __device__ __forceinline__ void load(Vector& word, const Element* from, bool there, int inside)
+{
+    if (EDGE && inside < VECTOR) {
+        #pragma unroll
+        for (int v = 0; v < VECTOR; ++v) word.lane[v] = there && v < inside ? from[v] : Element();
+    } else if (there) word = *reinterpret_cast<const Vector*>(from);
+}
+
+// FEW x VECTOR sums taken on by one kk
+static __device__ __forceinline__ void take(Sum (&sums)[FEW][VECTOR], const Element* a, const Vector& word, int at)
 {
     #pragma unroll
-    for (int u = 0; u < UNROLL; ++u) {
-        int at = kk + u * WARPS;  // every WARPS-th is this warp's
-        const Element* from = B + at * ldb + first;
-        if (first + VECTOR <= length && at < stop) word[u] = *reinterpret_cast<const Vector*>(from);
-        else {
-            #pragma unroll
-            for (int v = 0; v < VECTOR; ++v)
-                word[u].lane[v] = at < stop && first + v < length ? from[v] : Element();
+    for (int r = 0; r < FEW; ++r)
+        #pragma unroll
+        for (int v = 0; v < VECTOR; ++v)
+            step_on(sums[r][v], a[r], word.lane[v], at);
+}
+
+typedef Element Rows[STAGE][FEW + SPACE];
+
+// a stage of A, kk by kk; what is outside is left out, and nothing of it is used
+static __device__ __forceinline__ void send_stage(
+    Rows& to, const Element* A, int rows, long long a_row, long long a_k, int stage, int stop)
+{
+    #pragma unroll 2
+    for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
+        InA in(i);
+        if (in.r < rows && stage + in.kk < stop) send(&to[in.kk][in.r], A + in.r * a_row + (stage + in.kk) * a_k);
+    }
+}
+
+// this warp's share of a piece of k: every WARPS-th kk, each word's next one being loaded as soon as it is used up
+template <bool EDGE>
+static __device__ __forceinline__ void sum_up(
+    Sum (&sums)[FEW][VECTOR], Rows* Ads, const Element* A, const Element* B, int rows, long long a_row,
+    long long a_k, long long ldb, int begin, int stop, int inside)
+{
+    int warp = threadIdx.x / 32;
+    const Element* line = B + (begin + warp) * ldb;
+    Vector word[UNROLL];
+    #pragma unroll
+    for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb)
+        load<EDGE>(word[u], line, begin + warp + u * WARPS < stop, inside);
+    send_stage(Ads[0], A, rows, a_row, a_k, begin, stop);
+    for (int stage = begin, held = 0; stage < stop; stage += STAGE, held ^= 1) {
+        wait_for_sent();
+        __syncthreads();
+        send_stage(Ads[held ^ 1], A, rows, a_row, a_k, stage + STAGE, stop);
+        #pragma unroll 1
+        for (int at = warp; at < STAGE && stage + at < stop; at += WARPS * UNROLL) {
+            if (stage + at + (2 * UNROLL - 1) * WARPS < stop) {  // all of these and of the next are there
+                #pragma unroll
+                for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb) {
+                    take(sums, Ads[held][at + u * WARPS], word[u], stage + at + u * WARPS);
+                    load<EDGE>(word[u], line, true, inside);
+                }
+            } else {
+                #pragma unroll
+                for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb) {
+                    int kk = stage + at + u * WARPS;
+                    if (kk < stop) take(sums, Ads[held][at + u * WARPS], word[u], kk);
+                    load<EDGE>(word[u], line, kk + UNROLL * WARPS < stop, inside);
+                }
+            }
         }
     }
 }
@@ -31,7 +85,8 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    __shared__ __align__(16) Element Ads[STAGE][FEW + SPACE];
+    let_the_next_start();
+    __shared__ __align__(16) Rows Ads[2];
     __shared__ Partial meeting[WARPS][32 * VECTOR];
 #if ARG
     __shared__ int meeting_where[WARPS][32 * VECTOR];
@@ -47,33 +102,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
         for (int v = 0; v < VECTOR; ++v)
             sums[r][v] = start();
 
-    Vector word[UNROLL], next[UNROLL];
-    load(word, B, ldb, begin + warp, stop, first, length);
-    for (int stage = begin; stage < stop; stage += STAGE) {
-        __syncthreads();
-        for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
-            InA in(i);
-            Ads[in.kk][in.r] = in.of(A, rows, a_row, a_k, stage, stop);
-        }
-        __syncthreads();
-        #pragma unroll 1
-        for (int at = warp; at < STAGE && stage + at < stop; at += WARPS * UNROLL) {
-            load(next, B, ldb, stage + at + WARPS * UNROLL, stop, first, length);
-            #pragma unroll
-            for (int u = 0; u < UNROLL; ++u) {
-                int kk = at + u * WARPS;
-                if (stage + kk < stop) {
-                    #pragma unroll
-                    for (int r = 0; r < FEW; ++r)
-                        #pragma unroll
-                        for (int v = 0; v < VECTOR; ++v)
-                            step_on(sums[r][v], Ads[kk][r], word[u].lane[v], stage + kk);
-                }
-            }
-            #pragma unroll
-            for (int u = 0; u < UNROLL; ++u) word[u] = next[u];
-        }
-    }
+    if ((blockIdx.x + 1) * (32 * VECTOR) <= length)
+        sum_up<false>(sums, Ads, A, B + first, rows, a_row, a_k, ldb, begin, stop, VECTOR);
+    else
+        sum_up<true>(sums, Ads, A, B + first, rows, a_row, a_k, ldb, begin, stop, length - first);
 
     P += blockIdx.z * plane;
 #if ARG
@@ -110,4 +142,5 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
             STORE(P[r * p_row + col * p_col], value);
         }
     }
+    if (blockIdx.x + blockIdx.z == 0) wait_for_the_one_before();
 }

@@ -9,6 +9,7 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
     const Element* __restrict__ operand, Word* __restrict__ words, int lines, int k, long long line_stride,
     long long k_stride, long long lead)
 {
+    let_the_next_start();
     __shared__ Word square[32][LINES + 1];
     int many = (k + PER_WORD - 1) / PER_WORD;
     int first_word = blockIdx.x * 32, first_line = blockIdx.y * LINES;
@@ -52,4 +53,5 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
         if (first_word + kw < many && first_line + line < lines)
             words[(first_word + kw) * lead + first_line + line] = square[kw][line];
     }
+    if (blockIdx.x + blockIdx.y == 0) wait_for_the_one_before();
 }

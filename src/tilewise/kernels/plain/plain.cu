@@ -18,8 +18,6 @@
 // gridDim.z pieces of k make one plane of sums each, which `combine` adds up in order.
 
 #define THREADS (WARPS_M * WARPS_N * 32)
-#define BLOCK_M (WARPS_M * LANES_M * TM)
-#define BLOCK_N (WARPS_N * LANES_N * TN)
 #define QUAD (16 / (int)sizeof(Word))
 #define LINE_M (BLOCK_M + (M_ALONG_K ? QUAD : 0))
 #define LINE_N (BLOCK_N + (N_ALONG_K ? QUAD : 0))
@@ -167,13 +165,23 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
 #if ARG
     Where* Pwhere, long long ldw,
 #endif
+#if TAIL
+    Result* planes, int whole, int first_k, int next_k,
+#endif
     int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each)
 {
-    // blocks walk GROUP rows of tiles column by column, so that what they read together stays in L2
-    int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
-    int band = blockIdx.x / (GROUP * tiles_n), within = blockIdx.x % (GROUP * tiles_n);
-    int high = min(GROUP, tiles_m - band * GROUP);
-    int top = (band * GROUP + within % high) * BLOCK_M, left = within / high * BLOCK_N;
+    wait_for_the_one_before();
+    let_the_next_start();
+#if TAIL
+    int tails = tiles_of(m, n) - whole, piece = max(0, (int)blockIdx.x - whole) / tails;
+    Corner tile(blockIdx.x - piece * tails, m, n);
+    int begin = piece ? first_k + (piece - 1) * next_k : 0;
+    int stop = blockIdx.x < whole ? k : min(k, begin + (piece ? next_k : first_k));
+#else
+    Corner tile(blockIdx.x, m, n);
+    int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
+#endif
+    int top = tile.top, left = tile.left;
 
     int warp = threadIdx.x / 32, lane = threadIdx.x % 32;
     int lane_m = LANE_M, lane_n = LANE_N;
@@ -181,8 +189,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
     bool busy = top + row < m && left + col < n;
     row += lane_m * QUAD;
     col += lane_n * QUAD;
-
-    int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
 
     Sum Pvalue[TM][TN];
     #pragma unroll
@@ -256,20 +262,32 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
     }
     wait_groups<0>();
 
-    long long plane = blockIdx.z * (long long)m * ldp;  // one for each piece of k
+    P += blockIdx.z * (long long)m * ldp;  // a plane for each piece of k
+#if TAIL
+    if (blockIdx.x >= whole) {
+        P = planes + (blockIdx.x - whole) * (long long)(BLOCK_M * BLOCK_N) - (top * BLOCK_N + left);
+        ldp = BLOCK_N;
+    }
+#endif
+#if !P_ALIGNED
+    // rows of P begin anywhere: LANES_M of a warp's rows at a time pass through shared memory, and lanes store side by side
+    static_assert(WARPS_M * WARPS_N * 32 * TN * (int)sizeof(Partial) <= STAGES * STAGE, "no room for a warp's rows");
+    __syncthreads();
+    Partial* passing = reinterpret_cast<Partial*>(memory) + warp * (32 * TN);
+#endif
     #pragma unroll
     for (int i = 0; i < TM; ++i) {
         int r = top + row + i / QUAD * (LANES_M * QUAD) + i % QUAD;
-        if (r >= m) continue;
         #pragma unroll
         for (int j = 0; j < TN; j += QUAD) {
             int c = left + col + j / QUAD * (LANES_N * QUAD);
-            Result* cell = P + plane + r * ldp + c;
             Partial value[QUAD];
             #pragma unroll
             for (int e = 0; e < QUAD; ++e)
                 value[e] = unordered(finish(Pvalue[i][j + e]), blockDim.z - 1);
-            if (P_ALIGNED && c + QUAD <= n) {
+#if P_ALIGNED
+            Result* cell = P + r * ldp + c;
+            if (r < m && c + QUAD <= n) {
                 ResultQuad quad;
                 if (ACCUMULATE) quad = *reinterpret_cast<ResultQuad*>(cell);
                 #pragma unroll
@@ -279,13 +297,28 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
             } else {
                 #pragma unroll
                 for (int e = 0; e < QUAD; ++e)
-                    if (c + e < n) STORE(cell[e], value[e]);
+                    if (r < m && c + e < n) STORE(cell[e], value[e]);
             }
+#else
+            #pragma unroll
+            for (int e = 0; e < QUAD; ++e)
+                passing[(lane_m * TN + j) * LANES_N + lane_n * QUAD + e] = value[e];
+#endif
 #if ARG
             #pragma unroll
             for (int e = 0; e < QUAD; ++e)
-                if (c + e < n) Pwhere[(blockIdx.z * (long long)m + r) * ldw + c + e] = Pvalue[i][j + e].where;
+                if (r < m && c + e < n) Pwhere[(blockIdx.z * (long long)m + r) * ldw + c + e] = Pvalue[i][j + e].where;
 #endif
         }
+#if !P_ALIGNED
+        __syncwarp();
+        #pragma unroll
+        for (int x = 0; x < TN; ++x) {
+            int at = x * 32 + lane, line = at / (LANES_N * TN);
+            int to = r + (line - lane_m) * QUAD, c = left + col - lane_n * QUAD + at % (LANES_N * TN);
+            if (to < m && c < n) STORE(P[to * ldp + c], passing[at]);
+        }
+        __syncwarp();
+#endif
     }
 }
