@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from contextlib import contextmanager
 
 import numpy as np
@@ -36,6 +37,14 @@ class HostLaunch:
         function(grid, block, arguments)
 
 
+class HostFill:
+    def __init__(self, pointer, stream):
+        self.word = ctypes.c_uint.from_address(pointer)
+
+    def __call__(self):
+        self.word.value = 0
+
+
 def put_on_the_host(monkeypatch, folder, *more):
     """Everything that would reach for a card reaches for the host instead."""
     known = {}
@@ -48,6 +57,7 @@ def put_on_the_host(monkeypatch, folder, *more):
     for module in (few, plain, launch, *more):
         monkeypatch.setattr(module, "kernel_function", kernel_function)
         monkeypatch.setattr(module, "Launch", HostLaunch)
+    monkeypatch.setattr(plain, "Fill", HostFill)
     monkeypatch.setattr(placed, "scratch", host_scratch)
     monkeypatch.setattr(launch, "open_card", lambda device: None)
 

@@ -128,7 +128,8 @@ def _on_plain_cores(problem: Problem, machine: Machine, kernel: str | None, tile
 def _plain_reason(chosen: Choice, plan: Plan, kernel: str | None) -> str:
     asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
     pieces = f", k in {chosen.pieces} pieces" if chosen.pieces > 1 else ""
-    return f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
+    found = ", where no element is found below 0" if chosen.otherwise else ""
+    return f"{asked}; steps: {chosen.way.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
 
 
 def pinned(problem: Problem, machine: Machine, way: TensorWay | MmaWay) -> Plan:

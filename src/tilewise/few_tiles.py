@@ -22,8 +22,9 @@ SUM_WORDS = 64  # registers for sums
 STAGES = {FEW_ROWS: (256, 16 * 1024), FEW_DOTS: (512, 32 * 1024)}  # of the few rows in shared memory: k, bytes
 START_SECONDS = 5e-6
 COMBINE_SECONDS = 3e-6
-READING = 0.95  # share of the memory's bandwidth that is reached
-STEPPING = 0.5  # share of the step limit; steps hardly hide behind the reading
+# shares of the memory's bandwidth and of the step limit that are reached; steps of few_dots hardly hide behind its reading
+READING = {FEW_ROWS: 0.88, FEW_DOTS: 0.95}
+STEPPING = {FEW_ROWS: 0.37, FEW_DOTS: 0.5}
 
 
 @dataclass(frozen=True)
@@ -106,9 +107,9 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
     room = max(1, SUM_WORDS // (held * way.sum_words))
     if along_k:
         return FewTile(FEW_DOTS, way, held, vector, min(4, room), 2 if vector * size >= 8 else 4, swapped)
-    vector = min(vector, room, 8)
-    crowded = way.name == "online" or (size < 4 and held * vector > 32)  # much else in the registers
-    loads = 2 if crowded else 8 if held * vector <= 16 and vector <= 4 else 4
+    vector = math.gcd(min(vector, room, 8), p.m if swapped else p.n)  # lines are read in whole vectors
+    crowded = way.name == "online" or (held * vector > 32 and (size < 4 or way.slots > 1))  # much else in the registers
+    loads = 2 if crowded else 8 if vector <= 4 and (held * vector <= 16 or held * vector * size <= 128) else 4
     return FewTile(FEW_ROWS, way, held, vector, 1, loads, swapped)
 
 
@@ -126,6 +127,7 @@ def few_seconds(problem: Problem, machine: Machine, tile: FewTile) -> float:
     length = p.m if tile.swapped else p.n
     pieces = few_pieces(tile, length, p.k, machine)
     held = tile.few / max(1, p.n if tile.swapped else p.m)
-    steps = p.steps * held * tile.way.slots / (machine.step_rate("float32") * STEPPING)
-    memory = p.least_bytes / (machine.bandwidth * READING)
-    return steps + memory + (START_SECONDS + COMBINE_SECONDS * (pieces > 1)) * p.members
+    steps = p.steps * held * tile.way.slots / (machine.step_rate("float32") * STEPPING[tile.kernel])
+    memory = p.least_bytes / (machine.bandwidth * READING[tile.kernel])
+    reading = max(steps, memory) if tile.kernel == FEW_ROWS else steps + memory
+    return reading + (START_SECONDS + COMBINE_SECONDS * (pieces > 1)) * p.members

@@ -13,7 +13,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.errors import DtypeError, UsageError
 from tilewise.few_tiles import FEW, FEW_DOTS, FEW_ROWS, FewTile, few_seconds, few_tile, long_lines
 from tilewise.machine import Machine
-from tilewise.plain_ways import Way, arch_number, way_of
+from tilewise.plain_ways import Way, arch_number, way_if_found, way_of
 from tilewise.problem import Layout, Problem
 from tilewise.rungs import Geometry
 
@@ -34,6 +34,8 @@ READING = 0.8  # share of it that a kernel with little to compute reaches
 TURNED, SMALL = 1.085, 1.11  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 ALONE = 0.45  # of a full multiprocessor's time for all its blocks, that one of them alone takes at least
 TAIL_PIECES = 16  # of k, of one of the last tiles, at most
+SEEK_SECONDS = 8e-6  # for a kernel that finds out that it is not its turn
+FULL_POWER = 0.4  # part of what a tail saves that is left of it where multiply-adds bring a card to its limit of power
 PIECE_SECONDS = 3e-6  # until a block steps, and to store its sums
 IDLE_READING = 2.0  # how much of the memory's bandwidth multiprocessors without a tile get, by their share of the card
 THIN_FROM = 1024  # rows or columns of P; below that one launch with emptier tiles is sooner done than two
@@ -162,6 +164,8 @@ class Choice:
     predicted: float
     packs: tuple[str, ...] = ()  # operands that are packed into words of k first
     tail: Tail | None = None
+    otherwise: Way | None = None  # for operands with words above `limit`, which are looked for first
+    limit: int = 0
 
     @property
     def geometry(self) -> Geometry:
@@ -190,7 +194,8 @@ def choose(problem: Problem, machine: Machine, kernel: str | None = None) -> Cho
         return min(few, key=lambda choice: choice.predicted)
     way = _way(problem, machine)
     fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
-    tiled = [_tiled_choice(problem, machine, tile) for tile in fitting]
+    tiled = [_tiled_choice(problem, machine, tile, way) for tile in fitting]
+    tiled += _choice_if_found(problem, machine, way)
     return min(tiled if kernel == KERNEL else [*few, *tiled], key=lambda choice: choice.predicted)
 
 
@@ -200,7 +205,7 @@ def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     where P is small: adding planes up has a block for every 32 cells, and these are to cost nothing when they leave."""
     way = _way(problem, machine)
     fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
-    best = min((_tiled_choice(problem, machine, tile) for tile in fitting), key=lambda choice: choice.predicted)
+    best = min((_tiled_choice(problem, machine, tile, way) for tile in fitting), key=lambda choice: choice.predicted)
     few = problem.m * problem.n <= CELLS_IN_PIECES
     return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1, tail=None)
 
@@ -232,10 +237,30 @@ def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
     return math.gcd(layout.alignment, *(s * itemsize for s in (lines[1] if lines else 1, *layout.stack)), 16)
 
 
-def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
+def _choice_if_found(p: Problem, machine: Machine, way: Way) -> list[Choice]:
+    """The same by a faster way, which operands allow that have no element below 0: they are looked through on the card,
+    while they are packed where they are. `way` stays for those that have. Both have the same tiles."""
+    found = way_if_found(p.algebra, machine)
+    if found is None or p.nonnegative or p.return_arg or p.accumulate or p.members > 1:
+        return []
+    tile = THREE_TILES[0]
+    if tile.shared_bytes(way.word_bytes) > shared_limit(machine.arch):
+        return []
+    best = _tiled_choice(p, machine, tile, found[0])
+    sought = [nbytes for side, nbytes in (("M", p.m * p.k), ("N", p.k * p.n)) if side not in best.packs]
+    looking = SEEK_SECONDS + sum(PACK_SECONDS + 4 * n / (READING * machine.bandwidth) for n in sought)
+    lying = all(
+        source_of_words(layout, *shape, p.dtype, p.dtype, way) is not None or side in best.packs
+        for side, layout, shape in (("M", p.layout_m, (p.m, p.k)), ("N", p.layout_n, (p.k, p.n)))
+    )
+    if not lying or best.pieces > 1:
+        return []
+    return [replace(best, predicted=best.predicted + looking, otherwise=way, limit=found[1])]
+
+
+def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> Choice:
     """A tile with its best pieces of k: the packing before, the multiprocessors' blocks one after the other, the planes
     and the thin edges after."""
-    way = _way(p, machine)
     words = math.ceil(p.k / way.per_word)
     rate = machine.step_rate("float32") / machine.units / way.slots * tile.share  # steps a second of a multiprocessor
     memory = p.least_bytes / (READING * machine.bandwidth)
@@ -270,7 +295,8 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile) -> Choice:
                 best = Choice(KERNEL, way, tile, pieces, rows, cols, expected, packs)
             if idle and pieces == 1 and _may_have_a_tail(p):
                 tail, saved = _tail(words, tile, machine, tiles % machine.units, wave, p.result.itemsize)
-                if saved > hidden and expected + hidden - saved < best.predicted:
+                saved *= FULL_POWER if way.slots <= 1 else 1.0
+                if saved > max(hidden, 0.01 * expected) and expected + hidden - saved < best.predicted:
                     best = Choice(KERNEL, way, tile, 1, rows, cols, expected + hidden - saved, packs, tail)
     assert best is not None
     return best

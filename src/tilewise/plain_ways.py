@@ -89,6 +89,22 @@ def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return
     return Way("each", size, 1, max(1, partial.itemsize // 4), slots, small)
 
 
+INFINITE, LARGEST = 0x7F800000, 0x7F7FFFFF  # the bits of infinity, and of the largest finite float32
+
+
+@lru_cache(maxsize=1024)
+def way_if_found(algebra: Algebra, machine: Machine) -> tuple[Way, int] | None:
+    """A faster way for operands whose words, as unsigned integers, are at most a limit, and that limit: then none is
+    below 0 or NaN. Where ∞ times 0 would be NaN, none may be infinite either."""
+    promised = way_of(algebra, machine, nonnegative=True)
+    if promised.name == "three":
+        return promised, INFINITE
+    ring = (binary(algebra.semiring.add), binary(algebra.semiring.mul))
+    if ring == ("max", "mul") and algebra.element.name == "float32" and arch_number(machine.arch) >= 90:
+        return Way("three", 4, 1, 1, 0.75 * promised.slots), LARGEST
+    return None
+
+
 # over truths: what a word of 32 does for add and mul, and what its sum starts from and must be to hold
 BIT_OPERATIONS = {
     **{(a, m): ("|", "&", "0u") for a in ("or", "add", "max") for m in ("and", "mul", "min")},

@@ -72,27 +72,40 @@ def combine_share(pieces: int) -> int:
 
 
 @lru_cache(maxsize=256)
-def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int = 8, tail: PlainTile | None = None) -> str:
-    """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share. `tail`: planes of such tiles,
-    the last of P."""
-    defines: dict[str, object] = {"ARG": int(way.name == "where"), "SHARE": share, "TAIL": int(tail is not None)}
+def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int = 8) -> str:
+    """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share."""
     return "\n".join(
         (
             step_text(algebra, way, accumulate, False),
-            *defined(defines | (_blocks(tail) if tail else {})),
+            *defined({"ARG": int(way.name == "where"), "SHARE": share}),
             "",
-            kernel_text("plain/in_turn.cuh"),
-            *(() if tail is None else (kernel_text("plain/walk.cuh"),)),
-            kernel_text("plain/combine.cu"),
+            *map(kernel_text, ("plain/in_turn.cuh", "plain/combine.cu")),
+        )
+    )
+
+
+JOINED = 2048  # cells of a tile that a block of `join` makes
+
+
+@lru_cache(maxsize=256)
+def render_join(algebra: Algebra, way: Way, tile: PlainTile) -> str:
+    """Pieces of k of P's last tiles into P."""
+    return "\n".join(
+        (
+            step_text(algebra, way, False, False),
+            *defined(_blocks(tile)),
+            "",
+            *map(kernel_text, ("plain/in_turn.cuh", "plain/walk.cuh", "plain/join.cu")),
         )
     )
 
 
 @lru_cache(maxsize=256)
-def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool) -> str:
-    """An operand (`side` M or N) of any strides into words of the way."""
+def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool, limit: int = 0) -> str:
+    """An operand (`side` M or N) of any strides into words of the way; with a limit, words above it are looked for."""
     defines: dict[str, object] = {
         "PER_WORD": way.per_word, "BITS": int(way.name == "bits"), "ALONG_K": int(along_k), "LINES": PACK_LINES,
+        "SEEKS": int(limit > 0), "LIMIT": f"{limit:#x}u",
         "PAD": literal(algebra.pad_m if side == "M" else algebra.pad_n, algebra.partial),
     }  # fmt: skip
     return "\n".join(

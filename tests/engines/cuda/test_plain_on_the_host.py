@@ -237,3 +237,20 @@ def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols
     M, N = values((m, k), "float32", 1), values((k, cols), "float32", 2)
     P, _ = product(M, lying(N, way_n), name, kernel="plain")
     assert_product(P, M, N, name)
+
+
+@pytest.mark.parametrize("name", ["min_plus", pytest.param("max_times", marks=pytest.mark.slow)])
+@pytest.mark.parametrize("odd", [None, -0.0, -1.0, np.nan, np.inf])
+def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(host, monkeypatch, name, odd):
+    """The odd one stands in M, which is packed, and in N, which is not."""
+    monkeypatch.setattr(plain_tiles, "SEEK_SECONDS", -1.0)
+    plain_tiles.choose.cache_clear()
+    for side in "MN":
+        M, N = abs(values((130, 40), "float32", 1)), abs(values((40, 132), "float32", 2))
+        M[100, 7], N[7, 100] = 0, 0
+        if odd is not None:
+            (M if side == "M" else N)[(100, 7) if side == "M" else (7, 100)] = odd
+        P, plan = product(M, N, name, kernel="plain")
+        assert "found below 0" in plan.why
+        assert_product(P, M, N, name)
+    plain_tiles.choose.cache_clear()

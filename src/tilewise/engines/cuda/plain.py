@@ -14,14 +14,16 @@ from typing import Any
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cuda.few import FewJob, few_launches
 from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
-from tilewise.engines.cuda.queue import Launch, kernel_function, starts_early
+from tilewise.engines.cuda.queue import Fill, Launch, kernel_function, starts_early
 from tilewise.few_tiles import FewTile, long_lines
 from tilewise.kernels.guarded import guarded
 from tilewise.kernels.render_plain import (
+    JOINED,
     PACK_LINES,
     Form,
     combine_share,
     render_combine,
+    render_join,
     render_pack_words,
     render_plain,
 )
@@ -97,13 +99,14 @@ def prepare(
     if choice.kernel == KERNEL:
         needs |= _needs(job)
 
-    def launches(held: dict[str, int]) -> list[Launch]:
+    def launches(held: dict[str, int]) -> list[Callable[[], None]]:
         none: tuple[list[Launch], list[Launch]] = ([], [])
         made, after = _launches(job, held) if choice.kernel == KERNEL else none
+        first = [Fill(held["found"], stream)] if choice.limit else []
         thin = [few_launches(edge, held.get(f"few {number}", 0)) for number, edge in enumerate(edges)]
         for members in zip(*thin, strict=True):  # all of them read before the first planes are added up
             made += [launch for step in zip_longest(*members) for launch in step if launch is not None]
-        return made + after
+        return [*first, *made, *after]
 
     return by_way_of_scratch(needs, launches, device, stream)
 
@@ -156,6 +159,8 @@ def _needs(job: Job) -> dict[str, int]:
         made["planes"] = cells * p.algebra.partial.itemsize
         if job.where is not None:
             made["planes of k"] = cells * 8
+    if job.choice.limit:
+        made["found"] = 4
     if (tail := job.choice.tail) is not None:
         made["planes"] = tail.pieces * tail.tiles * job.tile.rows * job.tile.cols * p.result.itemsize
     return made
@@ -167,8 +172,9 @@ def _own_stack(p: Problem, x: Placed) -> tuple[int, ...]:
 
 
 def _packed_lead(lines: int, way: Way) -> int:
-    quad = 16 // way.word_bytes
-    return -(-lines // quad) * quad
+    """Whole lines of the cache: a copy that straddles two of them costs both."""
+    words = 128 // way.word_bytes
+    return -(-lines // words) * words
 
 
 def _as_they_lie(x: Placed, side: str, way: Way, extent: int) -> Words:
@@ -182,39 +188,40 @@ def _as_they_lie(x: Placed, side: str, way: Way, extent: int) -> Words:
     return Words(x.pointer, lead, along_k, vector, way.word_bytes, x.layout.stack)
 
 
-def _packed(job: Job, x: Placed, side: str, target: int, early: bool) -> tuple[Words, list[Launch]]:
-    """Words of the way, k by k, each line of them on a boundary of 16 bytes."""
+def _packed(job: Job, x: Placed, side: str, held: dict[str, int], first: bool) -> tuple[Words, list[Launch]]:
+    """Words of the way, k by k, each line of them on a boundary of 128 bytes; `first`: nothing is queued before."""
     p, way = job.plan.problem, job.choice.way
-    lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
-    across, along = (x.layout.row, x.layout.col) if side == "M" else (x.layout.col, x.layout.row)
-    own, lead = _own_stack(p, x), _packed_lead(lines, way)
-    function = kernel_function(
-        render_pack_words(p.algebra, way, side, abs(along) < abs(across)), "pack_words", job.device
-    )
-    strides, step = [], job.words * lead
+    lines, own = x.rows if side == "M" else x.cols, _own_stack(p, x)
+    lead, strides = _packed_lead(lines, way), []
+    step = job.words * lead
     for extent in reversed(own):
         strides.append(step if extent > 1 else 0)
         step *= extent
-    made = Words(target, lead, False, 16 // way.word_bytes, way.word_bytes, tuple(reversed(strides)))
+    made = Words(held[f"words {side}"], lead, False, 16 // way.word_bytes, way.word_bytes, tuple(reversed(strides)))
+    members = product(*(range(extent) for extent in own)) if job.words and lines else ()
     launches: list[Launch] = []
-    for member in product(*(range(extent) for extent in own)):
-        arguments = (
-            ctypes.c_void_p(x.member(member)), ctypes.c_void_p(made.member(member)), ctypes.c_int(lines),
-            ctypes.c_int(k), *(ctypes.c_longlong(s) for s in (across, along, lead)),
-        )  # fmt: skip
-        if job.words and lines:
-            grid = (math.ceil(job.words / 32), math.ceil(lines / PACK_LINES))
-            launches.append(
-                Launch(
-                    function,
-                    grid,
-                    (32, 8),
-                    arguments,
-                    job.stream,
-                    overlap=early or (job.starts_early and bool(launches)),
-                )
-            )
+    for member in members:
+        early = job.starts_early and not (first and not launches)
+        launches.append(_pack(job, x, side, x.member(member), made.member(member), lead, held, early))
     return made, launches
+
+
+def _pack(
+    job: Job, x: Placed, side: str, source: int, target: int, lead: int, held: dict[str, int], early: bool
+) -> Launch:
+    """One matrix into words at `target`; looked through for words above the choice's limit, if it has one."""
+    choice = job.choice
+    lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
+    across, along = (x.layout.row, x.layout.col) if side == "M" else (x.layout.col, x.layout.row)
+    text = render_pack_words(job.plan.problem.algebra, choice.way, side, abs(along) < abs(across), choice.limit)
+    arguments = (
+        ctypes.c_void_p(source), ctypes.c_void_p(target),
+        *((ctypes.c_void_p(held["found"]),) if choice.limit else ()), ctypes.c_int(lines), ctypes.c_int(k),
+        *(ctypes.c_longlong(s) for s in (across, along, lead)),
+    )  # fmt: skip
+    grid = (math.ceil(job.words / 32), math.ceil(lines / PACK_LINES))
+    function = kernel_function(text, "pack_words", job.device)
+    return Launch(function, grid, (32, 8), arguments, job.stream, overlap=early)
 
 
 def _launches(job: Job, held: dict[str, int]) -> tuple[list[Launch], list[Launch]]:
@@ -226,10 +233,12 @@ def _launches(job: Job, held: dict[str, int]) -> tuple[list[Launch], list[Launch
     operands = []
     for side, x in (("M", job.M), ("N", job.N)):
         if side in choice.packs:
-            words, packing = _packed(job, x, side, held[f"words {side}"], job.starts_early and bool(launches))
+            words, packing = _packed(job, x, side, held, not launches)
             launches += packing
         else:
             words = _as_they_lie(x, side, way, m if side == "M" else n)
+            if choice.limit:
+                launches.append(_pack(job, x, side, x.pointer, 0, 0, held, job.starts_early and bool(launches)))
         operands.append(words)
     M, N = operands
     target, where = job.P, job.where
@@ -243,12 +252,8 @@ def _launches(job: Job, held: dict[str, int]) -> tuple[list[Launch], list[Launch
     starts = (target.pointer, *(s * target.dtype.itemsize for s in (ldp, *target.layout.stack)))
     aligned = all(start % quad == 0 for start in starts)
     tail = choice.tail
-    form = Form(
-        way, M.along_k, N.along_k, M.vector, N.vector, aligned, p.accumulate and not split, split, tail is not None
-    )
+    lie = (M.along_k, N.along_k, M.vector, N.vector, aligned, p.accumulate and not split, split, tail is not None)
     shared = tile.shared_bytes(way.word_bytes)
-    source, guard = _under_guard(job, render_plain(p.algebra, tile, form))
-    function = kernel_function(source, KERNEL, job.device, shared)
     tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
     grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
     for member in product(*(range(extent) for extent in p.stack)):
@@ -259,27 +264,40 @@ def _launches(job: Job, held: dict[str, int]) -> tuple[list[Launch], list[Launch
             *(ctypes.c_int(extent) for extent in (m, job.words, n)),
             *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
-            *guard,
         )
-        early = bool(launches) and job.starts_early
-        launches.append(Launch(function, grid, (tile.threads,), arguments, job.stream, shared, early))
+        for under, by in _turns(job, held):
+            source, guard = _under_guard(under, render_plain(p.algebra, tile, Form(by, *lie)))
+            function = kernel_function(source, KERNEL, job.device, shared)
+            early = bool(launches) and under.starts_early
+            launches.append(Launch(function, grid, (tile.threads,), (*arguments, *guard), job.stream, shared, early))
         if split:
             launches.append(_combine(job, target, where, member, job.pieces))
-    return launches, [] if tail is None else [_combine_tail(job, tail, tiles, held["planes"])]
+    return launches, [] if tail is None else [_join(job, tail, tiles, held["planes"])]
 
 
-def _combine_tail(job: Job, tail: Tail, tiles: int, planes: int) -> Launch:
+def _turns(job: Job, held: dict[str, int]) -> list[tuple[Job, Way]]:
+    """The way that steps are taken; or two of them, of which only one has its turn, as was found on the card. The usual
+    one comes last: what is queued behind may start while it runs."""
+    choice = job.choice
+    if choice.otherwise is None:
+        return [(job, choice.way)]
+    return [
+        (replace(job, guard=(held["found"], 1)), choice.otherwise),
+        (replace(job, guard=(held["found"], 0)), choice.way),
+    ]
+
+
+def _join(job: Job, tail: Tail, tiles: int, planes: int) -> Launch:
     """The pieces of the last tiles into P."""
     p, tile = job.plan.problem, job.tile
-    function = kernel_function(render_combine(p.algebra, job.choice.way, False, 1, tile), "combine", job.device)
+    function = kernel_function(render_join(p.algebra, job.choice.way, tile), "join", job.device)
     ldp = job.P.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
     arguments = (
         ctypes.c_void_p(planes), ctypes.c_void_p(job.P.pointer), ctypes.c_int(tiles - tail.tiles),
-        ctypes.c_int(job.choice.rows), ctypes.c_int(job.choice.cols), ctypes.c_longlong(0), ctypes.c_longlong(ldp),
-        ctypes.c_longlong(1), ctypes.c_int(tail.pieces),
+        ctypes.c_int(job.choice.rows), ctypes.c_int(job.choice.cols), ctypes.c_longlong(ldp), ctypes.c_int(tail.pieces),
     )  # fmt: skip
-    grid = (math.ceil(tail.tiles * tile.rows * tile.cols / 256),)
+    grid = (tail.tiles * tile.rows * tile.cols // JOINED,)
     return Launch(function, grid, (256,), arguments, job.stream, overlap=job.starts_early)
 
 

@@ -65,6 +65,18 @@ class Launch:
             raise EngineError(f"the launch of {self._words} failed: {code}")
 
 
+class Fill:
+    """A word on the card is set to 0."""
+
+    def __init__(self, pointer: int, stream: Any) -> None:
+        self._call = (pointer, 0, 1, stream.handle)
+
+    def __call__(self) -> None:
+        code = _driver().cuMemsetD32Async(*self._call)[0]
+        if code:
+            raise EngineError(f"a word on the card could not be set to 0: {code}")
+
+
 def _overlapping(
     function: Any, grid: tuple[int, ...], block: tuple[int, ...], shared_bytes: int, stream: Any, pointers: int
 ) -> tuple[Any, tuple[Any, ...]]:

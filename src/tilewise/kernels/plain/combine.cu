@@ -12,9 +12,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
 #if ARG
     const Where* __restrict__ planes_where, Where* Pwhere, long long w_row, long long w_col,
 #endif
-#if TAIL
-    int whole,
-#endif
     int m, int n, long long plane_lead, long long p_row, long long p_col, int pieces)
 {
     let_the_next_start();
@@ -25,19 +22,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
 #endif
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32, part = warp % SHARE;
     long long cell = blockIdx.x * (32ll * WARPS / SHARE) + warp / SHARE * 32 + lane;
-#if TAIL
-    // planes of whole tiles, those from number `whole` on: a piece of k of all of them, then the next
-    constexpr int CELLS = BLOCK_M * BLOCK_N;
-    Corner tile(whole + (int)(cell / CELLS), m, n);
-    long long row = tile.top + cell % CELLS / BLOCK_N, col = tile.left + cell % BLOCK_N;
-    long long at = cell, plane = (tiles_of(m, n) - whole) * (long long)CELLS;
-    bool inside = at < plane && row < m && col < n;
-    if (!inside) at = 0;
-#else
     bool inside = cell < (long long)m * n;
     long long row = inside ? cell / n : 0, col = inside ? cell % n : 0;
     long long at = row * plane_lead + col, plane = m * plane_lead;
-#endif
     int each = (pieces + SHARE - 1) / SHARE, first = min(part * each, pieces), stop = min(first + each, pieces);
 
     Partial value = ZERO;

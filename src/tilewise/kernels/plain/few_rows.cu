@@ -1,21 +1,11 @@
 // few_rows: FEW rows of P or less; the long operand is read once, straight from memory, lanes along its lines.
 //
-// Names: as few.cuh says; B is k x length, its lines along the length.
+// Names: as few.cuh says; B is k x length, its lines along the length, which is whole VECTORs.
 // Layout: a warp takes 32 * VECTOR of the length, the block's 8 warps share the k of its piece, one kk each in turn,
 //   UNROLL loads on their way at any time. A lies in shared memory kk by kk, so that all lanes read the same words; a few
 //   bytes between its rows spread them over the banks. It comes STAGE of k at a time, the next one while this is used.
 // Barrier: a stage of A is there, and all are done with the one before, whose place the next one takes; in between warps
 //   run free. At the end their sums meet in shared memory, row by row.
-
-// VECTOR elements of a line, if it is `there`. EDGE: of a block that is not all inside, where only `inside` of them are.
-template <bool EDGE>
-static __device__ __forceinline__ void load(Vector& word, const Element* from, bool there, int inside)
-{
-    if (EDGE && inside < VECTOR) {
-        #pragma unroll
-        for (int v = 0; v < VECTOR; ++v) word.lane[v] = there && v < inside ? from[v] : Element();
-    } else if (there) word = *reinterpret_cast<const Vector*>(from);
-}
 
 // FEW x VECTOR sums taken on by one kk
 static __device__ __forceinline__ void take(Sum (&sums)[FEW][VECTOR], const Element* a, const Vector& word, int at)
@@ -33,47 +23,10 @@ typedef Element Rows[STAGE][FEW + SPACE];
 static __device__ __forceinline__ void send_stage(
     Rows& to, const Element* A, int rows, long long a_row, long long a_k, int stage, int stop)
 {
-    #pragma unroll 2
+    #pragma unroll 1
     for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
         InA in(i);
         if (in.r < rows && stage + in.kk < stop) send(&to[in.kk][in.r], A + in.r * a_row + (stage + in.kk) * a_k);
-    }
-}
-
-// this warp's share of a piece of k: every WARPS-th kk, each word's next one being loaded as soon as it is used up
-template <bool EDGE>
-static __device__ __forceinline__ void sum_up(
-    Sum (&sums)[FEW][VECTOR], Rows* Ads, const Element* A, const Element* B, int rows, long long a_row,
-    long long a_k, long long ldb, int begin, int stop, int inside)
-{
-    int warp = threadIdx.x / 32;
-    const Element* line = B + (begin + warp) * ldb;
-    Vector word[UNROLL];
-    #pragma unroll
-    for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb)
-        load<EDGE>(word[u], line, begin + warp + u * WARPS < stop, inside);
-    send_stage(Ads[0], A, rows, a_row, a_k, begin, stop);
-    for (int stage = begin, held = 0; stage < stop; stage += STAGE, held ^= 1) {
-        wait_for_sent();
-        __syncthreads();
-        send_stage(Ads[held ^ 1], A, rows, a_row, a_k, stage + STAGE, stop);
-        #pragma unroll 1
-        for (int at = warp; at < STAGE && stage + at < stop; at += WARPS * UNROLL) {
-            if (stage + at + (2 * UNROLL - 1) * WARPS < stop) {  // all of these and of the next are there
-                #pragma unroll
-                for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb) {
-                    take(sums, Ads[held][at + u * WARPS], word[u], stage + at + u * WARPS);
-                    load<EDGE>(word[u], line, true, inside);
-                }
-            } else {
-                #pragma unroll
-                for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb) {
-                    int kk = stage + at + u * WARPS;
-                    if (kk < stop) take(sums, Ads[held][at + u * WARPS], word[u], kk);
-                    load<EDGE>(word[u], line, kk + UNROLL * WARPS < stop, inside);
-                }
-            }
-        }
     }
 }
 
@@ -92,7 +45,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
     __shared__ int meeting_where[WARPS][32 * VECTOR];
 #endif
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
-    int first = blockIdx.x * (32 * VECTOR) + lane * VECTOR;
+    int first = min((int)blockIdx.x * (32 * VECTOR) + lane * VECTOR, length - VECTOR);  // beyond the edge: the last, again
     int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
 
     Sum sums[FEW][VECTOR];
@@ -102,10 +55,35 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
         for (int v = 0; v < VECTOR; ++v)
             sums[r][v] = start();
 
-    if ((blockIdx.x + 1) * (32 * VECTOR) <= length)
-        sum_up<false>(sums, Ads, A, B + first, rows, a_row, a_k, ldb, begin, stop, VECTOR);
-    else
-        sum_up<true>(sums, Ads, A, B + first, rows, a_row, a_k, ldb, begin, stop, length - first);
+    // every WARPS-th kk is this warp's, and each word's next one is loaded as soon as it is used up
+    const Element* line = B + (begin + warp) * ldb + first;
+    Vector word[UNROLL];
+    #pragma unroll
+    for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb)
+        if (begin + warp + u * WARPS < stop) word[u] = *reinterpret_cast<const Vector*>(line);
+    send_stage(Ads[0], A, rows, a_row, a_k, begin, stop);
+    for (int stage = begin, held = 0; stage < stop; stage += STAGE, held ^= 1) {
+        wait_for_sent();
+        __syncthreads();
+        send_stage(Ads[held ^ 1], A, rows, a_row, a_k, stage + STAGE, stop);
+        #pragma unroll 1
+        for (int at = warp; at < STAGE && stage + at < stop; at += WARPS * UNROLL) {
+            if (stage + at + (2 * UNROLL - 1) * WARPS < stop) {  // all of these and of the next are there
+                #pragma unroll
+                for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb) {
+                    take(sums, Ads[held][at + u * WARPS], word[u], stage + at + u * WARPS);
+                    word[u] = *reinterpret_cast<const Vector*>(line);
+                }
+            } else {
+                #pragma unroll
+                for (int u = 0; u < UNROLL; ++u, line += WARPS * ldb) {
+                    int kk = stage + at + u * WARPS;
+                    if (kk < stop) take(sums, Ads[held][at + u * WARPS], word[u], kk);
+                    if (kk + UNROLL * WARPS < stop) word[u] = *reinterpret_cast<const Vector*>(line);
+                }
+            }
+        }
+    }
 
     P += blockIdx.z * plane;
 #if ARG

@@ -3,10 +3,15 @@
 //
 // Layout: a block of 32 x 8 threads makes 32 of k for LINES lines and turns them in shared memory, so that reading follows the
 //   operand (ALONG_K or along its lines) and writing follows the words. One column more keeps the banks apart.
+// SEEKS: words above LIMIT are looked for, as unsigned integers: what is below 0, or NaN.
 // Barrier: the square is whole before anyone writes of it.
 
 extern "C" __global__ void __launch_bounds__(256) pack_words(
-    const Element* __restrict__ operand, Word* __restrict__ words, int lines, int k, long long line_stride,
+    const Element* __restrict__ operand, Word* __restrict__ words,
+#if SEEKS
+    unsigned* found,
+#endif
+    int lines, int k, long long line_stride,
     long long k_stride, long long lead)
 {
     let_the_next_start();
@@ -42,13 +47,19 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
         }
 #endif
     }
+#if SEEKS
+    bool above = false;
+    #pragma unroll
+    for (int i = 0; i < LINES / 8; ++i) above |= __float_as_uint(held[i]) > LIMIT;
+    if (above) *found = 1;  // whoever stores, stores the same
+#endif
     #pragma unroll
     for (int i = 0; i < LINES; i += 8)
         square[ALONG_K ? threadIdx.x : i % 32 + threadIdx.y][ALONG_K ? i + threadIdx.y : i / 32 * 32 + threadIdx.x] = held[i / 8];
 #endif
     __syncthreads();
     #pragma unroll
-    for (int i = 0; i < LINES; i += 8) {
+    for (int i = 0; i < LINES && words; i += 8) {  // without a place for them it only looks
         int kw = i % 32 + threadIdx.y, line = i / 32 * 32 + threadIdx.x;
         if (first_word + kw < many && first_line + line < lines)
             words[(first_word + kw) * lead + first_line + line] = square[kw][line];
