@@ -22,7 +22,9 @@ def built(text, kernel, folder):
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")
-    signature = re.search(rf"void\s+(?:__launch_bounds__\([^)]*\)*\s*)?{kernel}\((.*?)\)\s*\{{", text, re.DOTALL)
+    signature = re.search(
+        rf"void\s+(?:__launch_bounds__\([^)]*\)*\s*|BOUNDS\s+)?{kernel}\((.*?)\)\s*\{{", text, re.DOTALL
+    )
     lines, keep = [], [True]
     for line in signature.group(1).splitlines():
         if line.startswith("#if"):

@@ -11,6 +11,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __maxnreg__(...)
 #define __restrict__
 
 struct float2 { float x, y; };

@@ -22,7 +22,7 @@ SUM_WORDS = 64  # registers for sums
 STAGES = {FEW_ROWS: (256, 16 * 1024), FEW_DOTS: (512, 32 * 1024)}  # of the few rows in shared memory: k, bytes
 START_SECONDS = 5e-6
 COMBINE_SECONDS = 3e-6
-# shares of the memory's bandwidth and of the step limit that are reached; steps of few_dots hardly hide behind its reading
+# shares of the bandwidth and of the step limit that are reached; steps of few_dots hardly hide behind its reading
 READING = {FEW_ROWS: 0.88, FEW_DOTS: 0.95}
 STEPPING = {FEW_ROWS: 0.37, FEW_DOTS: 0.5}
 

@@ -58,6 +58,7 @@ class PlainTile:
     lanes_n: int = 8
     unroll: int = 4
     zigzag: bool = False  # every second row of sums is stepped backwards
+    registers: int = 0  # of a thread, at most, where fewer than there are make a better loop
 
     @property
     def rows(self) -> int:
@@ -108,7 +109,7 @@ FMA_TILES = (
 )
 # an addition and a minimum a step: issue slots again
 TWO_SLOT_TILES = (
-    PlainTile(4, 2, 16, 8, 32, 3, 1, 0.81, unroll=2),
+    PlainTile(4, 2, 16, 8, 32, 3, 1, 0.81, unroll=2, registers=216),
     PlainTile(4, 2, 8, 8, 16, 3, 2, 0.80, unroll=2),
     PlainTile(2, 2, 8, 8, 16, 3, 3, 0.75),
     *SMALL_TILES,
@@ -164,7 +165,7 @@ class Choice:
     predicted: float
     packs: tuple[str, ...] = ()  # operands that are packed into words of k first
     tail: Tail | None = None
-    otherwise: Way | None = None  # for operands with words above `limit`, which are looked for first
+    otherwise: tuple[Way, PlainTile] | None = None  # for operands with words above `limit`, which are looked for first
     limit: int = 0
 
     @property
@@ -244,7 +245,8 @@ def _choice_if_found(p: Problem, machine: Machine, way: Way) -> list[Choice]:
     if found is None or p.nonnegative or p.return_arg or p.accumulate or p.members > 1:
         return []
     tile = THREE_TILES[0]
-    if tile.shared_bytes(way.word_bytes) > shared_limit(machine.arch):
+    same = [t for t in tiles_of(way) if replace(t, share=tile.share, registers=tile.registers) == tile]
+    if not same or tile.shared_bytes(way.word_bytes) > shared_limit(machine.arch):
         return []
     best = _tiled_choice(p, machine, tile, found[0])
     sought = [nbytes for side, nbytes in (("M", p.m * p.k), ("N", p.k * p.n)) if side not in best.packs]
@@ -255,7 +257,7 @@ def _choice_if_found(p: Problem, machine: Machine, way: Way) -> list[Choice]:
     )
     if not lying or best.pieces > 1:
         return []
-    return [replace(best, predicted=best.predicted + looking, otherwise=way, limit=found[1])]
+    return [replace(best, predicted=best.predicted + looking, otherwise=(way, same[0]), limit=found[1])]
 
 
 def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> Choice:

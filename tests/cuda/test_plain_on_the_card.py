@@ -10,6 +10,9 @@ import pytest
 import tilewise as tw
 from oracle import assert_product
 from strategies import CARD_DTYPES, SEMIRINGS, values, works
+from tilewise.engines.cuda.device import describe
+from tilewise.planning import make_plan
+from tilewise.problem import problem_of_shape
 
 cupy = pytest.importorskip("cupy")
 
@@ -75,19 +78,37 @@ def test_a_promise_changes_no_bit(name):
     np.testing.assert_array_equal(tw.matmul(M, N, semiring=name, nonnegative=True, kernel="plain").get(), plain.get())
 
 
-@pytest.mark.parametrize("size", [2047, 4097])
+@pytest.mark.parametrize("shape", [(2047, 2047, 2047), (4097, 4097, 4097), (5003, 3001, 7013)])
 @pytest.mark.parametrize("name", ["plus_times", "min_plus"])
-def test_large_and_ragged(size, name):
-    M, N = values((size, size), "float32", 3), values((size, size), "float32", 4)
+def test_large_and_ragged(shape, name):
+    """Thin edges while the last tiles run, rows of P that begin anywhere, last tiles in pieces of k."""
+    m, k, n = shape
+    M, N = values((m, k), "float32", 3), values((k, n), "float32", 4)
     P = tw.matmul(cupy.asarray(M), cupy.asarray(N), semiring=name, precision="ieee").get()
-    rows = np.r_[0:9, size - 9 : size]
+    rows = np.r_[0:9, m - 9 : m]
     assert_close = np.testing.assert_array_equal if name == "min_plus" else np.testing.assert_allclose
     how = {} if name == "min_plus" else {"rtol": 2e-3, "atol": 2e-3}
     assert_close(P[rows], tw.matmul(M[rows], N, semiring=name), **how)
     assert_close(P[:, -3:], tw.matmul(M, np.ascontiguousarray(N[:, -3:]), semiring=name), **how)
 
 
-@pytest.mark.parametrize("shape", [(1000, 777, 555), (16, 8000, 900), (40, 9000, 40)])
+@pytest.mark.parametrize("name", ["min_plus", "max_times"])
+@pytest.mark.parametrize("size", [2048, 2100])
+def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(name, size):
+    """One element that is negative, NaN or infinite, in M or in N, on the way or back to none: no bit is another."""
+    plain = make_plan(problem_of_shape(size, size, size, semiring=name), describe("cuda:0"))
+    assert "found below 0" in plain.why
+    M, N = (abs(values((size, size), "float32", seed)) for seed in (5, 6))
+    rows = np.r_[0:3, size - 3 : size]
+    for side, odd in ((0, 1.0), (0, -0.0), (1, -3.0), (0, np.nan), (1, np.inf), (1, 2.0)):
+        (M if side == 0 else N)[size - 2, 7] = odd
+        P = tw.matmul(cupy.asarray(M), cupy.asarray(N), semiring=name).get()
+        np.testing.assert_array_equal(P[rows], tw.matmul(M[rows], N, semiring=name))
+        np.testing.assert_array_equal(P[:, 5:9], tw.matmul(M, np.ascontiguousarray(N[:, 5:9]), semiring=name))
+        (M if side == 0 else N)[size - 2, 7] = 1.0
+
+
+@pytest.mark.parametrize("shape", [(1000, 777, 555), (16, 8000, 900), (40, 9000, 40), (5003, 1001, 7013)])
 def test_the_same_bits_from_run_to_run(shape):
     m, k, n = shape
     M, N = cupy.asarray(values((m, k), "float32", 1)), cupy.asarray(values((k, n), "float32", 2))

@@ -12,7 +12,7 @@ def card_semirings_figure(document: dict[str, Any], pyplot: Any) -> Any:
     rivals = [row for row in document["rows"] if "times_faster" in row]
     height = max(4.6, 0.3 * max(len(limits), len(rivals)))
     figure, (left, right) = pyplot.subplots(1, 2, figsize=(14.5, height), constrained_layout=True)
-    names = [f"{row['semiring']} {row['dtype']}{', ≥ 0' if row['nonnegative'] else ''}" for row in limits]
+    names = [f"{row['semiring']} {row['dtype']}{', ' + row['known'] if row['known'] else ''}" for row in limits]
     shares = [100 * row["share_of_limit"] for row in limits]
     bars = left.barh(names, shares, color="#0072b2", label="aligned")
     rates = [

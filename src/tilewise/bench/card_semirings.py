@@ -31,23 +31,27 @@ Row = dict[str, Any]
 Array = np.ndarray[Any, np.dtype[Any]]
 SAMPLE = 24  # rows of P that are checked
 
-# (semiring, dtype, promised nonnegative, size)
+# (semiring, dtype, what is known of the operands, size). Float32 under min and max has a faster way for operands that
+# are not negative: whether they are is promised, or found on the card.
+ANY, WEIGHTS, PROMISED = "both signs", "found ≥ 0", "promised ≥ 0"
 CASES = (
-    ("min_plus", "float32", False, 4096),
-    ("min_plus", "float32", True, 4096),
-    ("min_plus", "int32", False, 4096),
-    ("min_plus", "int16", False, 4096),
-    ("min_plus", "float16", False, 4096),
-    ("min_plus", "bfloat16", False, 4096),
-    ("min_plus", "float64", False, 4096),
-    ("max_min", "float32", False, 4096),
-    ("max_times", "float32", False, 4096),
-    ("plus_times", "int32", False, 4096),
-    ("plus_times", "int64", False, 4096),
-    ("plus_times", "complex64", False, 4096),
-    ("plus_times", "float32", False, 4096),
-    ("logaddexp_plus", "float32", False, 4096),
-    ("lor_land", "bool", False, 16384),
+    ("min_plus", "float32", ANY, 4096),
+    ("min_plus", "float32", WEIGHTS, 4096),
+    ("min_plus", "float32", PROMISED, 4096),
+    ("max_times", "float32", ANY, 4096),
+    ("max_times", "float32", WEIGHTS, 4096),
+    ("max_min", "float32", ANY, 4096),
+    ("min_plus", "int32", "", 4096),
+    ("min_plus", "int16", "", 4096),
+    ("min_plus", "float16", "", 4096),
+    ("min_plus", "bfloat16", "", 4096),
+    ("min_plus", "float64", "", 4096),
+    ("plus_times", "int32", "", 4096),
+    ("plus_times", "int64", "", 4096),
+    ("plus_times", "complex64", "", 4096),
+    ("plus_times", "float32", "", 4096),
+    ("logaddexp_plus", "float32", "", 4096),
+    ("lor_land", "bool", "", 16384),
 )
 SGEMM_SHAPES = (
     (2048, 2048, 2048), (2047, 2047, 2047), (4096, 4096, 4096), (4097, 4097, 4097), (5003, 3001, 7013),
@@ -56,15 +60,17 @@ SGEMM_SHAPES = (
 SKINNY = ((16, 8192, 8192), (1, 8192, 8192), (8192, 8192, 1))
 
 
-def against_limit(ring: str, dtype: str, nonnegative: bool, size: int, rounds: int) -> list[Row]:
-    """One row: the aligned size as a share of the instructions' limit in the same rounds, and one more (ragged)."""
+def against_limit(ring: str, dtype: str, known: str, size: int, rounds: int) -> list[Row]:
+    """One row: the aligned size as a share of the instructions' limit in the same rounds, and one more (ragged). The
+    limit is that of the way for any operands, unless more is promised of them."""
     algebra = find_semiring(ring).over(dtype_named(dtype))
+    nonnegative = known == PROMISED
     way = way_of(algebra, describe(DEVICE), nonnegative)
     limit, limit_steps = limit_work(algebra, way)
     works: dict[str, Callable[[], Any]] = {"limit": limit}
     held: list[DeviceArray] = []
     for n in (size, size + 1):
-        M, N = operands((n, n, n), dtype)
+        M, N = operands((n, n, n), dtype, signed=known == ANY)
         Md, Nd, Pd = to_device(M), to_device(N), DeviceArray((n, n), algebra.result, DEVICE)
         held += [Md, Nd, Pd]
         work = partial(matmul, Md, Nd, semiring=ring, out=Pd, precision="ieee", nonnegative=nonnegative)
@@ -78,7 +84,7 @@ def against_limit(ring: str, dtype: str, nonnegative: bool, size: int, rounds: i
     peak = limit_steps / seconds["limit"]
     return [
         {
-            "semiring": ring, "dtype": dtype, "nonnegative": nonnegative, "shape": [size] * 3, "way": way.name,
+            "semiring": ring, "dtype": dtype, "known": known, "shape": [size] * 3, "way": way.name,
             "steps_per_second": rate, "instruction_limit": peak, "share_of_limit": rate / peak,
             "ragged_over_aligned": ragged / rate,
         }
@@ -136,11 +142,13 @@ def sgemm(shape: tuple[int, int, int], rounds: int) -> list[Row]:
     return [row]
 
 
-def compiled_min_plus(size: int, rounds: int) -> list[Row]:
-    """min_plus as people write it in torch, compiled; and with N turned beforehand, which suits it better."""
+def compiled_min_plus(size: int, rounds: int, signed: bool) -> list[Row]:
+    """min_plus as people write it in torch, compiled; and with N turned beforehand, which suits it better. Weights that
+    are not negative, or numbers of both signs."""
     import torch
 
-    M, N = torch.rand(size, size, device="cuda"), torch.rand(size, size, device="cuda")
+    draw = torch.randn if signed else torch.rand
+    M, N = draw(size, size, device="cuda"), draw(size, size, device="cuda")
     turned, P = N.T.contiguous(), torch.empty(size, size, device="cuda")
     written = torch.compile(lambda a, b: (a[:, :, None] + b[None, :, :]).amin(1))
     better = torch.compile(lambda a, b: (a[:, None, :] + b[None, :, :]).amin(2))
@@ -155,7 +163,8 @@ def compiled_min_plus(size: int, rounds: int) -> list[Row]:
             raise AssertionError(f"min_plus of tilewise and of {name} differ")
     seconds = rotating(works, rounds, cold=False)
     ours = seconds.pop("tilewise")
-    return [against("min_plus float32", peer, str(size), ours, theirs) for peer, theirs in seconds.items()]
+    what = f"min_plus float32, {ANY if signed else WEIGHTS}"
+    return [against(what, peer, str(size), ours, theirs) for peer, theirs in seconds.items()]
 
 
 def own_semiring(size: int, rounds: int) -> list[Row]:
@@ -193,8 +202,9 @@ def against(what: str, peer: str, size: str, seconds: float, peer_seconds: float
     }  # fmt: skip
 
 
-def operands(shape: tuple[int, int, int], dtype: str) -> tuple[Array, Array]:
-    """Random, never zeros: weights from 0.1 to 1, small whole numbers, truths one in a hundred."""
+def operands(shape: tuple[int, int, int], dtype: str, *, signed: bool = False) -> tuple[Array, Array]:
+    """Random, never zeros: weights from 0.1 to 1 (half of them negative, if signed), small whole numbers, truths one in
+    a hundred."""
     m, k, n = shape
     rng = np.random.default_rng(0)
     number = dtype_named(dtype).numpy
@@ -205,6 +215,8 @@ def operands(shape: tuple[int, int, int], dtype: str) -> tuple[Array, Array]:
         if number.kind in "iu":
             return rng.integers(0, 100, (rows, cols)).astype(number)
         real = rng.random((rows, cols), np.float32) * 0.9 + 0.1
+        if signed:
+            real *= rng.integers(0, 2, (rows, cols), np.int8) * 2 - 1
         if number.kind == "c":
             return (real + 1j * rng.random((rows, cols), np.float32)).astype(number)
         return real.astype(number)

@@ -102,7 +102,7 @@ def _dtype_line(row: dict[str, Any]) -> list[str]:
 def _semiring_line(row: dict[str, Any]) -> list[str]:
     if "instruction_limit" in row:
         name, rate = f"{row['semiring']} {row['dtype']}", row["steps_per_second"] / 1e12
-        name += ", promised ≥ 0" if row["nonnegative"] else ""
+        name += f", {row['known']}" if row["known"] else ""
         result = (
             f"{rate:.1f} T steps/s, {100 * row['share_of_limit']:.0f} %; one more: × {row['ragged_over_aligned']:.2f}"
         )

@@ -123,14 +123,15 @@ def _card_semirings(sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[]
     from tilewise.bench.card import vendor
 
     rounds = 3 if quick else 5
-    for ring, dtype, nonnegative, usual in card.CASES:
+    for ring, dtype, known, usual in card.CASES:
         for size in sizes or (usual,):
-            yield partial(card.against_limit, ring, dtype, nonnegative, size, rounds)
+            yield partial(card.against_limit, ring, dtype, known, size, rounds)
     yield partial(card.own_semiring, sizes[0] if sizes else 4096, rounds)
     if vendor() == "torch":
         for shape in tuple((s, s, s) for s in sizes) or (*card.SGEMM_SHAPES, *card.SKINNY):
             yield partial(card.sgemm, shape, rounds)
-        yield partial(card.compiled_min_plus, sizes[0] if sizes else 4096, rounds)
+        for signed in (False, True):
+            yield partial(card.compiled_min_plus, sizes[0] if sizes else 4096, rounds, signed)
     for size in sizes or ((4096,) if quick else (4096, 16384)):
         yield partial(card.closures, size, rounds)
 

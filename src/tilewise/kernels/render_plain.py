@@ -49,6 +49,7 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
         "ACCUMULATE": int(form.accumulate), "PAIRS": int(way.name == "three"), "ARG": int(way.name == "where"),
         "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
+        "BOUNDS": f"__maxnreg__({tile.registers})" if tile.registers else "__launch_bounds__(THREADS, RESIDENT)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
     return "\n".join(

@@ -265,8 +265,8 @@ def _launches(job: Job, held: dict[str, int]) -> tuple[list[Launch], list[Launch
             *(ctypes.c_longlong(lead) for lead in (M.lead, N.lead, ldp)),
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
         )
-        for under, by in _turns(job, held):
-            source, guard = _under_guard(under, render_plain(p.algebra, tile, Form(by, *lie)))
+        for under, by, of in _turns(job, held):
+            source, guard = _under_guard(under, render_plain(p.algebra, of, Form(by, *lie)))
             function = kernel_function(source, KERNEL, job.device, shared)
             early = bool(launches) and under.starts_early
             launches.append(Launch(function, grid, (tile.threads,), (*arguments, *guard), job.stream, shared, early))
@@ -275,15 +275,15 @@ def _launches(job: Job, held: dict[str, int]) -> tuple[list[Launch], list[Launch
     return launches, [] if tail is None else [_join(job, tail, tiles, held["planes"])]
 
 
-def _turns(job: Job, held: dict[str, int]) -> list[tuple[Job, Way]]:
-    """The way that steps are taken; or two of them, of which only one has its turn, as was found on the card. The usual
-    one comes last: what is queued behind may start while it runs."""
+def _turns(job: Job, held: dict[str, int]) -> list[tuple[Job, Way, PlainTile]]:
+    """The way that steps are taken, and by which tile; or two of them, of which only one has its turn, as was found on
+    the card. The usual one comes last: what is queued behind may start while it runs."""
     choice = job.choice
     if choice.otherwise is None:
-        return [(job, choice.way)]
+        return [(job, choice.way, job.tile)]
     return [
-        (replace(job, guard=(held["found"], 1)), choice.otherwise),
-        (replace(job, guard=(held["found"], 0)), choice.way),
+        (replace(job, guard=(held["found"], 1)), *choice.otherwise),
+        (replace(job, guard=(held["found"], 0)), choice.way, job.tile),
     ]
 
 

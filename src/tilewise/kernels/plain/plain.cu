@@ -160,7 +160,7 @@ static __device__ __forceinline__ Partial unordered(Partial value, unsigned noth
     return both.value;
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) plain(
+extern "C" __global__ void BOUNDS plain(
     const Word* __restrict__ M, const Word* __restrict__ N, Result* P,
 #if ARG
     Where* Pwhere, long long ldw,
