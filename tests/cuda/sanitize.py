@@ -89,7 +89,15 @@ for semiring, (m, k, n), tail in (
     ):
         wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring=semiring))
 plain.choose, plain_tiles.THIN_FROM = chosen, thin_from
+seeking, plain_tiles.SEEK_SECONDS = plain_tiles.SEEK_SECONDS, -1.0  # operands looked through, however small
+for least in (0, -3):
+    plain_tiles.choose.cache_clear()
+    M, N = (np.random.default_rng(1).integers(least, 9, s).astype(np.float32) for s in ((259, 71), (71, 264)))
+    with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel="plain", semiring="min_plus") as Pd:
+        wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring="min_plus"))
+plain_tiles.SEEK_SECONDS = seeking
 plain_tiles.choose.cache_clear()
+planning._plan.cache_clear()
 for dtype, (m, k, n) in (
     (np.float64, (129, 37, 67)),
     (np.float64, (1030, 20, 1025)),
