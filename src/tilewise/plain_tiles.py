@@ -242,7 +242,7 @@ def _choice_if_found(p: Problem, machine: Machine, way: Way) -> list[Choice]:
     """The same by a faster way, which operands allow that have no element below 0: they are looked through on the card,
     while they are packed where they are. `way` stays for those that have. Both have the same tiles."""
     found = way_if_found(p.algebra, machine)
-    if found is None or p.nonnegative or p.return_arg or p.accumulate or p.members > 1:
+    if found is None or p.nonnegative or p.return_arg or p.accumulate or p.members > 1 or not p.k:
         return []
     tile = THREE_TILES[0]
     same = [t for t in tiles_of(way) if replace(t, share=tile.share, registers=tile.registers) == tile]
@@ -306,7 +306,7 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> Ch
 
 def _may_have_a_tail(p: Problem) -> bool:
     """Planes of the last tiles hold what P holds."""
-    return p.members == 1 and not p.accumulate and not p.return_arg and p.algebra.partial == p.result
+    return p.members == 1 and p.k > 0 and not p.accumulate and not p.return_arg and p.algebra.partial == p.result
 
 
 def _tail(words: int, tile: PlainTile, machine: Machine, tiles: int, wave: float, itemsize: int) -> tuple[Tail, float]:

@@ -16,7 +16,14 @@ from tilewise.engines.cuda.compile import compile_source
 from tilewise.few_tiles import few_tile
 from tilewise.kernels.render_closure import ClosureForm, render_closure
 from tilewise.kernels.render_few import render_few
-from tilewise.kernels.render_plain import Form, render_combine, render_limit, render_pack_words, render_plain
+from tilewise.kernels.render_plain import (
+    Form,
+    render_combine,
+    render_join,
+    render_limit,
+    render_pack_words,
+    render_plain,
+)
 from tilewise.kernels.source import source_of
 from tilewise.machine import KNOWN_CARDS
 from tilewise.plain_tiles import choose, tiles_of
@@ -48,6 +55,7 @@ def forms(way):
     if not way.converts:
         yield Form(way, True, False, 1, 1, False, False)
     yield Form(way, False, False, full, full, True, False, split=True)
+    yield Form(way, False, False, full, full, False, False, tail=way.name != "where")
 
 
 @pytest.mark.parametrize(
@@ -86,9 +94,11 @@ def test_every_kernel_compiles_for_every_arch_and_none_spills(arch, name, dtype,
             compile_source(render_plain(algebra, tiles_of(way)[0], next(forms(way))), arch, cache)
         compile_source(render_combine(algebra, way, True, 8), arch, cache)
         compile_source(render_limit(algebra, way), arch, cache)
+        if way.name != "where":
+            compile_source(render_join(algebra, way, tiles_of(way)[0]), arch, cache)
         for side, along_k in (("M", True), ("N", False)):
             compile_source(render_pack_words(algebra, way, side, along_k), arch, cache)
-        for swapped, few, alignment in ((False, 1, 16), (True, 16, number.itemsize), (False, 5, 4)):
+        for swapped, few, alignment in ((False, 1, 16), (True, 16, number.itemsize), (False, 5, 4), (False, 16, 16)):
             shape = (64, 64, few) if swapped else (few, 64, 64)
             tile = few_tile(problem_of_shape(*shape, dtype, name), machine, swapped, few, alignment)
             if tile is not None and not return_arg:
@@ -145,6 +155,59 @@ def test_a_plan_shows_the_text_it_runs():
         text = source_of(plan)
         assert "#include" not in text
         assert re.search(rf"\b{plan.kernel}\(", text)
+
+
+def test_last_tiles_in_pieces_compile_and_do_not_spill():
+    algebra = tw.semirings["min_plus"].over(DTYPES["float32"])
+    way = way_of(algebra, H200)
+    tile = tiles_of(way)[0]
+    assert (
+        compiled(render_plain(algebra, tile, Form(way, False, False, 4, 4, False, False, tail=True)), "sm_90a")[1] == 0
+    )
+    assert compiled(render_join(algebra, way, tile), "sm_90a")[1] == 0
+    assert compiled(render_pack_words(algebra, way, "M", True, 0x7F800000), "sm_90a")[1] == 0
+
+
+@pytest.mark.parametrize("shape", [(5003, 3001, 7013), (8191, 8191, 8191), (2100, 2100, 2100)])
+@pytest.mark.parametrize("semiring", ["plus_times", "min_plus"])
+def test_pieces_of_the_last_tiles_make_up_k_and_stay_few(shape, semiring):
+    m, k, n = shape
+    choice = choose(problem_of_shape(m, k, n, semiring=semiring, precision="ieee"), H200)
+    if choice.tail is None:
+        assert (shape[0], semiring) == (2100, "plus_times")  # smaller tiles fill the card
+        return
+    tail, tile = choice.tail, choice.tile
+    tiles = -(-choice.rows // tile.rows) * -(-choice.cols // tile.cols)
+    assert tail.tiles == tiles % H200.units
+    whole, first, each = tail.cut(tiles)
+    assert whole % H200.units == 0
+    assert first + (tail.pieces - 2) * each < k <= first + (tail.pieces - 1) * each
+    assert tail.pieces * tail.tiles * tile.rows * tile.cols * 4 <= 128 * 2**20
+
+
+def test_no_piece_of_the_last_tiles_without_k():
+    assert choose(problem_of_shape(5003, 0, 7013, precision="ieee"), H200).tail is None
+    assert choose(problem_of_shape(5003, 0, 7013, semiring="min_plus"), H200).otherwise is None
+
+
+@pytest.mark.parametrize(
+    ("semiring", "dtype", "how", "sought"),
+    [
+        ("min_plus", "float32", {}, True),
+        ("max_times", "float32", {}, True),
+        ("min_plus", "float32", {"nonnegative": True}, False),  # promised
+        ("min_plus", "float32", {"accumulate": True}, False),
+        ("plus_times", "float32", {"precision": "ieee"}, False),
+        ("min_plus", "float64", {}, False),
+    ],
+)
+def test_what_is_looked_for_on_the_card(semiring, dtype, how, sought):
+    choice = choose(problem_of_shape(4096, 4096, 4096, dtype, semiring, **how), H200)
+    assert (choice.otherwise is not None) == sought
+    assert (choice.limit > 0) == sought
+    if sought:
+        assert (choice.way.name, choice.otherwise[0].name) == ("three", "each")
+        assert choice.limit == (0x7F7FFFFF if semiring == "max_times" else 0x7F800000)
 
 
 def test_every_tile_fits_a_hopper_multiprocessor():
