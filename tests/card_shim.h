@@ -79,6 +79,15 @@ static unsigned __shfl_sync(unsigned, unsigned x, int lane) {
     return made;
 }
 
+static int __syncthreads_or(int x) {
+    unsigned me = threadIdx.y * blockDim.x + threadIdx.x, made = 0;
+    exchanged[me] = x;
+    __syncthreads();
+    for (unsigned other = 0; other < blockDim.x * blockDim.y; ++other) made |= exchanged[other];
+    __syncthreads();
+    return made != 0;
+}
+
 static unsigned __ballot_sync(unsigned, bool x) {
     unsigned me = threadIdx.y * blockDim.x + threadIdx.x, made = 0;
     exchanged[me] = x;

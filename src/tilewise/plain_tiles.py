@@ -109,12 +109,12 @@ FMA_TILES = (
 )
 # an addition and a minimum a step: issue slots again
 TWO_SLOT_TILES = (
-    PlainTile(4, 2, 16, 8, 32, 3, 1, 0.81, unroll=2, registers=216),
+    PlainTile(4, 2, 16, 8, 32, 3, 1, 0.84, unroll=2, registers=216),
     PlainTile(4, 2, 8, 8, 16, 3, 2, 0.80, unroll=2),
     PlainTile(2, 2, 8, 8, 16, 3, 3, 0.75),
     *SMALL_TILES,
 )
-THREE_TILES = (PlainTile(4, 2, 16, 8, 32, 3, 1, 0.73, unroll=2), PlainTile(2, 2, 8, 8, 32, 2, 3, 0.72), *SMALL_TILES)
+THREE_TILES = (PlainTile(4, 2, 16, 8, 32, 3, 1, 0.74, unroll=2), PlainTile(2, 2, 8, 8, 32, 2, 3, 0.72), *SMALL_TILES)
 # two shorts a step keep twice the registers busy
 SHORT_TILES = (
     PlainTile(4, 2, 8, 4, 16, 3, 2, 0.88),

@@ -89,10 +89,11 @@ def first(cases, rest):
 @pytest.mark.parametrize(("name", "dtype", "way_m", "way_n", "shape"), first(CASES, MORE_CASES))
 def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
     m, k, n = shape
-    M, N = values((m, k), dtype, 1, specials=True), values((k, n), dtype, 2, specials=True)
-    P, plan = product(lying(M, way_m), lying(N, way_n), name, kernel="plain")
-    assert plan.kernel == "plain"
-    assert_product(P, M, N, name)
+    for specials in (False, True):
+        M, N = values((m, k), dtype, 1, specials=specials), values((k, n), dtype, 2, specials=specials)
+        P, plan = product(lying(M, way_m), lying(N, way_n), name, kernel="plain")
+        assert plan.kernel == "plain"
+        assert_product(P, M, N, name)
 
 
 @pytest.mark.parametrize(
@@ -114,11 +115,12 @@ def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
 )
 def test_few_rows_and_few_columns(host, name, dtype, way, shape, kernel):
     m, k, n = shape
-    M, N = values((m, k), dtype, 1, specials=True), values((k, n), dtype, 2, specials=True)
-    left, right = (lying(M, way), N) if n < m else (M, lying(N, way))
-    P, plan = product(left, right, name, kernel=kernel)
-    assert plan.kernel == kernel
-    assert_product(P, M, N, name)
+    for specials in (False, True):  # over so long a k, hardly a sum with specials in it is a number
+        M, N = values((m, k), dtype, 1, specials=specials), values((k, n), dtype, 2, specials=specials)
+        left, right = (lying(M, way), N) if n < m else (M, lying(N, way))
+        P, plan = product(left, right, name, kernel=kernel)
+        assert plan.kernel == kernel
+        assert_product(P, M, N, name)
 
 
 @pytest.mark.parametrize("shape", [(6, 700, 90), (70, 400, 35), (90, 700, 6)])
@@ -240,7 +242,7 @@ def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols
 
 
 @pytest.mark.parametrize("name", ["min_plus", pytest.param("max_times", marks=pytest.mark.slow)])
-@pytest.mark.parametrize("odd", [None, -0.0, -1.0, np.nan, np.inf])
+@pytest.mark.parametrize("odd", [None, -0.0, -1e6, np.nan, np.inf])
 def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(host, monkeypatch, name, odd):
     """The odd one stands in M, which is packed, and in N, which is not."""
     monkeypatch.setattr(plain_tiles, "SEEK_SECONDS", -1.0)
@@ -248,8 +250,9 @@ def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(host, m
     for side in "MN":
         M, N = abs(values((130, 40), "float32", 1)), abs(values((40, 132), "float32", 2))
         M[100, 7], N[7, 100] = 0, 0
-        if odd is not None:
-            (M if side == "M" else N)[(100, 7) if side == "M" else (7, 100)] = odd
+        if odd is not None:  # and twice as much, for two that are below 0 in one sum
+            odd_one = M[100] if side == "M" else N[:, 100]
+            odd_one[7], odd_one[9] = odd, 2 * odd
         P, plan = product(M, N, name, kernel="plain")
         assert "found below 0" in plan.why
         assert_product(P, M, N, name)

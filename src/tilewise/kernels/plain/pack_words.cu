@@ -4,17 +4,23 @@
 // Layout: a block of 32 x 8 threads makes 32 of k for LINES lines and turns them in shared memory, so that reading follows the
 //   operand (ALONG_K or along its lines) and writing follows the words. One column more keeps the banks apart.
 // SEEKS: words above LIMIT are looked for, as unsigned integers: what is below 0, or NaN.
-// Barrier: the square is whole before anyone writes of it.
+// Barrier: the square is whole before anyone writes of it. What was found is asked of all threads of a block together: they
+//   must agree whether they stay.
 
 extern "C" __global__ void __launch_bounds__(256) pack_words(
     const Element* __restrict__ operand, Word* __restrict__ words,
 #if SEEKS
     unsigned* found,
 #endif
-    int lines, int k, long long line_stride,
-    long long k_stride, long long lead)
+    int lines, int k, long long line_stride, long long k_stride, long long lead)
 {
     let_the_next_start();
+#if SEEKS
+    if (!words && __syncthreads_or(*(volatile unsigned*)found)) {  // it only looks, and nothing is left to find
+        if (blockIdx.x + blockIdx.y == 0) wait_for_the_one_before();
+        return;
+    }
+#endif
     __shared__ Word square[32][LINES + 1];
     int many = (k + PER_WORD - 1) / PER_WORD;
     int first_word = blockIdx.x * 32, first_line = blockIdx.y * LINES;
@@ -51,7 +57,8 @@ extern "C" __global__ void __launch_bounds__(256) pack_words(
     bool above = false;
     #pragma unroll
     for (int i = 0; i < LINES / 8; ++i) above |= __float_as_uint(held[i]) > LIMIT;
-    if (above) *found = 1;  // whoever stores, stores the same
+    // whoever stores, stores the same; one of a block, because stores to one place come one after the other
+    if (__syncthreads_or(above) && threadIdx.x + threadIdx.y == 0) *found = 1;
 #endif
     #pragma unroll
     for (int i = 0; i < LINES; i += 8)
