@@ -60,7 +60,8 @@ def matmul(
     accumulate: add the product onto `out` with the semiring's add, instead of overwriting it.
     return_arg: for min and max: also the k that won each cell (the lowest on a tie), or −1 where nothing beat zero.
     nonnegative: your promise that no element of M or N is below 0 or NaN. float32 under min or max is then compared as
-        integers on a card, three at a time, which is faster; a broken promise gives wrong products.
+        integers on a card, three at a time, which is faster; a broken promise gives wrong products. Without it, large
+        products on a card look through their operands first.
     memory: stream through at most so much of the device's memory ("2GB"), tile by tile; operands may be memmaps and
         Zarr arrays, `out` too. Dask arrays give a Dask array, tile by tile on whichever scheduler computes it.
     dtype: of P, as NumPy has it: both operands are taken to it first. With "int32" the product of 8-bit integers does
