@@ -109,7 +109,8 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
         return FewTile(FEW_DOTS, way, held, vector, min(4, room), 2 if vector * size >= 8 else 4, swapped)
     vector = math.gcd(min(vector, room, 8), p.m if swapped else p.n)  # lines are read in whole vectors
     crowded = way.name == "online" or (held * vector > 32 and (size < 4 or way.slots > 1))  # much else in the registers
-    loads = 2 if crowded else 8 if vector <= 4 and (held * vector <= 16 or held * vector * size <= 128) else 4
+    most = 32 if way.slots <= 1 else 16 if way.slots <= 8 else 8  # sums beside 8 loads: long steps take registers too
+    loads = 2 if crowded else 8 if vector <= 4 and held * vector <= most else 4
     return FewTile(FEW_ROWS, way, held, vector, 1, loads, swapped)
 
 

@@ -41,6 +41,7 @@ class Form:
 def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     """The tiled kernel."""
     way = form.way
+    bounded = tile.registers and not (form.m_along_k or form.n_along_k)  # turning takes registers of its own
     defines: dict[str, object] = {
         **_blocks(tile), "TAIL": int(form.tail),
         "WARPS_M": tile.warps_m, "WARPS_N": tile.warps_n, "LANES_M": tile.lanes_m, "LANES_N": tile.lanes_n,
@@ -49,7 +50,7 @@ def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
         "VECTOR_M": form.vector_m, "VECTOR_N": form.vector_n, "P_ALIGNED": int(form.p_aligned),
         "ACCUMULATE": int(form.accumulate), "PAIRS": int(way.name == "three"), "ARG": int(way.name == "where"),
         "ORDER(row, i)": "((row) % 2 ? TN - 1 - (i) : (i))" if tile.zigzag else "(i)",
-        "BOUNDS": f"__maxnreg__({tile.registers})" if tile.registers else "__launch_bounds__(THREADS, RESIDENT)",
+        "BOUNDS": f"__maxnreg__({tile.registers})" if bounded else "__launch_bounds__(THREADS, RESIDENT)",
         "LANE_M": f"(lane / {tile.lanes_n})", "LANE_N": f"(lane % {tile.lanes_n})",
     }  # fmt: skip
     return "\n".join(
