@@ -16,7 +16,6 @@ pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 STUBS = """
 struct Size { int m, k, n, splits; };
 struct TensorMap { char* start; int rows, row_bytes; long long lead; };
-static void __syncwarp() { __syncthreads(); }
 static void meet(int, int) { __syncthreads(); }
 static void publish_shared() {}
 static void store_read() {}
