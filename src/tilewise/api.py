@@ -110,8 +110,9 @@ def matmul(
             return known.multiply(M, N, out)
     elif "torch" in sys.modules and isinstance(M, sys.modules["torch"].Tensor):
         plain = kernel is None and tile is None and not return_arg
-        if plain and out is not None and semiring.__class__ is str:
-            after = () if bare else (alpha, activation, *_bias_key(bias))
+        added = () if bare else _bias_key(bias)
+        if plain and out is not None and semiring.__class__ is str and added is not None:
+            after = () if bare else (alpha, activation, *added)
             again = call_key(M, N, out, semiring, device, precision, accumulate, nonnegative, dtype, *after)
             if again and queue_again(again):
                 return out
@@ -324,9 +325,13 @@ def _with_epilogue(call: Call, alpha: float, bias: Any, activation: str | None) 
     return replace(call, problem=replace(call.problem, epilogue=epilogue), bias=added)
 
 
-def _bias_key(bias: Any) -> tuple[Any, ...]:
-    """What a torch tensor of biases is known by."""
-    return () if bias is None else (bias.data_ptr(), bias.shape, bias.stride(), bias.dtype, bias.device)
+def _bias_key(bias: Any) -> tuple[Any, ...] | None:
+    """What a torch tensor of biases is known by; None where it is copied first, for that copy is gone the next time."""
+    if bias is None:
+        return ()
+    if not isinstance(bias, sys.modules["torch"].Tensor) or not bias.is_contiguous():
+        return None
+    return (bias.data_ptr(), bias.shape, bias.dtype, bias.device)
 
 
 def _check_return_arg(ring: Semiring, device: str, accumulate: bool) -> None:
