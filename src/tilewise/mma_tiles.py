@@ -2,8 +2,7 @@
 
 It is the tensor-core kernel of cards before and beside Hopper, and of float64 on Hopper. Operands are copied where they
 lie, in pieces of 16, 8 or 4 bytes as their lines allow. Lines that start on no 4 bytes are realigned first
-(`kernels/hopper/realign.cu`), and so are others where small copies would hold the tensor cores up. Of float64 with an
-odd stride every other line starts on 16 bytes, so only those between are realigned.
+(`kernels/hopper/realign.cu`), and so are others where small copies would hold the tensor cores up.
 """
 
 from __future__ import annotations
@@ -24,7 +23,6 @@ from tilewise.tensor_tiles import AS_IT_IS, LONGEST_LINE, PACKED, REALIGNED, alo
 from tilewise.tuning import class_of, preferred
 
 KERNEL = "mma_sync"
-EVERY_OTHER = "every other line realigned"
 IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"
 PHASE_BYTES = 128  # of k
 MAX_PARTS = 64  # of k
@@ -135,7 +133,6 @@ class MmaWay:
         """What is special about it, a sentence each."""
         reasons = {
             REALIGNED: "is realigned first, onto 128-byte lines",
-            EVERY_OTHER: "has every other line realigned first: those that start on no 16 bytes",
             PACKED: "is packed first: elements apart, or another dtype",
         }
         words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
@@ -196,9 +193,7 @@ def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -
         return [(PACKED, 16)]
     made = [(AS_IT_IS, start)] if start >= 4 else []
     if start < 16 and wanted.itemsize > 1 and lines[1] * wanted.itemsize // 2 <= LONGEST_LINE:
-        # 8-byte elements an odd number of them apart: lines 0, 2, 4, … start on 16 bytes as they lie
-        alternate = wanted.itemsize == 8 and layout.alignment >= 16 and not layout.stack
-        made.append((EVERY_OTHER if alternate else REALIGNED, 16))
+        made.append((REALIGNED, 16))
     return made or [(PACKED, 16)]
 
 
@@ -276,9 +271,10 @@ def expected(way: MmaWay, problem: Problem, machine: Machine) -> float:
     turns = full * tile.resident + (max(lone, 0.7 * tile.resident) if rest else 0)
     work = turns * (each * max(phase, l2) + TILE_SECONDS / tile.resident)
     work = max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE)) + START_SECONDS
-    passes = {REALIGNED: 2, EVERY_OTHER: 1, PACKED: 2}  # over an operand: read, written
     moved = sum(
-        passes.get(how, 0) * extent * size for how, extent in zip(way.routes, (p.m * p.k, p.k * p.n), strict=True)
+        2 * extent * size
+        for how, extent in zip(way.routes, (p.m * p.k, p.k * p.n), strict=True)
+        if how in (REALIGNED, PACKED)
     )
     if moved:
         work += COPY_SECONDS + p.members * moved / (machine.bandwidth * MEMORY_SHARE)

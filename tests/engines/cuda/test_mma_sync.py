@@ -15,13 +15,13 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.cache import DiskCache
 from tilewise.card_plans import pinned
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.engines.cuda.mma_sync import _every_other, _moved_bytes, _realigned, _scratch_bytes, source_of
+from tilewise.engines.cuda.mma_sync import _realigned, _scratch_bytes, source_of
 from tilewise.engines.cuda.placed import Placed
 from tilewise.epilogue import Epilogue
 from tilewise.kernels.render_ampere import Form, render_add_parts, render_mma_sync
 from tilewise.kernels.render_hopper import render_realign
 from tilewise.machine import KNOWN_CARDS
-from tilewise.mma_tiles import EVERY_OTHER, TILES, line_bytes, ways
+from tilewise.mma_tiles import TILES, line_bytes, ways
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
 
@@ -146,7 +146,7 @@ def test_asked_for_where_it_cannot_be_it_says_why(dtype, semiring, card, says):
 
 def test_a_plan_says_what_is_special():
     notes = make_plan(problem_of_shape(4097, 4097, 4097, "float64"), H200).notes
-    assert "M has every other line realigned first: those that start on no 16 bytes" in notes
+    assert "M is realigned first, onto 128-byte lines" in notes
     assert any(note.startswith("thin edges (1 rows, 1 columns of P)") for note in notes)
     small = make_plan(problem_of_shape(1001, 501, 1001, "float64"), H200).notes
     assert "M is copied 8 bytes at a time: its lines start on no 16" in small  # sooner done than another pass
@@ -210,30 +210,6 @@ def test_realigned_lines_are_the_same_bytes_on_boundaries(name, turned):
         assert job.to + 2 * job.lead_to * count <= (1 << 20) + _scratch_bytes(source, (2, 5))
     assert line_bytes(made.layout, rows, cols, size) == 16
     assert (made.layout.row == 1) == turned
-
-
-@pytest.mark.parametrize("turned", [False, True])
-@pytest.mark.parametrize("lines", [2, 3, 36, 37])
-def test_every_other_line_of_float64_is_moved_onto_16_bytes(lines, turned):
-    size, length, lead, scratch = 8, 45, 51, 1 << 20
-    rows, cols = (length, lines) if turned else (lines, length)
-    layout = Layout(1, lead) if turned else Layout(lead, 1)
-    M = Placed(4096, DTYPES["float64"], rows, cols, layout)
-    aside, job = _every_other(M, scratch)
-    assert job.lines == lines // 2
-    for line in range(lines):
-        at = M.pointer + line * lead * size + (aside if line % 2 else 0)  # as the kernel finds it
-        assert at % 16 == 0
-        if line % 2:
-            number = line // 2
-            assert at == job.to + 2 * number * job.lead_to
-            assert M.pointer + line * lead * size == job.source + 2 * number * job.lead
-            assert at + size * (length + 1) <= scratch + _moved_bytes(M, ())
-    problem = problem_of_shape(rows, cols, 9, "float64")
-    asked = replace(problem, layout_m=layout)
-    assert any(way.routes[0] == EVERY_OTHER for way in ways(asked, H200))
-    for other in (replace(layout, alignment=8), Layout(1, lead + 1) if turned else Layout(lead + 1, 1)):
-        assert not any(way.routes[0] == EVERY_OTHER for way in ways(replace(problem, layout_m=other), H200))
 
 
 def test_thin_edges_are_read_as_they_lie():

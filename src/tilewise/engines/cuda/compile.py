@@ -6,7 +6,6 @@ the tests of a machine without a card. The cache key is the text, the options an
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from typing import Any
 
@@ -15,7 +14,6 @@ from tilewise.cache import DiskCache
 from tilewise.errors import DeviceError, EngineError
 
 OPTIONS = ("std=c++17",)
-_LOADING = threading.Lock()
 
 
 def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> bytes:
@@ -48,14 +46,7 @@ def nvrtc_version() -> str:
 
 
 def load_kernel(source: str, name: str, device: str) -> Any:
-    """The kernel, ready to launch on a card; loaded once a process, also when several threads ask for it at once: a
-    second copy would be unloaded while somebody still holds its function."""
-    with _LOADING:
-        return _load_kernel(source, name, device)
-
-
-@lru_cache(maxsize=512)
-def _load_kernel(source: str, name: str, device: str) -> Any:
+    """The kernel, ready to launch on a card, for as long as it is held."""
     from cuda.core import ObjectCode
 
     from tilewise.arrays.card import open_card

@@ -12,9 +12,9 @@ from tilewise.engines.cuda.few import FewJob, few_launches
 from tilewise.engines.cuda.finish import add_parts, epilogue_argument
 from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
-from tilewise.engines.cuda.realign import Lines, lines_of, realign_launches
+from tilewise.engines.cuda.realign import Lines, realign_launches
 from tilewise.kernels.render_ampere import Form, render_mma_sync
-from tilewise.mma_tiles import EVERY_OTHER, KERNEL, along_k, sum_of
+from tilewise.mma_tiles import KERNEL, along_k, sum_of
 from tilewise.plain_ways import arch_number
 from tilewise.plans import Plan
 from tilewise.problem import Layout
@@ -29,9 +29,10 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
     """Everything that can be done before the launch; M and N have lines of elements side by side, P rows."""
     p, way = plan.problem, plan.mma
     assert way is not None
-    sizes = {REALIGNED: _scratch_bytes, EVERY_OTHER: _moved_bytes}
     needs = {
-        role: sizes[how](x, p.stack) for role, x, how in zip("MN", (M, N), way.routes, strict=True) if how in sizes
+        role: _scratch_bytes(x, p.stack)
+        for role, x, how in zip("MN", (M, N), way.routes, strict=True)
+        if how == REALIGNED
     }
     if way.parts > 1:
         needs["sums"] = way.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize
@@ -49,19 +50,15 @@ def _launches(
     """Realign what must be, multiply, and add up the parts of k if it was cut; `addresses` are of scratch buffers."""
     p, way = plan.problem, plan.mma
     assert way is not None
-    ready, aside, jobs = {"M": M, "N": N}, {"M": 0, "N": 0}, []
-    for role, source, how in (("M", M, way.routes[0]), ("N", N, way.routes[1])):
-        if how == REALIGNED:
+    ready, jobs = {"M": M, "N": N}, []
+    for role, source in (("M", M), ("N", N)):
+        if role in addresses:
             ready[role], work = _realigned(source, p.stack, addresses[role])
             jobs += work
-        elif how == EVERY_OTHER:
-            aside[role], odd = _every_other(source, addresses[role])
-            jobs.append(odd)
     launches = realign_launches(jobs, [], device, stream)
-    sums, both = addresses.get("sums", 0), (aside["M"], aside["N"])
-    make = _Product(plan, ready["M"], ready["N"], P, bias, sums, both, device, stream)
-    for number, member in enumerate(product(*(range(extent) for extent in p.stack))):
-        launches.append(make.launch(member, overlap=number == 0 and bool(jobs)))
+    make = _Product(plan, ready["M"], ready["N"], P, bias, addresses.get("sums", 0), device, stream)
+    for member in product(*(range(extent) for extent in p.stack)):
+        launches.append(make.launch(member))
         if way.parts > 1:
             launches.append(make.add_parts(member))
     for number, edge in enumerate(_edges(plan, M, N, P, device, stream)):
@@ -87,16 +84,7 @@ class _Product:
     """The product of operands that are where the kernel wants them."""
 
     def __init__(
-        self,
-        plan: Plan,
-        M: Placed,
-        N: Placed,
-        P: Placed,
-        bias: int,
-        sums: int,
-        aside: tuple[int, int],
-        device: str,
-        stream: Any,
+        self, plan: Plan, M: Placed, N: Placed, P: Placed, bias: int, sums: int, device: str, stream: Any
     ) -> None:
         p, way, arch = plan.problem, plan.mma, plan.machine.arch
         lead = P.layout.leading_dimension(P.rows, P.cols)
@@ -104,13 +92,12 @@ class _Product:
         assert lead is not None
         self._plan, self._way, self._lead, self._device, self._stream = plan, way, lead, device, stream
         self._m, self._n = p.m - way.edge_rows, p.n - way.edge_cols
-        self._M, self._N, self._P, self._sums, self._aside = M, N, P, sums, aside
+        self._M, self._N, self._P, self._sums = M, N, P, sums
         self._shared_bytes = way.tile.shared_bytes(arch)
         self._function = kernel_function(source_of(plan, M, N, P), KERNEL, device, self._shared_bytes)
         self._epilogue = epilogue_argument(p.epilogue, sum_of(p.dtype).name, bias)
 
-    def launch(self, member: tuple[int, ...], overlap: bool) -> Launch:
-        """`overlap`: it may start while operands are still being realigned, where the card lets it."""
+    def launch(self, member: tuple[int, ...]) -> Launch:
         p, way, size = self._plan.problem, self._way, self._plan.problem.dtype.itemsize
         each = way.phases_each(p.k, size)
         parts = max(1, math.ceil(math.ceil(p.k * size / 128) / each))
@@ -123,12 +110,10 @@ class _Product:
             *(ctypes.c_int(extent) for extent in (self._m, p.k, self._n)),
             *(ctypes.c_longlong(x) for x in (_lead(self._M), _lead(self._N), lead)),
             ctypes.c_int(each),
-            *(ctypes.c_longlong(x) for x in self._aside),
         )
         tiles = math.ceil(self._m / way.tile.rows) * math.ceil(self._n / way.tile.cols)
         grid = (tiles, 1, parts)
-        overlap = overlap and arch_number(self._plan.machine.arch) >= 90
-        return Launch(self._function, grid, (way.tile.threads,), arguments, self._stream, self._shared_bytes, overlap)
+        return Launch(self._function, grid, (way.tile.threads,), arguments, self._stream, self._shared_bytes)
 
     def add_parts(self, member: tuple[int, ...]) -> Launch:
         p, size = self._plan.problem, self._plan.problem.dtype.itemsize
@@ -144,12 +129,11 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
     assert way is not None
     assert lead is not None
     store = math.gcd(16, P.pointer, *(s * P.dtype.itemsize for s in (lead, *P.layout.stack)))
-    vectors = [16 if how == EVERY_OTHER else _vector(x) for x, how in zip((M, N), way.routes, strict=True)]
     form = Form(
         along_k(M.layout, M.rows, M.cols, "M"),
         along_k(N.layout, N.rows, N.cols, "N"),
-        vectors[0],
-        vectors[1],
+        _vector(M),
+        _vector(N),
         16 if way.parts > 1 else store,
         p.accumulate,
         way.parts > 1,
@@ -193,21 +177,6 @@ def _scratch_bytes(x: Placed, stack: tuple[int, ...]) -> int:
     lines = contiguous_lines(x.layout, x.rows, x.cols)
     assert lines is not None
     return math.prod(_own_stack(x, stack)) * lines[0] * _lead_to(x) * x.dtype.itemsize
-
-
-def _moved_bytes(x: Placed, stack: tuple[int, ...]) -> int:
-    """Of every other line, as far apart as they were."""
-    count, _, lead = lines_of(x)
-    return max(16, count // 2 * 2 * lead * x.dtype.itemsize)
-
-
-def _every_other(x: Placed, pointer: int) -> tuple[int, Lines]:
-    """Lines 1, 3, 5, … of float64 go to `pointer` and start on 16 bytes there, as the others do where they are. Returns
-    how many bytes that is from where they lie, the same for each, and the work."""
-    count, length, lead = lines_of(x)
-    size, halves = x.dtype.itemsize, x.dtype.itemsize // 2
-    first = x.pointer + lead * size
-    return pointer - first, Lines(first, pointer, count // 2, length * halves, 2 * lead * halves, 2 * lead * halves)
 
 
 def _realigned(x: Placed, stack: tuple[int, ...], pointer: int) -> tuple[Placed, list[Lines]]:

@@ -8,24 +8,41 @@ from __future__ import annotations
 
 import ctypes
 from functools import lru_cache
-from typing import Any
+from threading import Lock
+from typing import Any, NamedTuple
 
 from tilewise.engines.cuda.compile import load_kernel
 from tilewise.errors import EngineError
 from tilewise.plain_ways import arch_number
 
 
+class Function(NamedTuple):
+    """A kernel as the driver launches it. Holding it keeps the kernel on the card."""
+
+    handle: Any
+    kernel: Any
+
+
+_loading = Lock()
+
+
+def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0) -> Function:
+    """The kernel's function, allowed the dynamic shared memory it needs; loaded once, whoever asks at the same time."""
+    with _loading:
+        return _function(source, name, device, shared_bytes)
+
+
 @lru_cache(maxsize=1024)
-def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0) -> Any:
-    """The kernel as the driver's function, allowed the dynamic shared memory it needs."""
+def _function(source: str, name: str, device: str, shared_bytes: int) -> Function:
     driver = _driver()
-    code, function = driver.cuKernelGetFunction(load_kernel(source, name, device).handle)
+    kernel = load_kernel(source, name, device)
+    code, handle = driver.cuKernelGetFunction(kernel.handle)
     if not int(code) and shared_bytes:
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        code = driver.cuFuncSetAttribute(function, attribute, shared_bytes)[0]
+        code = driver.cuFuncSetAttribute(handle, attribute, shared_bytes)[0]
     if int(code):
         raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
-    return function
+    return Function(handle, kernel)
 
 
 def starts_early(arch: str) -> bool:
@@ -38,7 +55,7 @@ class Launch:
 
     def __init__(
         self,
-        function: Any,
+        function: Function,
         grid: tuple[int, ...],
         block: tuple[int, ...],
         arguments: tuple[Any, ...],
@@ -47,17 +64,17 @@ class Launch:
         overlap: bool = False,
     ) -> None:
         """`overlap`: the kernel may start while the one queued before it ends, and waits for its results by itself."""
-        self._arguments = arguments  # kept alive: the driver reads them through the pointers below
+        self._held = function, arguments  # the driver has only addresses of them
         addresses = [a.getPtr() if hasattr(a, "getPtr") else ctypes.addressof(a) for a in arguments]
         self._pointers = (ctypes.c_void_p * len(addresses))(*addresses)
         sizes = ((*grid, 1, 1)[:3], (*block, 1, 1)[:3])
         self._words = f"{sizes[0]} blocks of {sizes[1]} threads"
         pointers = ctypes.addressof(self._pointers)
         if overlap:
-            self._launch, self._call = _overlapping(function, *sizes, shared_bytes, stream, pointers)
+            self._launch, self._call = _overlapping(function.handle, *sizes, shared_bytes, stream, pointers)
         else:
             self._launch = _driver().cuLaunchKernel
-            self._call = (function, *sizes[0], *sizes[1], shared_bytes, stream.handle, pointers, 0)
+            self._call = (function.handle, *sizes[0], *sizes[1], shared_bytes, stream.handle, pointers, 0)
 
     def __call__(self) -> None:
         code = self._launch(*self._call)[0]

@@ -60,7 +60,6 @@ struct Operand {
     static constexpr int COPIES = LINES / EVERY;
     static constexpr bool BY_MATRIX = SIZE == 2 || (SIZE < 8 && ALONG_K);  // read by ldmatrix
     static_assert(THREADS % PIECES == 0 && LINES % EVERY == 0 && LINE_BYTES >= 128, "a tile is copied evenly");
-    static_assert(SIZE < 8 || VECTOR < 16 || EVERY % 2 == 0, "a thread's lines are all even or all odd");
 
     // Which chunk of a line changes places with which.
     static __device__ __forceinline__ int swizzle(int line) {
@@ -71,14 +70,11 @@ struct Operand {
     long long lead;             // bytes from line to line
     int line, start;            // of that copy: its line, and where in it
 
-    // `aside`: bytes from where every other line lies to where it has been moved, so that it starts on 16 bytes.
-    __device__ __forceinline__ Operand(
-        const Element* operand, long long lead_elements, int first, int begin, long long aside)
+    __device__ __forceinline__ Operand(const Element* operand, long long lead_elements, int first, int begin)
         : lead(lead_elements * SIZE), line((int)threadIdx.x / PIECES), start((int)threadIdx.x % PIECES * VECTOR)
     {
         long long top = ALONG_K ? first : begin, along = ALONG_K ? begin : first;
         from = reinterpret_cast<const unsigned char*>(operand) + (top + line) * lead + along * SIZE + start;
-        if (SIZE == 8 && VECTOR == 16 && line % 2) from += aside;  // tiles begin on even lines
     }
 
     // Part `part` of `parts` of a phase's copies. `inside` elements across k and `left` of k are left of the operand.
@@ -334,7 +330,7 @@ static __device__ __forceinline__ void store_rows(
 // `ldp` is the lead of P, or of each matrix of sums; a part of k takes `phases_each` phases.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, Epilogue epilogue, int m, int k, int n,
-    long long ldm, long long ldn, long long ldp, int phases_each, long long aside_m, long long aside_n)
+    long long ldm, long long ldn, long long ldp, int phases_each)
 {
     // blocks walk GROUP rows of tiles column by column, so that what they read together stays in L2
     int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
@@ -349,17 +345,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     unsigned stages = (unsigned)__cvta_generic_to_shared(memory);
     unsigned lane_m = lane_offset<OperandM::LINE_BYTES, M_ALONG_K, OperandM::BY_MATRIX, false>(warp_row);
     unsigned lane_n = lane_offset<OperandN::LINE_BYTES, N_ALONG_K, OperandN::BY_MATRIX, true>(warp_column);
-    OperandM from_m(M, ldm, top, begin, aside_m);
-    OperandN from_n(N, ldn, across, begin, aside_n);
+    OperandM from_m(M, ldm, top, begin);
+    OperandN from_n(N, ldn, across, begin);
     int left = stop - begin;  // of k that no copy has been asked for
 
     Sum sums[MATS][COLS][4];
     #pragma unroll
     for (int i = 0; i < MATS * COLS * 4; ++i) sums[i / (COLS * 4)][i / 4 % COLS][i % 4] = 0;
 
-#if __CUDA_ARCH__ >= 900
-    asm volatile("griddepcontrol.wait;" ::: "memory");  // lines may still be on their way to where they are realigned
-#endif
     #pragma unroll
     for (int s = 0; s < AHEAD; ++s) {
         from_m.copy_part<true>(stages + s * STAGE_BYTES, M, m - top, left, 0, 1);

@@ -1,10 +1,9 @@
-// realign: lines of 2-byte elements that start anywhere become lines that start on boundaries of 16 or 128 bytes.
+// realign: lines of 2-byte elements that start anywhere become lines that start on 128-byte boundaries.
 //
-// Layout: source line r starts at from + r * lead, at any even address; target line r at to + r * lead_to, a multiple of 8
-//   (64 where whole 128-byte lines are wanted). A warp takes 1024 elements of a line at a time, then the next that are not
-//   its neighbours': every lane loads four aligned 16-byte words, all on their way before the first is used, borrows its
-//   neighbour's, and shifts the pairs by the line's offset. The offset is the same for the whole warp, so the switch over
-//   it is no branch.
+// Layout: source line r starts at from + r * lead, at any even address; target line r at to + r * lead_to, a multiple of 64.
+//   A warp takes 1024 elements of a line at a time, then the next that are not its neighbours': every lane loads four
+//   aligned 16-byte words, all on their way before the first is used, borrows its neighbour's, and shifts the pairs by the
+//   line's offset. The offset is the same for the whole warp, so the switch over it is no branch.
 // Edges: words that stick out of the matrix as a whole are read element by element; past a line's end anything may follow.
 // Barrier: none; neighbours exchange words by shuffle.
 // Two matrices go in one launch: blockIdx.z says which. Before them a part may copy single rows or columns, `edge`, side by
