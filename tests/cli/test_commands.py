@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import subprocess
@@ -219,6 +220,22 @@ def test_bench_saves_shows_and_plots(tmp_path, capsys):
     assert all(row["relative_error"] < 1e-5 for row in document["rows"])
     assert "reference 32" in says(capsys, ["bench", "--from", saved, "--plot", drawn], 0).out
     assert drawn.read_bytes()[:4] == b"\x89PNG"
+
+
+@pytest.mark.parametrize("ends", [KeyboardInterrupt, AssertionError])
+def test_a_benchmark_that_is_stopped_keeps_what_it_has(ends, tmp_path, capsys, monkeypatch):
+    from tilewise.bench import suites
+
+    def stopped():
+        raise ends("the second one")
+
+    first = suites.pieces("tiles", "cpu", (16,), True)[0]
+    monkeypatch.setattr(suites, "pieces", lambda *_: [first, stopped, first])
+    saved = tmp_path / "half.json"
+    with contextlib.suppress(AssertionError):
+        run(["bench", "tiles", "--device", "cpu", "--quick", "--save", str(saved)])
+    assert "half.json holds the first 1 of 3 measurements" in capsys.readouterr().err.replace("\n", "")
+    assert json.loads(saved.read_text())["rows"]
 
 
 @pytest.mark.parametrize("suite", ["shapes", "semirings"])

@@ -69,8 +69,9 @@ def against_limit(ring: str, dtype: str, known: str, size: int, rounds: int) -> 
     limit, limit_steps = limit_work(algebra, way)
     works: dict[str, Callable[[], Any]] = {"limit": limit}
     held: list[DeviceArray] = []
+    ragged_m, ragged_n = operands((size + 1,) * 3, dtype, signed=known == ANY)
     for n in (size, size + 1):
-        M, N = operands((n, n, n), dtype, signed=known == ANY)
+        M, N = (np.ascontiguousarray(x[:n, :n]) for x in (ragged_m, ragged_n))
         Md, Nd, Pd = to_device(M), to_device(N), DeviceArray((n, n), algebra.result, DEVICE)
         held += [Md, Nd, Pd]
         work = partial(matmul, Md, Nd, semiring=ring, out=Pd, precision="ieee", nonnegative=nonnegative)
@@ -186,7 +187,7 @@ def closures(size: int, rounds: int) -> list[Row]:
     """closure of a dense graph beside one min_plus product of its size: both take size³ steps."""
     from tilewise.graph.closure import closure
 
-    M, _ = operands((size, size, size), "float32")
+    M = np.ascontiguousarray(operands((size, size, 1), "float32")[0])
     W, P = to_device(M), DeviceArray((size, size), dtype_named("float32"), DEVICE)
     part = to_device(M[:300, :300])
     np.testing.assert_allclose(closure(part).numpy(), closure(M[:300, :300]), rtol=1e-6)

@@ -59,14 +59,22 @@ def command(
         if device == "auto":
             remark(f"device: {chosen}")
         work = pieces(suite, chosen, _sizes(sizes), quick, threads)
-        rows = []
-        bar, task = progress(len(work), f"bench {suite}")
-        with bar:
-            for piece in work:
-                rows += piece()
-                bar.advance(task)
         command_line = shlex.join(["tilewise", *sys.argv[1:]])
-        document = make_document(suite, chosen, command_line, rows)
+        document = make_document(suite, chosen, command_line, [])
+        bar, task = progress(len(work), f"bench {suite}")
+        done = 0
+        try:
+            with bar:
+                for piece in work:
+                    document["rows"] += piece()
+                    done += 1
+                    bar.advance(task)
+                    if save:
+                        _write(save, document)  # a run that is stopped, or fails, loses nothing before that
+        except BaseException:
+            if save and done:
+                remark(f"{save} holds the first {done} of {len(work)} measurements")
+            raise
     if save:
         _write(save, document)
     if plot:
