@@ -3,12 +3,15 @@
 from __future__ import annotations
 
 import json
+from dataclasses import replace
 
 import pytest
-from hypothesis import given
+from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tilewise as tw
+from strategies import CARD_DTYPES, SEMIRINGS, works
+from tilewise.algebra.dtypes import dtype_named
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import parse_shape, problem_of_shape
@@ -38,6 +41,28 @@ def test_the_grid_covers_P_and_no_more(m, k, n, kernel, tile):
     for blocks, size, extent in ((plan.grid[0], g.rows, m), (plan.grid[1], g.cols, n), (plan.phases, g.depth, k)):
         assert blocks * size >= extent
         assert (blocks - 1) * size < max(extent, 1)
+
+
+EXTENTS = st.sampled_from([0, 1, 2, 15, 16, 57, 300, 4097, 70_000])
+
+
+@given(
+    st.tuples(EXTENTS, EXTENTS, EXTENTS),
+    st.sampled_from(SEMIRINGS),
+    st.sampled_from(CARD_DTYPES),
+    st.sampled_from(list(KNOWN_CARDS)),
+    st.booleans(),
+)
+def test_every_product_has_a_plan_on_every_card(shape, semiring, dtype, card, accumulate):
+    assume(works(semiring, dtype))
+    problem = problem_of_shape(*shape, dtype, semiring, accumulate=accumulate)
+    assert make_plan(problem, KNOWN_CARDS[card]).predicted >= 0
+
+
+def test_an_empty_product_of_two_dtypes_has_a_plan():
+    """k is long enough to come in pieces, but there is no tile to cut it for."""
+    problem = problem_of_shape(0, 57, 0, "int64")
+    assert make_plan(replace(problem, dtype_m=dtype_named("bool")), H200).predicted >= 0
 
 
 @pytest.mark.parametrize("name", KNOWN_CARDS)

@@ -376,6 +376,8 @@ def _pieces(words: int, tile: PlainTile, slots: int, tiles: int) -> list[int]:
     so that planes of sums stay small."""
     phases = max(1, math.ceil(words / tile.depth))
     made = [1]
+    if not tiles:
+        return made  # an empty P
     while tiles < slots and tiles * made[-1] * 2 <= 2 * slots and made[-1] * 2 <= min(MAX_PIECES, phases // 4):
         made.append(made[-1] * 2)
     if made[-1] > 1 and slots // tiles <= made[-1]:

@@ -11,7 +11,7 @@ from small_kernels import BLOCKS, INPUTS, THREADS, kernel
 from tilewise.arrays.card import default_stream, open_card
 from tilewise.arrays.device_array import to_device
 from tilewise.engines.cuda.device import arch_of
-from tilewise.engines.cuda.queue import Launch
+from tilewise.engines.cuda.queue import Function, Launch
 
 DEVICE = "cuda:0"
 BATCH = 25
@@ -25,7 +25,8 @@ def compiled_for_the_card(source, names):
     options = ProgramOptions(arch=arch_of(DEVICE), std="c++17", fma=False, debug=True)
     code = bytes(Program(source, "c++", options).compile("cubin").code)
     module = ObjectCode.from_cubin(code)
-    return [driver.cuKernelGetFunction(module.get_kernel(name).handle)[1] for name in names]
+    kernels = [module.get_kernel(name) for name in names]
+    return [Function(driver.cuKernelGetFunction(kernel.handle)[1], kernel) for kernel in kernels]
 
 
 @pytest.mark.parametrize("batch", range(8))
