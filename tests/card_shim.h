@@ -15,6 +15,7 @@
 #define __restrict__
 
 struct float2 { float x, y; };
+struct float4 { float x, y, z, w; };
 struct double2 { double x, y; };
 struct uint4 { unsigned x, y, z, w; };
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
@@ -22,6 +23,7 @@ template <typename T> static T __ldg(const T* at) { return *at; }
 static unsigned __funnelshift_r(unsigned low, unsigned high, int by) {
     return (unsigned)(((unsigned long long)high << 32 | low) >> (by & 31));
 }
+static float4 make_float4(float x, float y, float z, float w) { return {x, y, z, w}; }
 static float2 make_float2(float x, float y) { return {x, y}; }
 static double2 make_double2(double x, double y) { return {x, y}; }
 
@@ -58,24 +60,27 @@ static unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) { return tw
 
 static unsigned char memory[256 << 10] __attribute__((aligned(128)));
 static void spoil_shared() { memset(memory, 0xff, sizeof memory); }
-static void __syncwarp() { __syncthreads(); }  // all warps come to each
-// every thread of the block comes here, so a barrier on each side makes an exchange of it
+static void __syncwarp() { take_turns(); }
+// every lane of the warp comes here, so a turn on each side makes an exchange of it
 static unsigned exchanged[1024];
 static unsigned __shfl_xor_sync(unsigned, unsigned x, int apart) {
     unsigned me = threadIdx.x;
     exchanged[me] = x;
-    __syncthreads();
+    take_turns();
     unsigned made = exchanged[me ^ apart];
-    __syncthreads();
+    take_turns();
     return made;
+}
+static float __shfl_xor_sync(unsigned, float x, int apart) {
+    return __uint_as_float(__shfl_xor_sync(~0u, __float_as_uint(x), apart));
 }
 
 static unsigned __shfl_sync(unsigned, unsigned x, int lane) {
     unsigned me = threadIdx.x;
     exchanged[me] = x;
-    __syncthreads();
+    take_turns();
     unsigned made = exchanged[me / 32 * 32 + (lane & 31)];
-    __syncthreads();
+    take_turns();
     return made;
 }
 
@@ -91,8 +96,8 @@ static int __syncthreads_or(int x) {
 static unsigned __ballot_sync(unsigned, bool x) {
     unsigned me = threadIdx.y * blockDim.x + threadIdx.x, made = 0;
     exchanged[me] = x;
-    __syncthreads();
+    take_turns();
     for (unsigned lane = 0; lane < 32; ++lane) made |= (exchanged[me / 32 * 32 + lane] & 1u) << lane;
-    __syncthreads();
+    take_turns();
     return made;
 }

@@ -1,4 +1,4 @@
-// Threads of a CUDA block as fibers that run one after the other from barrier to barrier, blocks one after the other.
+// Threads of a CUDA block as fibers that run in turn, each as far as its next barrier or exchange, blocks one after the other.
 #pragma once
 #include <ucontext.h>
 #include <cstddef>
@@ -12,12 +12,29 @@ static ucontext_t scheduler, *running;
 static bool ended;
 static std::function<void()>* body;
 
-static void __syncthreads() { swapcontext(running, &scheduler); }
+static unsigned alive, arrived, barriers;  // threads of the block that have not ended, that wait; barriers passed
+
+// Everyone else has a turn: after it, what the lanes of this warp did before theirs is done.
+static void take_turns() { swapcontext(running, &scheduler); }
+
+static void open_if_all_are_there() {
+    if (arrived && arrived == alive) arrived = 0, ++barriers;
+}
+
+static void __syncthreads() {
+    unsigned before = barriers;
+    ++arrived;
+    open_if_all_are_there();
+    do take_turns();  // who opens it waits too: lanes of a warp stay together
+    while (barriers == before);
+}
 
 static void fiber() {
     (*body)();
     ended = true;
-    swapcontext(running, &scheduler);
+    --alive;
+    open_if_all_are_there();
+    take_turns();
 }
 
 // `before` is done before every block: shared memory made worthless, for example.
@@ -35,6 +52,8 @@ static void launch(dim3 grid, dim3 block, std::function<void()> kernel, std::fun
         before();
         std::vector<ucontext_t> contexts(threads);
         std::vector<bool> done(threads, false);
+        alive = threads;
+        arrived = 0;
         for (unsigned t = 0; t < threads; ++t) {
             getcontext(&contexts[t]);
             contexts[t].uc_stack.ss_sp = stacks.data() + t * stack;

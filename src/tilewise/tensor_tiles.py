@@ -55,7 +55,7 @@ CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
 MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
 COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
 DOTS_TRIP_SECONDS, SUMS_TRIP_SECONDS = 1.2e-6, 4e-6  # to L2 and back, while everybody asks
-EDGE_SECONDS = 5e-6  # what thin edges cost in the background
+EDGE_SECONDS = 5e-6  # what thin edges cost in the background, or while operands are realigned
 GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
 GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
 
@@ -170,6 +170,21 @@ class TensorWay:
         if self.splits > 1:
             words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
         return words
+
+    def edge_forms(self, m_along_k: bool, n_along_k: bool) -> tuple[str, str] | None:
+        """How P's last columns and rows are made, if they are thin edges: of M and N by `dots` of lines with k along
+        them or `sums` over lines with k across, in the background; or already while both were realigned, as `planes` of
+        sums. (Along k every block of lines needs the whole edge: not if its elements lie far apart.)"""
+        if not self.edge_rows and not self.edge_cols:
+            return None
+        both = self.routes == (REALIGNED, REALIGNED)
+
+        def form(count: int, along: bool, other: bool) -> str:
+            if not count:
+                return "nothing"
+            return "planes" if both and (other or not along) else "dots" if along else "sums"
+
+        return form(self.edge_cols, m_along_k, n_along_k), form(self.edge_rows, n_along_k, m_along_k)
 
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P, thin edges apart."""
@@ -360,17 +375,15 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
 
 def _edge_seconds(way: TensorWay, problem: Problem, machine: Machine) -> float:
     """Thin edges in the background: trips to L2, one after the other. Dot products take 32 lines and 256 of k a trip,
-    sums over lines 32 columns and 144 of k, and wait longer for so many short pieces."""
+    sums over lines 32 columns and 144 of k, and wait longer for so many short pieces. Of planes little is left."""
     m, k, n = problem.m, problem.k, problem.n
+    m_along_k, n_along_k = not along_columns(problem.layout_m, m, k), along_columns(problem.layout_n, k, n)
     seconds = 0.0
-    for count, extent, along_k in (
-        (way.edge_rows, n, along_columns(problem.layout_n, k, n)),
-        (way.edge_cols, m, not along_columns(problem.layout_m, m, k)),
-    ):
-        if along_k:
-            seconds += count * math.ceil(extent / 32 * 8 / 3 / machine.units) * math.ceil(k / 256) * DOTS_TRIP_SECONDS
-        else:
-            seconds += count * math.ceil(extent / 32 / machine.units) * math.ceil(k / 144) * SUMS_TRIP_SECONDS
+    for form, extent in zip(way.edge_forms(m_along_k, n_along_k) or (), (m, n), strict=False):
+        if form == "dots":
+            seconds += math.ceil(extent / 32 * 8 / 3 / machine.units) * math.ceil(k / 256) * DOTS_TRIP_SECONDS
+        elif form == "sums":
+            seconds += math.ceil(extent / 32 / machine.units) * math.ceil(k / 144) * SUMS_TRIP_SECONDS
     return seconds
 
 

@@ -13,6 +13,9 @@ from tilewise.tensor_tiles import TensorTile
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 ELEMENT = "typedef unsigned short Element;  // 2 bytes, as bits\n"
 SUM = "typedef float Sum;\n"
+SEGMENT = 1024  # of a line, that a warp realigns at a time
+# The same where lines are multiplied with an edge on the way, and lines of a block: with k along the lines, and across.
+SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -26,13 +29,14 @@ def render_tensor_cores(
     store: str,
     accumulate: bool = False,
     box_rows: int | None = None,
-    edges: bool = False,
+    edges: tuple[str, str] | None = None,
     classes: int = 0,
     epilogue: Epilogue = PLAIN,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
     `partial`);
-    `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones are made;
+    `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones, as
+    `TensorWay.edge_forms` has them;
     `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
     not parts."""
     kind = KINDS[dtype]
@@ -52,7 +56,9 @@ def render_tensor_cores(
         "CARRIED": int(store == "carried"),
         "SPLIT": int(store == "partial"),
         "ACCUMULATE": int(accumulate),
-        "EDGES": int(edges),
+        "EDGES": int(edges is not None),
+        "COLS_SUMMED": int(edges is not None and edges[0] == "planes"),
+        "ROWS_SUMMED": int(edges is not None and edges[1] == "planes"),
     }
     return "\n".join(
         (
@@ -90,8 +96,24 @@ def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue 
 
 @lru_cache(maxsize=1)
 def render_realign() -> str:
-    names = ("hopper/ptx.cuh", "hopper/words.cuh", "hopper/realign.cu")
-    return "\n".join((ELEMENT, *(kernel_text(name) for name in names)))
+    names = ("ptx.cuh", "words.cuh", "lines.cuh", "realign.cu")
+    return "\n".join((f"#define WORDS {SEGMENT // 256}", ELEMENT, *(kernel_text(f"hopper/{name}") for name in names)))
+
+
+@lru_cache(maxsize=4)
+def render_realign_with_edges(dtype: str, along_k: bool) -> str:
+    """`along_k`: how lines lie that are multiplied with an edge."""
+    segment, lines = SUMMED_ALONG if along_k else SUMMED_ACROSS
+    defines = {"ALONG_K": int(along_k), "WORDS": segment // 256, "LINES_EACH": lines // 8}
+    return "\n".join(
+        (
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            ELEMENT,
+            kernel_text("hopper/ptx.cuh"),
+            _conversions(KINDS[dtype]),
+            *(kernel_text(f"hopper/{name}") for name in ("words.cuh", "lines.cuh", "realign_with_edges.cu")),
+        )
+    )
 
 
 def _conversions(kind: str) -> str:

@@ -35,14 +35,15 @@ def source_of(plan: Plan) -> str:
     if plan.kernel != KERNEL or plan.tensor is None:
         return render(plan)
     p, way = plan.problem, plan.tensor
+    m_along_k, n_along_k = not along_columns(p.layout_m, p.m, p.k), along_columns(p.layout_n, p.k, p.n)
     return render_tensor_cores(
         p.dtype.name,
         way.tile,
-        m_along_k=not along_columns(p.layout_m, p.m, p.k),
-        n_along_k=along_columns(p.layout_n, p.k, p.n),
+        m_along_k=m_along_k,
+        n_along_k=n_along_k,
         store="partial" if p.unrounded else way.store(p.layout_p, p.m, p.n, p.layout_p.alignment, plan.machine.units),
         accumulate=p.accumulate and way.splits == 1,
-        edges=bool(way.edge_rows or way.edge_cols),
+        edges=way.edge_forms(m_along_k, n_along_k),
         classes=way.classes if way.routes[0] == BY_CLASSES else 0,
         epilogue=p.epilogue if way.splits == 1 else PLAIN,
     )

@@ -1,10 +1,12 @@
-"""`realign.cu` behind a C++ compiler: lines of every dtype that start anywhere arrive whole, on boundaries."""
+"""`realign.cu` and `realign_with_edges.cu` behind a C++ compiler: lines of every dtype that start anywhere arrive
+whole, on boundaries, and are multiplied with an edge on the way."""
 
 from __future__ import annotations
 
 import ctypes
 import math
 
+import ml_dtypes
 import numpy as np
 import pytest
 
@@ -12,19 +14,52 @@ from behind_a_compiler import COMPILER, built
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cuda.mma_sync import _realigned, _scratch_bytes
 from tilewise.engines.cuda.placed import Placed
-from tilewise.engines.cuda.realign import LINES, SEGMENT, Edge, Lines
+from tilewise.engines.cuda.realign import LINES, Edge, Lines, Sums, planes_of, realigned, scratch_bytes
 from tilewise.kernels.render import kernel_text
-from tilewise.kernels.render_hopper import ELEMENT
+from tilewise.kernels.render_hopper import (
+    SEGMENT,
+    SUMMED_ACROSS,
+    SUMMED_ALONG,
+    render_realign,
+    render_realign_with_edges,
+)
 from tilewise.problem import Layout
+
+BFLOAT16 = ml_dtypes.bfloat16
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
 
+COPIES = """
+typedef unsigned long long Barrier;
+static void let_next_kernel_start() {}
+static void barrier_init(Barrier*, unsigned) {}
+static void barrier_init_done() {}
+static void barrier_arrive(Barrier*) {}
+static void barrier_expect(Barrier*, unsigned) {}
+static void barrier_wait(Barrier*, unsigned) {}
+static void copy_bytes(void* to, const void* from, unsigned bytes, Barrier*) { memcpy(to, from, bytes); }
+"""
+
+
+def without_ptx(text):
+    """Nothing is queued behind these kernels here, and what they ask of the copy engine comes at once."""
+    return text.replace(kernel_text("hopper/ptx.cuh"), COPIES)
+
+
 @pytest.fixture(scope="module")
 def realign(tmp_path_factory):
-    alone = "static void let_next_kernel_start() {}\n"  # nothing is queued behind it here
-    text = ELEMENT + alone + kernel_text("hopper/words.cuh") + kernel_text("hopper/realign.cu")
-    return built(text, "realign", tmp_path_factory.mktemp("realign"))
+    return built(without_ptx(render_realign()), "realign", tmp_path_factory.mktemp("realign"))
+
+
+@pytest.fixture(scope="module")
+def realign_with_edges(tmp_path_factory):
+    """By whether k lies along the lines."""
+    folder = tmp_path_factory.mktemp("edges")
+    return {
+        along_k: built(without_ptx(render_realign_with_edges("bfloat16", along_k)), "realign_with_edges", folder)
+        for along_k in (False, True)
+    }
 
 
 def bytes_at(address, count):
@@ -47,8 +82,43 @@ def test_lines_arrive_whole(realign, name, rows, cols, extra, offset, turned):
     made, (job,) = _realigned(source, (), -(-scratch.ctypes.data // 128) * 128)
     for along in {1, 2, math.ceil(job.length / SEGMENT)}:  # blocks that share a line
         scratch[:] = 0
-        realign((math.ceil(job.lines / LINES), along, 1), (256,), (job, Lines(), Edge(), Edge()))
+        realign((math.ceil(job.lines / LINES), along, 1), (256,), (job, Lines()))
         lead_to = made.layout.col if turned else made.layout.row
         for line in range(count):
             wanted = bytes_at(start + line * lead * size, length * size)
             assert bytes_at(made.pointer + line * lead_to * size, length * size) == wanted
+
+
+@pytest.mark.parametrize("along_k", [False, True])
+@pytest.mark.parametrize(
+    ("lines", "length", "extra", "offset"),
+    [(70, 1100, 1, 3), (33, 512, 3, 0), (8, 1030, 0, 1), (100, 9, 8, 7), (2, 1, 5, 2)],
+)
+def test_lines_are_multiplied_with_an_edge_on_the_way(realign_with_edges, lines, length, extra, offset, along_k):
+    random = np.random.default_rng(1)
+    lead = length + extra
+    memory = np.full(lines * lead + offset + 8, np.nan, BFLOAT16)  # what lies between the lines spoils every sum
+    first = -memory.ctypes.data % 16 // 2 + offset
+    cells = np.lib.stride_tricks.as_strided(memory[first:], (lines, length), (2 * lead, 2))
+    cells[:] = random.normal(size=(lines, length)).astype(BFLOAT16)
+    edge = random.normal(size=(length if along_k else lines, 3)).astype(BFLOAT16)
+    source = Placed(cells.ctypes.data, DTYPES["bfloat16"], lines, length, Layout(lead, 1))
+    scratch = np.zeros(scratch_bytes(source, ()) + 128, np.uint8)
+    made, (job,) = realigned(source, (), -(-scratch.ctypes.data // 128) * 128)
+    count, pitch = planes_of(source, along_k)
+    planes = np.full(count * pitch + 8, np.nan, np.float32)
+    at = -(-planes.ctypes.data // 16) * 16
+    copied = np.zeros(3 * edge.shape[0], BFLOAT16)
+    sums = Sums(edge.ctypes.data + 2, 3, at, pitch)  # the second of three columns
+    aside = Edge(edge.ctypes.data, copied.ctypes.data, edge.shape[0], 3, 3, 1)
+    segment, block = SUMMED_ALONG if along_k else SUMMED_ACROSS
+    grid = (math.ceil(lines / block), math.ceil(length / segment), 2)
+    realign_with_edges[along_k](grid, (256,), (job, Lines(), sums, Sums(), aside, Edge()))
+    for line in range(lines):
+        wanted = bytes_at(source.pointer + line * lead * 2, length * 2)
+        assert bytes_at(made.pointer + line * made.layout.row * 2, length * 2) == wanted
+    found = np.frombuffer((ctypes.c_char * (4 * count * pitch)).from_address(at), np.float32).reshape(count, pitch)
+    wide, weights = cells.astype(np.float64), edge[:, 1].astype(np.float64)
+    expected = wide @ weights if along_k else weights @ wide
+    np.testing.assert_allclose(found.sum(0)[: len(expected)], expected, rtol=1e-5, atol=1e-4)
+    assert copied.reshape(3, -1).T.tobytes() == edge.tobytes()

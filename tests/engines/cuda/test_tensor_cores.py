@@ -8,6 +8,7 @@ import shutil
 import subprocess
 import time
 from dataclasses import replace
+from itertools import product
 
 import numpy as np
 import pytest
@@ -17,7 +18,12 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.epilogue import Epilogue
-from tilewise.kernels.render_hopper import render_gather, render_realign, render_tensor_cores
+from tilewise.kernels.render_hopper import (
+    render_gather,
+    render_realign,
+    render_realign_with_edges,
+    render_tensor_cores,
+)
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
@@ -30,10 +36,14 @@ FORMS = [
     {"m_along_k": False, "n_along_k": True, "store": "boxes", "accumulate": True},
     {"m_along_k": True, "n_along_k": True, "store": "carried"},
     {"m_along_k": True, "n_along_k": False, "store": "carried", "classes": 8},
-    {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 8, "edges": True},
-    {"m_along_k": False, "n_along_k": False, "store": "rows", "edges": True},
-    {"m_along_k": True, "n_along_k": False, "store": "carried", "classes": 8, "edges": True},
-    {"m_along_k": False, "n_along_k": True, "store": "carried", "edges": True},
+    {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 8, "edges": ("dots", "sums")},
+    {"m_along_k": False, "n_along_k": False, "store": "rows", "edges": ("sums", "sums")},
+    {"m_along_k": False, "n_along_k": False, "store": "carried", "edges": ("planes", "planes")},
+    {"m_along_k": True, "n_along_k": False, "store": "carried", "edges": ("dots", "planes")},
+    {"m_along_k": True, "n_along_k": False, "store": "carried", "classes": 8, "edges": ("dots", "sums")},
+    {"m_along_k": False, "n_along_k": True, "store": "carried", "edges": ("sums", "dots")},
+    {"m_along_k": False, "n_along_k": True, "store": "carried", "edges": ("planes", "dots")},
+    {"m_along_k": True, "n_along_k": True, "store": "carried", "edges": ("planes", "planes")},
     {"m_along_k": False, "n_along_k": False, "store": "rows", "accumulate": True},
     {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 1, "box_rows": 8},
     {"m_along_k": True, "n_along_k": False, "store": "partial"},
@@ -43,12 +53,34 @@ FORMS = [
 
 def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
-    texts = [render_realign(), render_gather("float16", True, 8), render_gather("bfloat16", False, 1)]
+    texts = [
+        render_realign(),
+        render_realign_with_edges("float16", True),
+        render_gather("float16", True, 8),
+        render_gather("bfloat16", False, 1),
+    ]
     texts += [render_tensor_cores("bfloat16", tile, **form) for tile, form in zip(TILES, FORMS, strict=False)]
     turned = TensorTile(128, 176, 2)
     texts.append(render_tensor_cores("float16", turned, m_along_k=False, n_along_k=True, store="turned"))
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
+
+
+def said_of(text, path):
+    """What ptxas says about a kernel."""
+    path.write_text(text)
+    arch = "-gencode=arch=compute_90a,code=sm_90a"
+    command = ["nvcc", "-std=c++17", arch, "-Xptxas", "-v", "-cubin", "-o", str(path.with_suffix(".cubin")), str(path)]
+    return subprocess.run(command, capture_output=True, text=True, check=True).stderr
+
+
+@pytest.mark.slow
+@pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
+def test_realigning_does_not_spill(tmp_path):
+    forms = product(("bfloat16", "float16"), (False, True))
+    texts = (render_realign(), *(render_realign_with_edges(*form) for form in forms))
+    for number, text in enumerate(texts):
+        assert re.findall(r"(\d+) bytes spill", said_of(text, tmp_path / f"{number}.cu")) == ["0", "0"]
 
 
 @pytest.mark.slow
@@ -63,22 +95,8 @@ def test_no_form_spills_or_serialises(tmp_path, tile, epilogue):
             continue  # never planned
         if epilogue and form["store"] == "partial":
             continue  # parts of k are finished by `gather`
-        path = tmp_path / f"{number}.cu"
         text = render_tensor_cores(("bfloat16", "float16")[number % 2], tile, **form, epilogue=epilogue)
-        path.write_text(text)
-        arch = "-gencode=arch=compute_90a,code=sm_90a"
-        command = [
-            "nvcc",
-            "-std=c++17",
-            arch,
-            "-Xptxas",
-            "-v",
-            "-cubin",
-            "-o",
-            str(path.with_suffix(".cubin")),
-            str(path),
-        ]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+        said = said_of(text, tmp_path / f"{number}.cu")
         assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
         assert "C75" not in said, "ptxas serialises wgmma"
         assert tile.shared_bytes(form["store"]) <= 227 * 1024

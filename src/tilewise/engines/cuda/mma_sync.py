@@ -55,7 +55,7 @@ def _launches(
         if role in addresses:
             ready[role], work = _realigned(source, p.stack, addresses[role])
             jobs += work
-    launches = realign_launches(jobs, [], device, stream)
+    launches = realign_launches(jobs, device, stream)
     make = _Product(plan, ready["M"], ready["N"], P, bias, addresses.get("sums", 0), device, stream)
     for member in product(*(range(extent) for extent in p.stack)):
         launches.append(make.launch(member))

@@ -1,4 +1,5 @@
-"""Launching `kernels/hopper/realign.cu`: lines of 2-byte elements move onto 128-byte boundaries."""
+"""Launching `kernels/hopper/realign.cu` and `realign_with_edges.cu`: lines of 2-byte elements move onto 128-byte
+boundaries, and are multiplied with an edge on the way."""
 
 from __future__ import annotations
 
@@ -9,12 +10,18 @@ from typing import Any
 
 from tilewise.engines.cuda.placed import Placed
 from tilewise.engines.cuda.queue import Launch, kernel_function
-from tilewise.kernels.render_hopper import render_realign
+from tilewise.kernels.render_hopper import (
+    SEGMENT,
+    SUMMED_ACROSS,
+    SUMMED_ALONG,
+    render_realign,
+    render_realign_with_edges,
+)
 from tilewise.problem import Layout, row_major
 from tilewise.tensor_tiles import along_columns, contiguous_lines
 
 ROW_ELEMENTS = 64  # realigned rows start on 128-byte lines: a box row that straddles two costs the copy engine twice
-LINES, SEGMENT = 8, 1024  # of a block, as the kernel has them
+LINES = 8  # of a block, as the kernel has them
 ALONG, ENOUGH = 2, 1024  # blocks that share a line; more only where lines are too few for the card
 
 
@@ -42,6 +49,25 @@ class Edge(ctypes.Structure):
         ("step", ctypes.c_longlong),
         ("next", ctypes.c_longlong),
     )
+
+
+class Sums(ctypes.Structure):
+    """The kernel's `Sums`: the edge that lines are multiplied with, and where planes of sums go, a part of k each."""
+
+    _fields_ = (
+        ("edge", ctypes.c_void_p),
+        ("step", ctypes.c_longlong),
+        ("planes", ctypes.c_void_p),
+        ("pitch", ctypes.c_longlong),
+    )
+
+
+def planes_of(source: Placed, along_k: bool) -> tuple[int, int]:
+    """(planes, their pitch) of an operand's sums."""
+    lines, length, _ = lines_of(source)
+    if along_k:
+        return math.ceil(length / SUMMED_ALONG[0]), -(-lines // 4) * 4
+    return math.ceil(lines / SUMMED_ACROSS[1]), -(-length // 4) * 4
 
 
 def lines_of(source: Placed) -> tuple[int, int, int]:
@@ -79,16 +105,29 @@ def realigned(source: Placed, stack: tuple[int, ...], pointer: int) -> tuple[Pla
     return Placed(pointer, source.dtype, source.rows, source.cols, layout), jobs
 
 
-def realign_launches(jobs: list[Lines], edges: list[Edge], device: str, stream: Any) -> list[Launch]:
-    """Two matrices a launch: their tails overlap. Edges go with the first."""
+def realign_launches(jobs: list[Lines], device: str, stream: Any) -> list[Launch]:
+    """Two matrices a launch: their tails overlap."""
     launches: list[Launch] = []
-    for first in range(0, max(len(jobs), 1 if edges else 0), 2):
-        pair = [*jobs[first : first + 2], Lines(), Lines()][:2]
-        also = edges if edges and not launches else [Edge(), Edge()]
+    for first in range(0, len(jobs), 2):
+        pair = jobs[first : first + 2]
         function = kernel_function(render_realign(), "realign", device)
-        across = max(1, math.ceil(max(lines.lines for lines in pair) / LINES))
-        along = max(1, math.ceil(max(lines.length for lines in pair) / SEGMENT))
+        across = math.ceil(max(lines.lines for lines in pair) / LINES)
+        along = math.ceil(max(lines.length for lines in pair) / SEGMENT)
         along = min(along, max(ALONG, math.ceil(ENOUGH / across)))
-        deep = min(2, len(jobs) - first) + (also is edges)
-        launches.append(Launch(function, (across, along, deep), (256,), (*pair, *also), stream))
+        arguments = (*pair, Lines())[:2]
+        launches.append(Launch(function, (across, along, len(pair)), (256,), arguments, stream))
     return launches
+
+
+def launch_with_edges(
+    jobs: list[Lines], sums: list[Sums], edges: list[Edge], along_k: bool, dtype: str, device: str, stream: Any
+) -> Launch:
+    """Up to two matrices, each with its sums, if any, all with k `along` their lines or across; and edges to copy."""
+    segment, lines = SUMMED_ALONG if along_k else SUMMED_ACROSS
+    shared = lines * (2 * segment + 16 + 8) + 4 * segment  # lines, from one boundary to another, barriers, and an edge
+    function = kernel_function(render_realign_with_edges(dtype, along_k), "realign_with_edges", device, shared)
+    across = math.ceil(max((job.lines for job in jobs), default=1) / lines)
+    along = math.ceil(max((job.length for job in jobs), default=1) / segment)
+    deep = len(jobs) + any(edge.count for edge in edges)
+    arguments = (*(*jobs, Lines(), Lines())[:2], *(*sums, Sums(), Sums())[:2], *edges)
+    return Launch(function, (across, along, deep), (256,), arguments, stream, shared)

@@ -17,7 +17,8 @@ from tilewise.engines.cuda.by_value import Size, bits
 from tilewise.engines.cuda.finish import epilogue_argument
 from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
-from tilewise.engines.cuda.realign import Edge, lines_of, realign_launches, realigned, scratch_bytes
+from tilewise.engines.cuda.realign import realign_launches, realigned, scratch_bytes
+from tilewise.engines.cuda.thin_edges import ThinEdges, ThinEdgesArgument
 from tilewise.epilogue import PLAIN
 from tilewise.errors import EngineError
 from tilewise.kernels.render_hopper import render_gather, render_tensor_cores
@@ -40,8 +41,8 @@ def prepare(plan: Plan, M: Placed, N: Placed, P: Placed, device: str, stream: An
     p, way = plan.problem, plan.tensor
     assert way is not None
     needs = {role: scratch_bytes(x, p.stack) for role, x, how in _operands(M, N, way) if how == REALIGNED}
-    if way.edge_rows or way.edge_cols:
-        needs["edges"] = 2 * p.k * (way.edge_rows + way.edge_cols)
+    if thin := _thin_edges(M, N, way):
+        needs |= thin.needs
     if way.splits > 1:
         needs["partials"] = 4 * way.splits * p.m * _even(p.n)
     return by_way_of_scratch(
@@ -53,72 +54,47 @@ def _operands(M: Placed, N: Placed, way: TensorWay) -> tuple[tuple[str, Placed, 
     return ("M", M, way.routes[0]), ("N", N, way.routes[1])
 
 
+def _thin_edges(M: Placed, N: Placed, way: TensorWay) -> ThinEdges | None:
+    return ThinEdges(M, N, way) if way.edge_rows or way.edge_cols else None
+
+
 def _product_launches(
     plan: Plan, M: Placed, N: Placed, P: Placed, bias: int, addresses: dict[str, int], device: str, stream: Any
 ) -> list[Launch]:
     """Realign what must be, multiply, and add up the parts of k if it was cut; `addresses` are of scratch buffers."""
     p, way = plan.problem, plan.tensor
     assert way is not None
-    ready, jobs = {"M": M, "N": N}, []
+    ready, jobs = {"M": M, "N": N}, {}
     for role, source, _ in _operands(M, N, way):
         if role in addresses:
-            ready[role], work = realigned(source, p.stack, addresses[role])
-            jobs += work
-    edges = _edges(M, N, way, addresses["edges"]) if "edges" in addresses else []
-    launches = realign_launches(jobs, edges, device, stream)
-    make = _Product(plan, ready["M"], ready["N"], P, bias, edges, device, stream)
+            ready[role], jobs[role] = realigned(source, p.stack, addresses[role])
+    if thin := _thin_edges(M, N, way):
+        single = {role: work[0] for role, work in jobs.items()}  # stacks have no thin edges
+        launches = [thin.launch(single, addresses, p.dtype.name, device, stream)]
+    else:
+        launches = realign_launches([line for work in jobs.values() for line in work], device, stream)
+    edges = thin.argument(addresses, ready) if thin else ThinEdgesArgument()
+    make, before = _Product(plan, ready["M"], ready["N"], P, bias, edges, device, stream), bool(launches)
     for number, member in enumerate(product(*(range(extent) for extent in p.stack))):
-        launches.append(make.launch(member, addresses.get("partials", 0), overlap=number == 0 and bool(jobs or edges)))
+        launches.append(make.launch(member, addresses.get("partials", 0), overlap=number == 0 and before))
         if way.splits > 1:
             launches.append(make.gather(member, addresses["partials"]))
     return launches
-
-
-class _Side(ctypes.Structure):
-    """The kernel's `Side`: an operand, and the other one's last rows or columns."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("end", ctypes.c_void_p),
-        ("lines", ctypes.c_int),
-        ("length", ctypes.c_int),
-        ("lead", ctypes.c_longlong),
-        ("along_k", ctypes.c_int),
-        ("edge", ctypes.c_void_p),
-        ("edges", ctypes.c_int),
-    )
-
-
-class _ThinEdges(ctypes.Structure):
-    """The kernel's `ThinEdges`."""
-
-    _fields_ = (("of_cols", _Side), ("of_rows", _Side))
-
-
-def _edges(M: Placed, N: Placed, way: TensorWay, address: int) -> list[Edge]:
-    """M's last rows and N's last columns, and where they are copied to."""
-    rows, cols, k = way.edge_rows, way.edge_cols, M.cols
-    last_rows, last_cols = (
-        M.pointer + 2 * (M.rows - rows) * M.layout.row,
-        N.pointer + 2 * (N.cols - cols) * N.layout.col,
-    )
-    return [
-        Edge(last_rows, address, k, rows, M.layout.col, M.layout.row),
-        Edge(last_cols, address + 2 * k * rows, k, cols, N.layout.row, N.layout.col),
-    ]
-
-
-def _side(source: Placed, along_k: bool, edge: Edge) -> _Side:
-    lines, length, lead = lines_of(source)
-    end = source.pointer + 2 * ((lines - 1) * lead + length)
-    return _Side(source.pointer, end, lines, length, lead, along_k, edge.to, edge.count)
 
 
 class _Product:
     """The product of operands that are where the kernel wants them."""
 
     def __init__(
-        self, plan: Plan, M: Placed, N: Placed, P: Placed, bias: int, edges: list[Edge], device: str, stream: Any
+        self,
+        plan: Plan,
+        M: Placed,
+        N: Placed,
+        P: Placed,
+        bias: int,
+        edges: ThinEdgesArgument,
+        device: str,
+        stream: Any,
     ) -> None:
         p, way = plan.problem, plan.tensor
         lead = P.layout.leading_dimension(P.rows, P.cols)
@@ -145,16 +121,14 @@ class _Product:
             store=self._store,
             accumulate=p.accumulate and way.splits == 1,
             box_rows=self._box_rows if m_along_k else None,
-            edges=bool(edges),
+            edges=way.edge_forms(m_along_k, self._n_along_k),
             classes=self._classes,
             epilogue=p.epilogue if way.splits == 1 else PLAIN,
         )
         self._epilogue = epilogue_argument(p.epilogue, "float32", bias)
         self._shared_bytes = way.tile.shared_bytes(self._store)
         self._function = kernel_function(source, KERNEL, device, self._shared_bytes)
-        self._edges = _ThinEdges()
-        if edges:  # all of M with N's last columns, and all of N with M's last rows
-            self._edges = _ThinEdges(_side(M, m_along_k, edges[1]), _side(N, self._n_along_k, edges[0]))
+        self._edges = edges
 
     def launch(self, member: tuple[int, ...], partials: int, overlap: bool) -> Launch:
         p, way = self._plan.problem, self._way

@@ -7,7 +7,8 @@
 // Layout: an operand is lines of elements side by side. With k along them a warp takes the dot products of DOTS lines;
 //   lines eight apart lie equally far from a 16-byte boundary, so whole words can be loaded wherever lines start. With k
 //   across them (such lines start on 16 bytes) a block takes 32 neighbours and its warps every third eight of k.
-//   The other operand's last rows or columns have been copied side by side (realign.cu), for everybody reads them.
+//   The other operand's last rows or columns have been copied side by side (realign_with_edges.cu), for everybody reads
+//   them. An operand that was realigned has been multiplied with them on the way: only planes of sums are left to add.
 // Edges: words that stick out of the operand are read element by element, and what is not of the line is never used.
 // Barrier: the block's three warps meet (named barrier 15) to add up their shares, always in the same order.
 // The warps have something more urgent to do now and then: they ask `between` every few microseconds.
@@ -15,6 +16,7 @@
 struct Side {
     const Element* from; const Element* end; int lines; int length; long long lead; int along_k;  // one operand, whole
     const Element* edge; int edges;  // the other's last rows or columns, k elements each
+    const float* planes; int count; long long pitch;  // sums of parts of k, where they have been made already
 };
 struct ThinEdges { Side of_cols, of_rows; };
 
@@ -123,6 +125,41 @@ template <class Between> static __device__ __forceinline__ void edge_sums(
     }
 }
 
+// The sums of all parts of k, always in the same order.
+template <class Between> static __device__ __forceinline__ void add_planes(
+    const Side& side, const EdgeTarget& target, const Epilogue& epilogue, Between& between)
+{
+    int lane = threadIdx.x % 32, warp = blockIdx.x * EDGE_WARPS + threadIdx.x / 32 - 1;
+    int pitch = (int)side.pitch;
+    for (int chunk = warp * 32; chunk < pitch; chunk += gridDim.x * EDGE_THREADS) {
+        const float* at = side.planes + min(chunk + lane, pitch - 1);
+        float sum = 0.0f;
+        for (int left = side.count; left > 0; left -= BATCH) {
+            between();
+            float parts[BATCH];
+            #pragma unroll
+            for (int i = 0; i < BATCH; ++i) {
+                parts[i] = i < left ? __ldg(at) : 0.0f;
+                at += pitch;
+            }
+            #pragma unroll
+            for (int i = 0; i < BATCH; ++i) sum += parts[i];
+        }
+        put_edge(target, chunk + lane, sum, epilogue);
+    }
+}
+
+template <bool summed, class Between> static __device__ __forceinline__ void make_edge(
+    const Side& side, int e, float (*shares)[32], const EdgeTarget& target, const Epilogue& epilogue, Between& between)
+{
+    if (summed)
+        add_planes(side, target, epilogue, between);
+    else if (side.along_k)  // asked at run time: were it known, ptxas would unroll more than registers hold
+        edge_dots(side, e, target, epilogue, between);
+    else
+        edge_sums(side, e, shares, target, epilogue, between);
+}
+
 // m and n are where the whole tiles end.
 template <class Between> static __device__ __forceinline__ void make_thin_edges(
     const ThinEdges& edges, float (*shares)[32], Element* P, int m, int n, long long ldp, const Epilogue& epilogue,
@@ -130,16 +167,10 @@ template <class Between> static __device__ __forceinline__ void make_thin_edges(
 {
     for (int e = 0; e < edges.of_rows.edges; ++e) {
         EdgeTarget row = {P + (m + e) * ldp, 1, n + edges.of_cols.edges, 0, 1};
-        if (edges.of_rows.along_k)
-            edge_dots(edges.of_rows, e, row, epilogue, between);
-        else
-            edge_sums(edges.of_rows, e, shares, row, epilogue, between);
+        make_edge<ROWS_SUMMED>(edges.of_rows, e, shares, row, epilogue, between);
     }
     for (int e = 0; e < edges.of_cols.edges; ++e) {
         EdgeTarget column = {P + n + e, ldp, m, n + e, 0};
-        if (edges.of_cols.along_k)
-            edge_dots(edges.of_cols, e, column, epilogue, between);
-        else
-            edge_sums(edges.of_cols, e, shares, column, epilogue, between);
+        make_edge<COLS_SUMMED>(edges.of_cols, e, shares, column, epilogue, between);
     }
 }
