@@ -2,7 +2,8 @@
 
 wgmma takes them with k side by side alone. An operand that lies so, its lines on 16 bytes, is fetched as it is; any
 other is turned into such lines first (`kernels/hopper/turn.cu`), whatever its strides. `kernels/hopper/k_major.cu` is
-the product.
+the product. A tf32 N whose k lies across its lines may also go to the tensor cores from registers, as it lies
+(`kernels/hopper/k_across.cu`).
 """
 
 from __future__ import annotations
@@ -22,6 +23,8 @@ SHARED_BYTES = 227 * 1024  # a Hopper block's
 BOX_BYTES = 64 * LINE_BYTES  # of P: 64 rows
 
 AS_IT_IS, TURNED = "as it is", "turned"
+ACROSS, BY_CLASSES = "from registers", "by classes of rows"  # of N, and of an M that goes with it
+CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
 
 
 @dataclass(frozen=True)
@@ -58,6 +61,10 @@ TURN_BANDWIDTH = {4: 3.6e12, 1: 1.6e12}  # and bytes a second that it reads and 
 GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
 GATHER_BANDWIDTH = 3e12  # the bytes,
 CELL_SECONDS = 2e-11  # and blocks of 32 cells
+# The same of an N that goes to the tensor cores from registers:
+ACROSS_SHARE = {AS_IT_IS: 1.04, TURNED: 1.04, BY_CLASSES: 1.10}  # how much longer a stage takes, by how M comes
+EVEN_SHARE = 1.15  # and where rows of M that nobody shares lie an even number of memory lines apart; why is not known
+ACROSS_TILE_SECONDS = {True: 1.0e-6, False: 7.0e-6}
 
 
 @dataclass(frozen=True)
@@ -106,11 +113,38 @@ class KMajorTile:
         return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, depth, self.shared_bytes)
 
 
+@dataclass(frozen=True)
+class AcrossTile(KMajorTile):
+    """A tile of P for an N that goes to the tensor cores from registers: sums are kept turned, so it may be tall."""
+
+    cols: int = 128
+
+    @property
+    def _staging_bytes(self) -> int:
+        return 2 * 16 * self.cols * 4  # twice 16 rows
+
+    @property
+    def _stage_bytes(self) -> int:
+        return LINE_BYTES * self.rows + 17 * 1024  # lines of N have a little to spare
+
+    def takes(self, kind: Kind) -> bool:
+        return kind.size == 4
+
+    def geometry(self, size: int) -> Geometry:
+        return Geometry((128 * (self.cols // 64 + 1), 1), self.rows, self.cols, LINE_BYTES // size, self.shared_bytes)
+
+
 ROOM = 192  # columns of a tile whose sums are kept twice
 TILES = (
     *(KMajorTile(cols) for cols in (256, 192, 160, 128, 64)),
     *(KMajorTile(cols, 2) for cols in (256, 224, 192, 176, 160, 128, 64)),
     *(KMajorTile(cols, 2, beside=True) for cols in (256, 208, 176)),
+)
+
+
+ACROSS_TILES = (
+    *(AcrossTile(rows=rows, cluster=2, beside=True) for rows in (256, 240, 224)),
+    AcrossTile(rows=208, cluster=2),
 )
 
 
@@ -126,6 +160,10 @@ class KMajorWay:
         """What is special about it, a sentence each."""
         turned = [name for name, how in zip("MN", self.routes, strict=True) if how == TURNED]
         words = [f"{name} is turned first, so that its k lies side by side" for name in turned]
+        if BY_CLASSES in self.routes:
+            words.append("tiles take rows of M that start equally far from a 16-byte boundary")
+        if ACROSS in self.routes:
+            words.append("N goes to the tensor cores from registers: its k may lie across its lines")
         if self.tile.cluster > 1:
             lie, side = ("side by side", "M") if self.tile.beside else ("one above the other", "N")
             words.append(f"{self.tile.cluster} blocks, {lie}, share their tiles of {side}")
@@ -136,7 +174,13 @@ class KMajorWay:
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P."""
         down, across = (1, self.tile.cluster) if self.tile.beside else (self.tile.cluster, 1)
-        return math.ceil(m / (self.tile.rows * down)) * math.ceil(n / (self.tile.cols * across))
+        rows = [(m - at + self.classes - 1) // self.classes for at in range(self.classes)]
+        return sum(math.ceil(x / (self.tile.rows * down)) for x in rows) * math.ceil(n / (self.tile.cols * across))
+
+    @property
+    def classes(self) -> int:
+        """Of rows of M."""
+        return CLASSES if self.routes[0] == BY_CLASSES else 1
 
     def blocks(self, m: int, n: int, units: int) -> int:
         """A persistent grid: no more blocks than the card holds at once."""
@@ -186,6 +230,23 @@ def routes(problem: Problem) -> tuple[str, str]:
     return TURNED if stacked[0] else made[0], TURNED if stacked[1] else made[1]
 
 
+def from_registers(problem: Problem) -> bool:
+    """Whether N, its k across its lines, can go to the tensor cores as it lies: 4-byte elements, side by side."""
+    p, n = problem, problem.layout_n
+    return p.dtype_n.itemsize == 4 and p.k >= CLASSES and n.col == 1 and n.row >= p.n > 1
+
+
+def by_classes(problem: Problem) -> bool:
+    """Whether tiles can take rows of M that start equally far from a 16-byte boundary, with no pass over M."""
+    p, m = problem, problem.layout_m
+    return p.m >= CLASSES and m.col == 1 and m.row >= p.k
+
+
+def lines_apart(layout_n: Layout) -> bool:
+    """Whether lines of N start differently far from 16-byte boundaries."""
+    return layout_n.row % CLASSES != 0
+
+
 def boxed(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
     """Whether the copy engine can store P: its rows start and end on 16 bytes, of which it writes all or none."""
     lead = layout.leading_dimension(m, n)
@@ -207,15 +268,20 @@ def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
 
 
 def _ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
-    """k is cut only where its tiles leave most of the card idle, and sums are float32."""
+    """k is cut only where its tiles leave most of the card idle, sums are float32, and both operands lie along k."""
     ways, how, kind = [], routes(problem), kind_of(problem)
     assert kind is not None
-    for tile in (tile for tile in TILES if tile.takes(kind)):
+    shapes: list[tuple[KMajorTile, tuple[str, str]]] = [(tile, how) for tile in TILES if tile.takes(kind)]
+    if how[1] == TURNED and from_registers(problem):
+        shapes += [(tile, (how[0], ACROSS)) for tile in ACROSS_TILES]
+        if how[0] == TURNED and by_classes(problem):
+            shapes += [(tile, (BY_CLASSES, ACROSS)) for tile in ACROSS_TILES if tile.beside]
+    for tile, how in shapes:
         tiles = KMajorWay(tile, how).tiles(problem.m, problem.n) * tile.cluster
         phases = math.ceil(problem.k * problem.dtype_m.itemsize / LINE_BYTES)
         most = min(machine.units // max(1, tiles), phases // 4)
         cut = (
-            most > 1 and problem.dtype.name == "float32" and not problem.scaled
+            most > 1 and problem.dtype.name == "float32" and not problem.scaled and ACROSS not in how
         )  # else planes of sums are not of P's dtype
         ways += [KMajorWay(tile, how, parts) for parts in ((1, most) if cut else (1,))]
     return ways
@@ -236,7 +302,12 @@ def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
     )
     stage: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
     stages = max(1, math.ceil(math.ceil(k * size / LINE_BYTES) / way.splits))
-    stored = TILE_SECONDS[boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)]
+    by_boxes = boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)
+    stored = TILE_SECONDS[by_boxes]
+    if isinstance(tile, AcrossTile):
+        lines = math.ceil((k if way.routes[0] == TURNED else problem.layout_m.row) * size / LINE_BYTES)
+        stage *= ACROSS_SHARE[way.routes[0]] * (EVEN_SHARE if lines % 2 == 0 and not tile.beside else 1.0)
+        stored = ACROSS_TILE_SECONDS[by_boxes and way.classes == 1]
     memory = machine.bandwidth * MEMORY_SHARE
     work = max(way.waves(m, n, machine.units) * (stages * stage + stored), problem.least_bytes / memory)
     work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)

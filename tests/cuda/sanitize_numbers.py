@@ -13,18 +13,22 @@ import tilewise as tw
 import tilewise.card_plans as card_plans
 import tilewise.planning as planning
 from tilewise.engines.cuda.device import describe
-from tilewise.k_major_tiles import KMajorTile, KMajorWay
+from tilewise.k_major_tiles import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorTile, KMajorWay
 from tilewise.split_tiles import SplitTile, SplitWay
 
 wrong = 0
 TURNED = ("turned", "turned")
+FROM_REGISTERS = (
+    KMajorWay(ACROSS_TILES[-1], ("turned", ACROSS)),
+    KMajorWay(ACROSS_TILES[0], (BY_CLASSES, ACROSS)),
+)
 for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0").arch.startswith("sm_90") else ():
     rng = np.random.default_rng(m)
     M, N = (rng.integers(-9, 9, shape).astype(np.int8) for shape in ((m, k), (k, n)))
     exact = M.astype(np.int32) @ N.astype(np.int32)
     for kernel, dtype, options, ways in (
         ("bf16x6", np.float32, {}, (SplitWay(SplitTile(192, 2)), SplitWay(SplitTile(72)), SplitWay(SplitTile(64), 2))),
-        ("k_major", np.float32, {"precision": "tf32"}, (KMajorWay(KMajorTile(256, 2), TURNED),)),
+        ("k_major", np.float32, {"precision": "tf32"}, (KMajorWay(KMajorTile(256, 2), TURNED), *FROM_REGISTERS)),
         ("k_major", np.int8, {"dtype": "int32"}, (KMajorWay(KMajorTile(128), TURNED),)),
     ):
         for way in ways:

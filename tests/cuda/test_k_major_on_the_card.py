@@ -9,8 +9,16 @@ import pytest
 import tilewise as tw
 import tilewise.card_plans as card_plans
 import tilewise.planning as planning
+from tilewise.k_major_tiles import (
+    ACROSS,
+    ACROSS_TILES,
+    BY_CLASSES,
+    TILES,
+    KMajorTile,
+    KMajorWay,
+    routes,
+)
 from tilewise.k_major_tiles import KINDS as ELEMENTS
-from tilewise.k_major_tiles import TILES, KMajorTile, KMajorWay, routes
 
 torch = pytest.importorskip("torch")
 
@@ -113,6 +121,36 @@ def test_every_tile_twice_with_the_same_bits(tile, kind, monkeypatch):
         assert torch.equal(P, multiply_by(KMajorWay(tile, how), monkeypatch, M, N, **options))
 
 
+@pytest.mark.parametrize("tile", ACROSS_TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}{'beside' * t.beside}")
+def test_N_from_registers_wherever_its_lines_start(tile, monkeypatch):
+    for (m, k, n), (extra, offset), of_p in itertools.product(
+        ((520, 272, 528), (131, 72, 265), (5, 7, 700), (301, 1001, 131)), ((0, 0), (1, 0), (2, 3), (3, 1)), (0, 1)
+    ):
+        N, _ = matrix(k, n, "float32", extra=extra, offset=offset)
+        memory = torch.full((m * (n + of_p) + 64,), 77.0, device="cuda")
+        P = memory[: m * (n + of_p)].view(m, n + of_p)[:, :n]
+        for transposed, by_classes in ((False, False), (False, True), (True, False)):
+            if by_classes and not tile.beside:
+                continue  # never planned
+            M, _ = matrix(m, k, "float32", transposed=transposed, extra=extra, offset=offset)
+            how = BY_CLASSES if by_classes else routes(tw.plan(M, N, precision="tf32").problem)[0]
+            multiply_by(KMajorWay(tile, (how, ACROSS)), monkeypatch, M, N, out=P, precision="tf32")
+            check(P, M, N, "float32")
+            P.fill_(77)
+            assert (memory == 77).all(), "something was written outside P"
+
+
+@pytest.mark.parametrize("how", ["turned", BY_CLASSES])
+def test_N_from_registers_onto_what_P_holds(how, monkeypatch):
+    M, N = matrix(700, 75, "float32", extra=2)[0], matrix(75, 301, "float32")[0]
+    way = KMajorWay(ACROSS_TILES[0], (how, ACROSS))
+    P = multiply_by(way, monkeypatch, M, N, precision="tf32")
+    check(P, M, N, "float32")
+    onto = P.clone()
+    multiply_by(way, monkeypatch, M, N, out=onto, accumulate=True, precision="tf32")
+    assert torch.equal(onto, P + P)
+
+
 def test_k_in_parts(monkeypatch):
     M, N = matrix(130, 5000, "float32")[0], matrix(5000, 201, "float32")[0]
     way = KMajorWay(KMajorTile(64), ("as it is", "turned"), 7)
@@ -163,7 +201,7 @@ def test_scales_of_8_bit_floats(shape, dtype):
         assert torch.equal(tw.matmul(M, N, scales=scales, dtype=dtype, out=out), P)
 
 
-def test_nan_and_inf_stay_where_they_belong():
+def test_nan_and_inf_stay_where_they_belong(monkeypatch):
     M, N = matrix(257, 129, "float32")[0], matrix(129, 300, "float32")[0]
     M[256, 128] = float("nan")
     N[128, 299] = float("inf")
@@ -171,6 +209,12 @@ def test_nan_and_inf_stay_where_they_belong():
     assert torch.isnan(P[256]).all()
     assert not torch.isfinite(P[:, 299]).any()
     assert torch.isfinite(P[:256, :299]).all()
+    M[252, 128] = M[254, 126] = float("inf")  # just before rows that come one and three elements early
+    P = multiply_by(KMajorWay(ACROSS_TILES[0], (BY_CLASSES, ACROSS)), monkeypatch, M, N, precision="tf32")
+    assert torch.isnan(P[256]).all()
+    assert not torch.isfinite(P[:, 299]).any()
+    fine = [row for row in range(256) if row not in (252, 254)]
+    assert torch.isfinite(P[fine, :299]).all()
 
 
 def test_tf32_is_rounded_to_the_nearest():
@@ -182,7 +226,9 @@ def test_tf32_is_rounded_to_the_nearest():
 
 def test_they_are_what_runs():
     M = torch.randn(2048, 2048, device="cuda")
-    assert tw.plan(M, M, precision="tf32").kernel == "k_major"
+    made = tw.plan(M, M, precision="tf32")
+    assert made.kernel == "k_major"
+    assert made.k_major.routes == ("as it is", ACROSS)
     small = torch.randint(-9, 9, (2048, 2048), device="cuda", dtype=torch.int8)
     assert tw.plan(small, small).kernel == "k_major"
     tiny = matrix(40, 40, "float8_e4m3fn")[0]

@@ -4,10 +4,11 @@ from __future__ import annotations
 
 from functools import lru_cache
 
-from tilewise.k_major_tiles import KINDS, KMajorTile
+from tilewise.k_major_tiles import KINDS, AcrossTile, KMajorTile
 from tilewise.kernels.render import kernel_text
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+TALL_GROUP = 8  # the same, of tiles about twice as tall
 PROMOTED = {
     "bfloat16": 2
 }  # stages whose sums of 8-bit floats stay in the tensor cores: more where P is rounded by more
@@ -102,5 +103,48 @@ static __device__ __forceinline__ void wgmma(
                  "{name} {{{sums}}}, %{count}, %{count + 1}, p{signs};\\n}}\\n"
                  : {bound}
                  : "l"(left), "l"(right), "r"(add));
+}}
+"""
+
+
+@lru_cache(maxsize=64)
+def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool, onto: bool) -> str:
+    """`apart`: lines of N start differently far from 16-byte boundaries; `classes`: of rows of M, 1 where they lie on
+    such; `boxed`: the copy engine stores P; `onto`: P is added to."""
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "STAGES": tile.stages,
+        "CLUSTER": tile.cluster,
+        "BESIDE": int(tile.beside),
+        "GROUP": TALL_GROUP // (1 if tile.beside else tile.cluster),
+        "APART": int(apart),
+        "CLASSES": classes,
+        "BOXED": int(boxed),
+        "ONTO": int(onto),
+    }
+    return "\n".join(
+        (
+            "// k_across over float32 as tf32",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            kernel_text("hopper/ptx.cuh"),
+            _wgmma_from_registers(tile.rows),
+            *(kernel_text(f"hopper/{name}") for name in ("k_across_columns.cuh", "k_across.cu")),
+        )
+    )
+
+
+def _wgmma_from_registers(width: int) -> str:
+    count = width // 2
+    sums, left = (", ".join(f"%{i}" for i in numbers) for numbers in (range(count), range(count, count + 4)))
+    bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
+    name = f"wgmma.mma_async.sync.aligned.m64n{width}k8.f32.tf32.tf32"
+    return f"""// sums += left * right: 64 x {width} of the turned P, 8 of k, by 128 threads
+static __device__ __forceinline__ void wgmma(
+    float (&sums)[{count}], unsigned left0, unsigned left1, unsigned left2, unsigned left3, unsigned long long right)
+{{
+    asm volatile("{name} {{{sums}}}, {{{left}}}, %{count + 4}, 1, 1, 1;"
+                 : {bound}
+                 : "r"(left0), "r"(left1), "r"(left2), "r"(left3), "l"(right));
 }}
 """

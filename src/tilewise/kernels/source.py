@@ -4,13 +4,13 @@ from __future__ import annotations
 
 from tilewise.epilogue import PLAIN
 from tilewise.few_tiles import FewTile, long_lines
-from tilewise.k_major_tiles import KMajorWay, boxed, paired
+from tilewise.k_major_tiles import AcrossTile, KMajorWay, boxed, lines_apart, paired
 from tilewise.kernels.render import render
 from tilewise.kernels.render_ampere import Form as MmaForm
 from tilewise.kernels.render_ampere import render_mma_sync
 from tilewise.kernels.render_few import render_few
 from tilewise.kernels.render_hopper import render_tensor_cores
-from tilewise.kernels.render_k_major import render_k_major
+from tilewise.kernels.render_k_major import render_k_across, render_k_major
 from tilewise.kernels.render_plain import Form, render_plain
 from tilewise.kernels.render_split import render_bf16x6
 from tilewise.mma_tiles import KERNEL as MMA
@@ -66,13 +66,21 @@ def _mma_source(plan: Plan) -> str:
 
 
 def _k_major_source(plan: Plan, way: KMajorWay) -> str:
-    p = plan.problem
-    by_boxes = boxed(p.layout_p, p.m, p.n, p.layout_p.alignment, p.result.itemsize)
+    p, whole = plan.problem, way.splits == 1
+    by_boxes = whole and not p.accumulate and boxed(p.layout_p, p.m, p.n, p.layout_p.alignment, p.result.itemsize)
+    if isinstance(way.tile, AcrossTile):
+        return render_k_across(
+            way.tile,
+            apart=lines_apart(p.layout_n),
+            classes=way.classes,
+            boxed=by_boxes and way.classes == 1,
+            onto=p.accumulate,
+        )
     words = paired(p.layout_p, p.m, p.n, p.layout_p.alignment, p.result.itemsize) and not p.accumulate
     return render_k_major(
         (p.dtype_m.name, p.dtype_n.name),
         way.tile,
-        boxed=by_boxes and not p.accumulate and way.splits == 1,
+        boxed=by_boxes,
         result=p.result.name,
         paired=words,
         scaled=p.scaled,

@@ -18,12 +18,26 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_given, promote
 from tilewise.cache import DiskCache
-from tilewise.engines.cuda import k_major, placed
+from tilewise.engines.cuda import k_across, k_major, placed
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.engines.cuda.placed import Placed
-from tilewise.k_major_tiles import KINDS, SHARED_BYTES, TILES, KMajorTile, _ways, boxed, paired, route
+from tilewise.k_major_tiles import (
+    ACROSS,
+    ACROSS_TILES,
+    BY_CLASSES,
+    KINDS,
+    SHARED_BYTES,
+    TILES,
+    TURNED,
+    KMajorTile,
+    _ways,
+    boxed,
+    paired,
+    route,
+)
 from tilewise.kernels.render import render_pack
-from tilewise.kernels.render_k_major import render_k_major, render_turn
+from tilewise.kernels.render_k_major import render_k_across, render_k_major, render_turn
+from tilewise.kernels.source import source_of
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
@@ -44,6 +58,14 @@ FORMS = [
     (("float8_e4m3fn", "float8_e4m3fn"), {"boxed": True, "result": "float32", "scaled": True}),
 ]
 
+ACROSS_FORMS = [
+    {"apart": True, "classes": 4, "boxed": False, "onto": False},
+    {"apart": False, "classes": 1, "boxed": True, "onto": False},
+    {"apart": False, "classes": 4, "boxed": False, "onto": True},
+    {"apart": True, "classes": 1, "boxed": False, "onto": False},
+    {"apart": True, "classes": 1, "boxed": True, "onto": False},
+]
+
 
 def problem(m, k, n, dtype_m, dtype_n=None, wanted=None, **options):
     made = problem_of_shape(m, k, n, dtype_m, **options)
@@ -54,29 +76,46 @@ def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     texts = [render_turn("float32"), render_turn("int8"), render_pack(E4M3, DTYPES["bfloat16"], False)]
     texts += [render_k_major(FORMS[i][0], KMajorTile(128, 2), **FORMS[i][1]) for i in (0, 3, 6)]
+    texts += [render_k_across(ACROSS_TILES[i], **ACROSS_FORMS[i]) for i in (0, 3)]
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 
 
+def ptxas_says_nothing_bad(path, text):
+    path.write_text(text)
+    arch, target = "-gencode=arch=compute_90a,code=sm_90a", str(path.with_suffix(".cubin"))
+    command = ["nvcc", "-std=c++17", arch, "-Xptxas", "-v", "-cubin", "-o", target, str(path)]
+    said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
+    assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
+    assert "C75" not in said, "ptxas serialises wgmma"
+
+
+needs_nvcc = pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
+
+
+def named(tile):
+    return f"{tile.rows}x{tile.cols}c{tile.cluster}{'beside' * tile.beside}"
+
+
 @pytest.mark.slow
-@pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
-@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}{'beside' * t.beside}")
+@needs_nvcc
+@pytest.mark.parametrize("tile", TILES, ids=named)
 def test_no_form_spills_or_serialises(tmp_path, tile):
     for number, (kinds, form) in enumerate(FORMS):
-        if not tile.takes(KINDS[kinds[0]]):
-            continue  # never planned
-        path = tmp_path / f"{number}.cu"
-        path.write_text(render_k_major(kinds, tile, **form))
-        arch = "-gencode=arch=compute_90a,code=sm_90a"
-        target = str(path.with_suffix(".cubin"))
-        command = ["nvcc", "-std=c++17", arch, "-Xptxas", "-v", "-cubin", "-o", target, str(path)]
-        said = subprocess.run(command, capture_output=True, text=True, check=True).stderr
-        assert re.findall(r"(\d+) bytes spill", said) == ["0", "0"]
-        assert "C75" not in said, "ptxas serialises wgmma"
+        if tile.takes(KINDS[kinds[0]]):  # else it is never planned
+            ptxas_says_nothing_bad(tmp_path / f"{number}.cu", render_k_major(kinds, tile, **form))
+
+
+@pytest.mark.slow
+@needs_nvcc
+@pytest.mark.parametrize("tile", ACROSS_TILES, ids=named)
+def test_no_form_from_registers_spills_or_serialises(tmp_path, tile):
+    for number, form in enumerate(ACROSS_FORMS):
+        ptxas_says_nothing_bad(tmp_path / f"{number}.cu", render_k_across(tile, **form))
 
 
 def test_every_tile_fits_a_multiprocessor():
-    for tile in TILES:
+    for tile in (*TILES, *ACROSS_TILES):
         assert tile.shared_bytes <= SHARED_BYTES
         assert tile.stages >= 4
         assert all(lines % 8 == 0 for lines in tile.fetched)  # whole pieces of the swizzle
@@ -84,10 +123,33 @@ def test_every_tile_fits_a_multiprocessor():
 
 def test_blocks_side_by_side_leave_no_half_of_a_cluster_below_P():
     """4097 rows are 33 of tiles: a pair of blocks above one another would have nothing to do 20 times."""
-    way = make_plan(problem(4097, 4097, 4097, "float32", precision="tf32"), H200).k_major
+    columns = Layout(1, 4097)  # of N, k side by side
+    way = make_plan(replace(problem(4097, 4097, 4097, "float32", precision="tf32"), layout_n=columns), H200).k_major
     assert way.tile.beside
     assert "2 blocks, side by side, share their tiles of M" in way.words()
-    assert make_plan(problem(4096, 4096, 4096, "float32", precision="tf32"), H200).k_major.tile.beside is False
+    columns = Layout(1, 4096)
+    way = make_plan(replace(problem(4096, 4096, 4096, "float32", precision="tf32"), layout_n=columns), H200).k_major
+    assert not way.tile.beside
+
+
+@pytest.mark.parametrize(
+    ("size", "routes"),
+    [
+        (2047, (BY_CLASSES, ACROSS)),
+        (3001, (TURNED, TURNED)),
+        (4096, ("as it is", ACROSS)),
+        (4097, (TURNED, ACROSS)),
+        (8191, (TURNED, TURNED)),
+    ],
+)
+def test_N_stays_as_it_lies_where_that_was_measured_sooner_done(size, routes):
+    plan = make_plan(problem(size, size, size, "float32", precision="tf32"), H200)
+    assert plan.k_major.routes == routes
+    from_registers = "N goes to the tensor cores from registers: its k may lie across its lines"
+    assert (from_registers in plan.k_major.words()) == (routes[1] == ACROSS)
+    assert ("k_across(" in source_of(plan)) == (routes[1] == ACROSS)
+    columns = replace(problem(size, size, size, "float32", precision="tf32"), layout_n=Layout(1, size))
+    assert ACROSS not in make_plan(columns, H200).k_major.routes  # its k lies side by side
 
 
 def test_plans_choose_it_on_hopper_alone():
@@ -167,8 +229,9 @@ def test_the_copy_engine_is_told_of_whole_16_bytes(shape, kind, wanted, monkeypa
     monkeypatch.setattr(k_major, "Launch", Queued)
     monkeypatch.setattr(k_major, "kernel_function", lambda source, name, device, shared=0: name)
     monkeypatch.setattr(placed, "scratch", no_memory)
-    monkeypatch.setattr(k_major, "_map", lambda *what: told.append(what))
-    monkeypatch.setattr(k_major, "bits", lambda made: (ctypes.c_ulonglong * 16)())
+    monkeypatch.setattr(k_major, "_map", lambda *what, swizzled=True: told.append((swizzled, *what)))
+    for module in (k_major, k_across):
+        monkeypatch.setattr(module, "bits", lambda made: (ctypes.c_ulonglong * 16)())
     m, k, n = shape
     for extra, turned in itertools.product((0, 1, 16), (False, True)):
         asked = problem(m, k, n, kind, wanted=wanted, precision="tf32")
@@ -180,11 +243,12 @@ def test_the_copy_engine_is_told_of_whole_16_bytes(shape, kind, wanted, monkeypa
         P = Placed(1 << 32, asked.result, m, n, asked.layout_p)
         k_major.prepare(make_plan(asked, H200, "k_major"), M, N, P, "cuda:0", None)()
     assert len(told) >= 12
-    for pointer, lines, length, lead, size, box, box_lines, *of_p in told:
+    for swizzled, pointer, lines, length, lead, size, box, box_lines, *of_p in told:
         assert pointer % 16 == lead % 16 == 0
+        assert lines >= 1
         assert not of_p or length * size % 16 == 0, "it would write whole 16 bytes where P ends"
         assert lead >= length * size or lines == 1
-        assert box * size == 128
+        assert box * size == 128 if swizzled else box in (132, 136)
         assert box_lines <= 256
 
 

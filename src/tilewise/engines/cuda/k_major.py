@@ -5,17 +5,19 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Callable
+from dataclasses import dataclass, replace
 from functools import lru_cache
 from itertools import product
 from typing import Any
 
+from tilewise.engines.cuda import k_across
 from tilewise.engines.cuda.by_value import Size, bits
 from tilewise.engines.cuda.placed import Placed, by_way_of_scratch
 from tilewise.engines.cuda.queue import Launch, kernel_function
 from tilewise.errors import EngineError
 from tilewise.float8_scales import Scales, step
-from tilewise.k_major_tiles import KERNEL, LINE_BYTES, TURNED, boxed, paired
-from tilewise.kernels.render_k_major import render_k_major, render_turn
+from tilewise.k_major_tiles import BY_CLASSES, KERNEL, LINE_BYTES, TURNED, AcrossTile, boxed, lines_apart, paired
+from tilewise.kernels.render_k_major import render_k_across, render_k_major, render_turn
 from tilewise.kernels.render_plain import render_combine
 from tilewise.plain_tiles import whole_tiles
 from tilewise.plans import Plan
@@ -135,24 +137,9 @@ def _launches(
     assert lead is not None
     cut, target = way.splits > 1, P.member(member)
     by_boxes = not (cut or p.accumulate) and boxed(P.layout, P.rows, P.cols, target & -target, P.dtype.itemsize)
-    kinds = (p.dtype_m.name, p.dtype_n.name)
-    words = paired(P.layout, P.rows, P.cols, target & -target, P.dtype.itemsize) and not p.accumulate
-    source = render_k_major(kinds, way.tile, boxed=by_boxes, result=p.result.name, paired=words, scaled=p.scaled)
-    function = kernel_function(source, KERNEL, device, way.tile.shared_bytes)
-    lines_m, lines_n = way.tile.fetched
-    empty = (ctypes.c_ulonglong * 16)()
-    size = P.dtype.itemsize
-    apart = size * (lead if P.rows > 1 else P.cols)  # of a single row anything will do that is whole 16 bytes
-    arguments = (
-        bits(operands["M"].map(member, held.get("M", 0), lines_m)),
-        bits(operands["N"].map(member, held.get("N", 0), lines_n)),
-        bits(_map(target, P.rows, P.cols, apart, size, LINE_BYTES // size, BOX_ROWS, True)) if by_boxes else empty,
-        ctypes.c_void_p(held["partials"] if cut else target),
-        Size(p.m, p.k, p.n, way.splits),
-        ctypes.c_longlong(p.n if cut else lead),
-        ctypes.c_int(p.accumulate and not cut),
-        scales,
-    )
+    into = _Into(held["partials"] if cut else target, p.n if cut else lead, by_boxes, P)
+    product_of = _across if isinstance(way.tile, AcrossTile) else _side_by_side
+    function, arguments = product_of(plan, operands, into, member, held, device, scales)
     blocks, block = way.blocks(p.m, p.n, plan.machine.units), (plan.geometry.block[0],)
     launches.append(Launch(function, (blocks,), block, arguments, stream, way.tile.shared_bytes, bool(turned)))
     if cut:
@@ -166,15 +153,112 @@ def _launches(
     return launches
 
 
+@dataclass(frozen=True)
+class _Into:
+    """Where sums go: P, or the parts of it that are added up afterwards."""
+
+    pointer: int
+    lead: int
+    by_boxes: bool
+    P: Placed
+
+    def map(self, box_rows: int) -> Any:
+        """P's descriptor, where the copy engine stores it."""
+        if not self.by_boxes:
+            return (ctypes.c_ulonglong * 16)()
+        P, size = self.P, self.P.dtype.itemsize
+        apart = size * (self.lead if P.rows > 1 else P.cols)  # of a single row anything will do that is whole 16 bytes
+        return bits(_map(self.pointer, P.rows, P.cols, apart, size, LINE_BYTES // size, box_rows, True))
+
+
+def _side_by_side(
+    plan: Plan,
+    operands: dict[str, _Lines],
+    into: _Into,
+    member: tuple[int, ...],
+    held: dict[str, int],
+    device: str,
+    scales: _Scales,
+) -> tuple[Any, tuple[Any, ...]]:
+    """The product where both operands have k side by side: its kernel and arguments."""
+    p, way, P = plan.problem, plan.k_major, into.P
+    assert way is not None
+    kinds = (p.dtype_m.name, p.dtype_n.name)
+    words = paired(P.layout, P.rows, P.cols, into.pointer & -into.pointer, P.dtype.itemsize) and not p.accumulate
+    source = render_k_major(kinds, way.tile, boxed=into.by_boxes, result=p.result.name, paired=words, scaled=p.scaled)
+    lines_m, lines_n = way.tile.fetched
+    arguments = (
+        bits(operands["M"].map(member, held.get("M", 0), lines_m)),
+        bits(operands["N"].map(member, held.get("N", 0), lines_n)),
+        into.map(BOX_ROWS),
+        ctypes.c_void_p(into.pointer),
+        Size(p.m, p.k, p.n, way.splits),
+        ctypes.c_longlong(into.lead),
+        ctypes.c_int(p.accumulate and way.splits == 1),
+        scales,
+    )
+    return kernel_function(source, KERNEL, device, way.tile.shared_bytes), arguments
+
+
+def _across(
+    plan: Plan,
+    operands: dict[str, _Lines],
+    into: _Into,
+    member: tuple[int, ...],
+    held: dict[str, int],
+    device: str,
+    scales: _Scales,
+) -> tuple[Any, tuple[Any, ...]]:
+    """The product where N's k lies across its lines: its kernel and arguments."""
+    p, way = plan.problem, plan.k_major
+    assert way is not None
+    assert isinstance(way.tile, AcrossTile)
+    box_rows, N = way.tile.fetched[0], operands["N"].x
+    if way.routes[0] == BY_CLASSES:
+        parts = k_across.classes_of(operands["M"].x, member, way.classes)
+        maps_m = [_map(start, rows, length, apart, 4, 32, box_rows) for start, rows, length, apart, _ in parts]
+        skews_m = [skew for *_, skew in parts]
+    else:
+        maps_m, skews_m = [operands["M"].map(member, held.get("M", 0), box_rows)], [0]
+    maps_n, skews_n = k_across.maps_of_n(N, way, member, _map)
+    into = replace(into, by_boxes=into.by_boxes and way.classes == 1)
+    source = render_k_across(
+        way.tile,
+        apart=lines_apart(N.layout),
+        classes=way.classes,
+        boxed=into.by_boxes,
+        onto=p.accumulate,
+    )
+    skews = skews_m + skews_n
+    arguments = (
+        k_across.together(maps_m),
+        k_across.together(maps_n),
+        into.map(k_across.STAGED_ROWS),
+        ctypes.c_void_p(into.pointer),
+        Size(p.m, p.k, p.n, way.splits),
+        (ctypes.c_int * len(skews))(*skews),
+        ctypes.c_longlong(into.lead),
+    )
+    return kernel_function(source, "k_across", device, way.tile.shared_bytes), arguments
+
+
 @lru_cache(maxsize=4096)
 def _map(
-    pointer: int, lines: int, length: int, lead: int, size: int, box: int, box_lines: int, sums: bool = False
+    pointer: int,
+    lines: int,
+    length: int,
+    lead: int,
+    size: int,
+    box: int,
+    box_lines: int,
+    sums: bool = False,
+    swizzled: bool = True,
 ) -> Any:
-    """The copy engine's description of lines of elements, `lead` bytes apart: boxes of 128 bytes × `box_lines`. float32
-    operands are rounded to tf32 on their way, sums are not."""
+    """The copy engine's description of lines of elements, `lead` bytes apart: boxes of `box` elements × `box_lines`.
+    float32 operands are rounded to tf32 on their way, sums are not."""
     from cuda.bindings import driver
 
-    kinds = driver.CUtensorMapDataType
+    kinds, swizzle = driver.CUtensorMapDataType, driver.CUtensorMapSwizzle
     words = kinds.CU_TENSOR_MAP_DATA_TYPE_UINT32 if sums else kinds.CU_TENSOR_MAP_DATA_TYPE_TFLOAT32
     code, made = driver.cuTensorMapEncodeTiled(
         {1: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT8, 2: kinds.CU_TENSOR_MAP_DATA_TYPE_UINT16, 4: words}[size],
@@ -185,7 +269,7 @@ def _map(
         [driver.cuuint32_t(box), driver.cuuint32_t(box_lines)],
         [driver.cuuint32_t(1), driver.cuuint32_t(1)],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,
+        swizzle.CU_TENSOR_MAP_SWIZZLE_128B if swizzled else swizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
         driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
         driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
     )

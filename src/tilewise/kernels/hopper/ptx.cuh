@@ -97,8 +97,11 @@ static __device__ __forceinline__ void store_box(const TensorMap* map, const voi
 
 static __device__ __forceinline__ void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
-// The boxes given to `store_box` have been read: their shared memory may be written again.
-static __device__ __forceinline__ void store_read() { asm volatile("cp.async.bulk.wait_group.read 0;" ::: "memory"); }
+// The boxes given to `store_box` have been read, but for those of the last `pending` groups: their shared memory may be
+// written again.
+template <int pending = 0> static __device__ __forceinline__ void store_read() {
+    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
+}
 
 static __device__ __forceinline__ void store_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }
 
