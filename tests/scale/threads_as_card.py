@@ -41,6 +41,7 @@ class ThreadQueues:
         self.kept, self.streams, self.allocated = [], [], 0
         self.slow, self.chance = slow, random.Random(seed)
         self.errors, self.pages, self.straight, self.most_pages = [], [], 0, 10**6
+        self.let_go = []
 
     def enter(self):
         pass
@@ -62,6 +63,12 @@ class ThreadQueues:
         self.pages.append((address, address + nbytes))
         return True
 
+    def unpin(self, address):
+        found = [page for page in self.pages if page[0] == address]
+        assert found, "let go twice"
+        self.pages.remove(found[0])
+        self.let_go.append(found[0])
+
     def stream(self, urgent=False):
         self.streams.append(Stream())
         return self.streams[-1]
@@ -73,9 +80,6 @@ class ThreadQueues:
 
     def wait(self, stream, event):
         stream.jobs.put(event.wait)
-
-    def happened(self, event):
-        return event.is_set()
 
     def sync(self, event):
         event.wait()
@@ -100,6 +104,7 @@ class ThreadQueues:
         self.straight += count
 
         def work():
+            assert any(low <= host < high for low, high in self.pages), "let go too soon"
             for line in range(count):
                 ctypes.memmove(address + line * pitch_to, host + line * pitch, width)
 

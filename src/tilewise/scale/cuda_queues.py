@@ -16,10 +16,12 @@ from tilewise.errors import EngineError, OutOfMemoryError
 from tilewise.kernels.render import render_round
 from tilewise.planning import make_plan
 from tilewise.problem import Problem
+from tilewise.scale.pinning import PAGE, make_pages
 from tilewise.scale.queues import Bytes
 
 ROUND_BLOCKS = 2048
-PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE
+PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE
+HUGE_PAGE = 2**21
 
 
 class CudaQueues:
@@ -29,8 +31,8 @@ class CudaQueues:
         self.device = device
         self.machine = describe(device)
         self._buffers: list[Any] = []
-        self._pinned: list[int] = []
-        self._pages: list[int] = []
+        self._slots: list[Bytes] = []
+        self._pages: set[int] = set()
         self._streams: list[Any] = []
         self._first = self.stream()
 
@@ -44,22 +46,31 @@ class CudaQueues:
         return int(buffer.handle)
 
     def pinned(self, nbytes: int) -> Bytes:
-        from cuda.bindings import driver
-
-        code, address = driver.cuMemHostAlloc(nbytes, PORTABLE)
-        if int(code):
-            raise OutOfMemoryError(f"{nbytes:,} bytes of the host's memory could not be pinned for the card: {code}")
-        self._pinned.append(int(address))
-        memory: Any = (ctypes.c_uint8 * nbytes).from_address(int(address))
-        return np.frombuffer(memory, np.uint8)
+        """Pages are made first, which takes longer than to pin them and keeps nobody waiting; the driver's own
+        allocation does both at once."""
+        pages = -(-nbytes // PAGE) * PAGE
+        whole = np.empty(pages + HUGE_PAGE, np.uint8)
+        address = -(-whole.ctypes.data // HUGE_PAGE) * HUGE_PAGE
+        make_pages(address, address + pages)
+        if not self.pin(address, pages):
+            raise OutOfMemoryError(f"{nbytes:,} bytes of the host's memory could not be pinned for the card")
+        self._slots.append(whole)
+        start = address - whole.ctypes.data
+        return whole[start : start + nbytes]
 
     def pin(self, address: int, nbytes: int) -> bool:
         from cuda.bindings import driver
 
         refused = int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
         if not refused:
-            self._pages.append(address)
+            self._pages.add(address)
         return not refused
+
+    def unpin(self, address: int) -> None:
+        from cuda.bindings import driver
+
+        driver.cuMemHostUnregister(address)
+        self._pages.remove(address)
 
     def stream(self, urgent: bool = False) -> Any:
         from cuda.core import StreamOptions
@@ -71,15 +82,12 @@ class CudaQueues:
         return made
 
     def record(self, stream: Any) -> Any:
-        return stream.record()
+        from cuda.core import EventOptions
+
+        return stream.record(options=EventOptions(blocking_sync=True))  # who waits for it leaves the core to others
 
     def wait(self, stream: Any, event: Any) -> None:
         stream.wait(event)
-
-    def happened(self, event: Any) -> bool:
-        from cuda.bindings import driver
-
-        return not int(driver.cuEventQuery(event.handle)[0])
 
     def sync(self, event: Any) -> None:
         from cuda.bindings import driver
@@ -124,21 +132,17 @@ class CudaQueues:
         Launch(function, (min(rows, ROUND_BLOCKS),), (512,), arguments, stream)()
 
     def close(self) -> None:
-        from cuda.bindings import driver
-
         self.enter()
         for stream in self._streams:
             stream.sync()
         for buffer in self._buffers:
             buffer.close(self._first)
         self._first.sync()
-        for address in self._pinned:
-            driver.cuMemFreeHost(address)
-        for address in self._pages:
-            driver.cuMemHostUnregister(address)
+        for address in list(self._pages):
+            self.unpin(address)
         for stream in self._streams:
             stream.close()
-        self._buffers, self._pinned, self._pages, self._streams = [], [], [], []
+        self._buffers, self._slots, self._streams = [], [], []
 
 
 def _check(code: Any, what: str) -> None:

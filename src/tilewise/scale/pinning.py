@@ -2,15 +2,17 @@
 
 Copying through pinned slots costs the host three trips to memory for every byte, pinned pages cost one. But pinning
 keeps every other call to the driver waiting, and letting go takes as long again. So only so much is pinned as slots
-cannot carry, a chunk at a time, in moments when nobody has anything to tell the card.
+cannot carry, a chunk at a time, with a pause after each in which the others have their turn.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
+import time
 from collections import deque
 from collections.abc import Callable, Iterable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,11 +22,12 @@ from tilewise.scale.sources import ArraySource, Source
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-CHUNK = 2**28  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
-RUN = 4  # chunks beside one another that are pinned, or are not
+CHUNK = 2**27  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
+RUN = 2  # chunks beside one another that are pinned, or are not
+PAUSE = 0.001  # seconds between two chunks: the driver's lock goes to who asks first, and the one who pins asks again
 PAGE = 4096
 WORTH = 2**30  # bytes of an operand from which on pinning pays
-POPULATE_CHUNK = 2**23  # while they are made, no memory can be taken
+POPULATE_CHUNK = 2**21  # while they are made, no memory can be taken; one huge page
 POPULATE_WRITE = 23  # Linux's MADV_POPULATE_WRITE: pages are made, what they hold is not changed
 
 
@@ -65,6 +68,19 @@ class Pages:
         """Whether these addresses are pinned by now."""
         chunks = range((low - self.low) // self._chunk, -(-(high - self.low) // self._chunk))
         return self.low <= low and high <= self.high and all(self.pinned[i] for i in chunks)
+
+    def let_go(self, number: int) -> None:
+        self.pinned[number] = False
+        self._queues.unpin(self.low + number * self._chunk)
+
+    def last_needed(self, reaches: list[tuple[int, int]]) -> dict[int, int]:
+        """For each chunk that is pinned, the last of these stretches of addresses that it has a part in, or -1."""
+        found = {}
+        for number in (i for i, pinned in enumerate(self.pinned) if pinned):
+            low = self.low + number * self._chunk
+            needed = (i for i, (first, end) in enumerate(reaches) if first < low + self._chunk and low < end)
+            found[number] = max(needed, default=-1)
+        return found
 
     def stretches(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[bool, int, int]]:
         """Lines as (whether they are pinned, the first of them, and how many)."""
@@ -109,6 +125,7 @@ def pinning(pages: Iterable[Pages | None]) -> Callable[[], bool]:
         while left:
             left.rotate(-1)
             if left[-1].pin_more():
+                time.sleep(PAUSE)
                 return True
             left.pop()
         return False
@@ -119,8 +136,8 @@ def pinning(pages: Iterable[Pages | None]) -> Callable[[], bool]:
 class Background:
     """A thread for each job, which takes step after step, from `start` on, until there is no more or the end."""
 
-    def __init__(self, jobs: list[Callable[[], bool]]) -> None:
-        self._stop = threading.Event()
+    def __init__(self, queues: Queues, jobs: list[Callable[[], bool]]) -> None:
+        self._queues, self._stop = queues, threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(job,), name="tilewise pages", daemon=True) for job in jobs
         ]
@@ -141,22 +158,32 @@ class Background:
                 thread.join()
 
     def _run(self, step: Callable[[], bool]) -> None:
+        self._queues.enter()
         while not self._stop.is_set() and step():
             pass
 
 
+def make_pages(low: int, high: int) -> bool:
+    """Make the pages of fresh memory, so that who writes there need not; False where the system cannot."""
+    libc = _libc()
+    if not hasattr(libc, "madvise"):
+        return False
+    return not libc.madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), POPULATE_WRITE)
+
+
+@lru_cache(maxsize=1)
+def _libc() -> Any:
+    return ctypes.CDLL(None)
+
+
 def populating(array: Array) -> Callable[[], bool]:
-    """Steps, for several threads, that make the pages of a fresh array: who writes its rows later need not."""
+    """Steps, for several threads, that make the pages of a fresh array."""
     bounds = owned_bytes(array)
     low, high = (0, 0) if bounds is None else (-(-bounds[0] // PAGE) * PAGE, bounds[1] // PAGE * PAGE)
-    libc = ctypes.CDLL(None, use_errno=True)
-    chunks = iter(range(low, high, POPULATE_CHUNK) if hasattr(libc, "madvise") else ())
+    chunks = iter(range(low, high, POPULATE_CHUNK))
 
     def step() -> bool:
         start = next(chunks, None)
-        if start is None:
-            return False
-        nbytes = min(POPULATE_CHUNK, high - start)
-        return not libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(nbytes), POPULATE_WRITE)
+        return start is not None and make_pages(start, min(start + POPULATE_CHUNK, high))
 
     return step

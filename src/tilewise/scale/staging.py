@@ -7,20 +7,21 @@ from __future__ import annotations
 
 import queue
 import threading
-from collections.abc import Callable, Iterable
+from collections import deque
+from collections.abc import Iterable
 from concurrent.futures import Future, ThreadPoolExecutor
 from itertools import chain, pairwise
 from typing import Any
 
 import numpy as np
 
+from tilewise.errors import OutOfMemoryError
 from tilewise.scale.panels import Phase, Ring
 from tilewise.scale.pinning import Pages
 from tilewise.scale.queues import Bytes, Queues
 from tilewise.scale.sources import Source
 
 Array = np.ndarray[Any, np.dtype[Any]]
-WAIT = 0.001  # seconds, at most, between looks at whether a buffer is free
 ALIGN = 128  # bytes that lines on the card begin on, so that every kernel takes them as they are
 
 
@@ -33,50 +34,52 @@ def lead_of(length: int, itemsize: int) -> int:
 class Slot:
     """Pinned memory, and the event after which it is free again."""
 
-    def __init__(self) -> None:
-        self.memory: Bytes | None = None
+    def __init__(self, memory: Bytes) -> None:
+        self.memory = memory
         self.event: Any = None
 
 
 class Slots:
-    """A fixed number of slots; each is pinned when it is first used, by the thread that uses it."""
+    """So many slots at most; each is pinned by the thread that first needs it, or before (`prepare`)."""
 
     def __init__(self, queues: Queues, count: int, nbytes: int) -> None:
-        self._queues, self.nbytes, self._fresh = queues, nbytes, count
+        self._queues, self.nbytes = queues, nbytes
+        self._fresh = deque(range(count))  # those that are not pinned yet
         self._free: queue.Queue[Slot] = queue.Queue()
-        for _ in range(count):
-            self._free.put(Slot())
 
     def take(self) -> Slot:
+        made = self._make()
+        if made is not None:
+            return made
         slot = self._free.get()
         if slot.event is not None:
             self._queues.sync(slot.event)
             slot.event = None
-        if slot.memory is None:
-            slot.memory = self._pinned()
         return slot
 
-    def _pinned(self) -> Bytes:
-        self._fresh -= 1
-        return self._queues.pinned(self.nbytes)
+    def _make(self) -> Slot | None:
+        try:
+            number = self._fresh.popleft()
+        except IndexError:
+            return None
+        try:
+            return Slot(self._queues.pinned(self.nbytes))
+        except BaseException:
+            self._fresh.append(number)  # who needs one finds out why there is none
+            raise
 
     def give_back(self, slot: Slot) -> None:
         self._free.put(slot)
 
     def prepare(self) -> bool:
         """Whether one more slot has been pinned before anybody needs it."""
-        for _ in range(self._free.qsize() if self._fresh > 0 else 0):
-            try:
-                slot = self._free.get_nowait()
-            except queue.Empty:
-                return False
-            fresh = slot.memory is None
-            if fresh:
-                slot.memory = self._pinned()
-            self._free.put(slot)
-            if fresh:
-                return True
-        return False
+        try:
+            made = self._make()
+        except OutOfMemoryError:
+            return False
+        if made is not None:
+            self._free.put(made)
+        return made is not None
 
 
 class Panel:
@@ -85,7 +88,8 @@ class Panel:
     def __init__(self, queues: Queues, nbytes: int) -> None:
         self.address = queues.memory(nbytes)
         self.stream = queues.stream()
-        self.used: Any = None  # the event after which it may be filled again
+        self.used: Any = None  # the event after which it may be filled again,
+        self.before: Any = None  # and the one after which it had been filled the last time
         self.futures: list[Future[None]] = []
 
 
@@ -122,7 +126,6 @@ class Side:
         item = self.source.dtype.itemsize
         slot = self.slots.take()
         try:
-            assert slot.memory is not None
             memory = slot.memory[: count * lead * item]
             view = memory.view(self.source.dtype.numpy).reshape(count, lead)[:, :length]
             rows, cols = part
@@ -141,11 +144,8 @@ class Side:
         """Queue the lines that lie in pinned pages; where the others begin and end."""
         if self.pages is None:
             return [(here.start, here.stop)]
-        array, (rows, cols) = self.source.array, part  # type: ignore[attr-defined]  # pages are an array's
-        width, pitch_to = length * array.itemsize, lead * array.itemsize
-        lines, along = (cols.start, rows.start) if self.source.turned else (rows.start, cols.start)
-        pitch = array.strides[1 if self.source.turned else 0]
-        first = array.ctypes.data + (lines + here.start) * pitch + along * array.itemsize
+        first, pitch, item = self._place(part)
+        first, width, pitch_to = first + here.start * pitch, length * item, lead * item
         others: list[tuple[int, int]] = []
         for pinned, line, count in self.pages.stretches(first, pitch, width, len(here)):
             top, source = here.start + line, first + line * pitch
@@ -159,6 +159,19 @@ class Side:
                 others.append((top, top + count))
         return others
 
+    def _place(self, part: tuple[slice, slice]) -> tuple[int, int, int]:
+        """Where a part of an array begins, bytes from line to line, and bytes of an element."""
+        array, (rows, cols) = self.source.array, part  # type: ignore[attr-defined]  # pages are an array's
+        lines, along = (cols.start, rows.start) if self.source.turned else (rows.start, cols.start)
+        pitch = array.strides[1 if self.source.turned else 0]
+        return array.ctypes.data + lines * pitch + along * array.itemsize, pitch, array.itemsize
+
+    def reach(self, part: tuple[slice, slice]) -> tuple[int, int]:
+        """The addresses of the caller's memory between which a part lies."""
+        first, pitch, item = self._place(part)
+        count, length, _ = self.lines(part)
+        return first, first + (count - 1) * pitch + length * item
+
 
 class Feeder:
     """A thread that keeps the panels of the coming phases on their way: M's band by band, and with each band a share of
@@ -171,10 +184,8 @@ class Feeder:
         work: Iterable[Phase],
         band: int,
         threads: int,
-        idle: Callable[[], bool],
     ) -> None:
-        """`idle` does a little of something else, while there is nothing to do; False when nothing is left of it."""
-        self._queues, self._sides, self._work, self._band, self._idle = queues, sides, work, band, idle
+        self._queues, self._sides, self._work, self._band = queues, sides, work, band
         self._pool = ThreadPoolExecutor(threads, "tilewise staging", initializer=queues.enter)
         self._turn = threading.Condition()
         self._stopped = False
@@ -195,7 +206,7 @@ class Feeder:
     def release(self, side: Side, panel: Panel, event: Any) -> None:
         """A use has been queued: the panel may be filled again after `event`."""
         with self._turn:
-            panel.used = event
+            panel.before, panel.used = panel.used, event
             side.ring.users[side.panels.index(panel)] -= 1
             self._turn.notify_all()
 
@@ -218,8 +229,8 @@ class Feeder:
                 N.fill(coming[0], phase.part_n, self._pool)
             panel_n, coming = coming[0], None
             bands = phase.bands(self._band)
-            # N's other buffer is free when the phase before is over: as soon as M's ring has gone round
-            start = min(len(M.panels), len(bands)) - 1
+            # N's other buffer is free when the phase before is over, as is the one that M's third band takes
+            start = min(len(M.panels) - 1, len(bands)) - 1
             for number, rows in enumerate(bands):
                 part = (rows, phase.ks)
                 panel_m, fresh = self._panel(M, part)
@@ -233,26 +244,27 @@ class Feeder:
         self.ready.put(None)
 
     def _panel(self, side: Side, part: tuple[slice, slice]) -> tuple[Panel, bool]:
-        """The buffer for a part, and whether it must be filled."""
-        while (found := self._free(side, part)) is None:
-            if not self._idle():
-                with self._turn:
-                    self._turn.wait(WAIT)
+        """The buffer for a part, and whether it must be filled.
+
+        It is filled when the card is done with it: its stream waits, not the host, so that nothing the host is kept
+        busy with keeps the card waiting. The host is one round of the buffers ahead, and no more."""
+        with self._turn:
+            while (found := self._free(side, part)) is None:
+                self._turn.wait()
         number, fresh = found
         panel = side.panels[number]
-        if fresh and panel.used is not None:  # the host waits, not the stream: so it is never far ahead of the card
-            while not self._queues.happened(panel.used) and self._idle():
-                pass
-            self._queues.sync(panel.used)
         if fresh:
             panel.futures = []
+            if panel.before is not None:
+                self._queues.sync(panel.before)
+            if panel.used is not None:
+                self._queues.wait(panel.stream, panel.used)
         return panel, fresh
 
     def _free(self, side: Side, part: tuple[slice, slice]) -> tuple[int, bool] | None:
-        with self._turn:
-            if self._stopped:
-                raise _Stopped
-            return side.ring.find(part)
+        if self._stopped:
+            raise _Stopped
+        return side.ring.find(part)
 
 
 class _Stopped(Exception):
