@@ -128,6 +128,8 @@ static __device__ __forceinline__ void consume(
             store_partial(sums, partials + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
         else if (TURNED)
             store_turned(sums, boxes, map_p, group, top, work.left);
+        else if (SUMMED)
+            store_sums(sums, boxes, map_p, group, top, work.left);
         else if (BOXED)
             store_boxes(sums, boxes, map_p, group, top, work.left);
         else if (CARRIED) {
@@ -143,7 +145,7 @@ static __device__ __forceinline__ void consume(
         } else
             store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, size.n - work.left);
     }
-    if ((BOXED || TURNED) && threadIdx.x % 128 == 0) store_done();
+    if ((BOXED || TURNED || SUMMED) && threadIdx.x % 128 == 0) store_done();
 }
 
 // `ldp` is the lead of P, or of each of the partials.
@@ -163,7 +165,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     if (threadIdx.x == 0) {
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
         prefetch_map(&map_n);
-        if (BOXED || TURNED) prefetch_map(&map_p);
+        if (BOXED || TURNED || SUMMED) prefetch_map(&map_p);
         for (int s = 0; s < STAGES; ++s) {
             barrier_init(&full[s], 1);
             barrier_init(&empty[s], CONSUMERS * CLUSTER);
