@@ -7,7 +7,7 @@
 //   With TURNED the operands have changed places, and boxes are turned on their way into the staging.
 //   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up. A P that keeps its
 //   sums unrounded is one such part: with ACCUMULATE what it holds is added first. With SUMMED, where its rows start and
-//   end on 16 bytes, the copy engine takes such sums as well, in boxes half as wide, and adds them where they go.
+//   end on 16 bytes, the copy engine takes such sums as well (store_sums.cuh).
 
 // Parts `first` and on of a warp's 16 rows into the boxes, as the kernel's dtype, swizzled so that the banks are spread.
 static __device__ __forceinline__ void stage_sums(const float (&sums)[SUMS], char* boxes, int first) {
@@ -35,36 +35,6 @@ static __device__ __forceinline__ void store_boxes(
         if (leader) {
             for (int part = first; part < min(first + BOXES, PARTS); ++part)
                 store_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * 64, top);
-            store_commit();
-        }
-    }
-}
-
-// The copy engine takes sums as they are, 32 columns at a time: while a box is read, the next one is written.
-static __device__ __forceinline__ void store_sums(
-    const float (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left)
-{
-    int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
-    bool leader = threadIdx.x % 128 == 0;
-    #pragma unroll
-    for (int part = 0; part < BLOCK_N / 32; ++part) {
-        char* box = boxes + part % BOXES * BOX_BYTES;
-        if (leader) store_read_before<BOXES - 1>();
-        meet(1 + group, 128);
-        #pragma unroll
-        for (int j = 0; j < 4; ++j) {
-            const float* four = sums + 16 * part + 4 * j;
-            char* at = box + row * ROW_BYTES + ((2 * j + lane % 4 / 2) ^ row % 8) * 16 + lane % 2 * 8;
-            *reinterpret_cast<float2*>(at) = make_float2(four[0], four[1]);
-            *reinterpret_cast<float2*>(at + 8 * ROW_BYTES) = make_float2(four[2], four[3]);
-        }
-        publish_shared();
-        meet(1 + group, 128);
-        if (leader) {
-            if (ACCUMULATE)
-                add_box(map_p, box, left + part * 32, top);
-            else
-                store_box(map_p, box, left + part * 32, top);
             store_commit();
         }
     }
