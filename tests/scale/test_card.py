@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -19,14 +20,14 @@ from tilewise.scale.sources import ArraySource
 from tilewise.scale.targets import ArrayTarget
 
 
-def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=10**6, **how):
+def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=10**6, card_of=ThreadQueues, **how):
     sources = ArraySource(M, "M"), ArraySource(N, "N")
     problem = problem_of(*sources, semiring)
     schedule = card.schedule_for(problem, KNOWN_CARDS["h200"], memory, tuple(s.turned for s in sources))
     if cut:
         schedule = replace(schedule, **dict(zip(("rows", "cols", "depth"), cut, strict=True)))
     P = np.full((problem.m, problem.n), 7).astype(problem.semiring.over(problem.dtype).result.numpy)
-    queues = ThreadQueues(slow)
+    queues = card_of(slow)
     queues.most_pages = most_pages
     card.stream(schedule, *sources, target or ArrayTarget(P), queues=queues, **how)
     return P, schedule, queues
@@ -64,6 +65,24 @@ def test_order_is_kept_when_every_stream_dawdles():
     P, schedule, _ = product(M, N, "plus_times", 900_000, slow=0.004, cut=(900, 256, 128))
     assert_product(P, M, N, "plus_times")
     assert (schedule.tiles, schedule.phases) == (6, 3)  # and three bands: 900 rows are more than two of 384
+
+
+@pytest.mark.parametrize("late", [0, 1])
+def test_order_is_kept_when_one_stream_of_products_is_late(late):
+    class Late(ThreadQueues):
+        def multiply(self, problem, M, N, P, stream):
+            if stream not in seen:
+                seen.append(stream)
+            if seen.index(stream) == late:
+                stream.jobs.put(lambda: time.sleep(0.03))
+            super().multiply(problem, M, N, P, stream)
+
+    seen = []
+    M, N = values((1300, 600), "float32", 5), values((600, 300), "float32", 6)
+    P, schedule, _ = product(M, N, "min_plus", 900_000, cut=(900, 256, 128), card_of=Late)
+    assert_product(P, M, N, "min_plus")
+    assert len(seen) == 2
+    assert schedule.band < 900 / 2
 
 
 @pytest.fixture

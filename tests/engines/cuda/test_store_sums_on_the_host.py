@@ -1,4 +1,4 @@
-"""`store_sums.cuh` behind a C++ compiler: every sum of a tile arrives in P, or is added there, and nothing beside it."""
+"""`store_sums.cuh` behind a C++ compiler: every sum of a tile arrives in P, or is added there, nothing beside it."""
 
 from __future__ import annotations
 
