@@ -20,7 +20,7 @@ from tilewise.scale.pinning import PAGE, make_pages
 from tilewise.scale.queues import Bytes
 
 ROUND_BLOCKS = 2048
-PORTABLE = 1  # CU_MEMHOSTREGISTER_PORTABLE
+PORTABLE = 1  # of CU_MEMHOSTREGISTER and CU_MEMHOSTALLOC alike
 HUGE_PAGE = 2**21
 
 
@@ -31,7 +31,8 @@ class CudaQueues:
         self.device = device
         self.machine = describe(device)
         self._buffers: list[Any] = []
-        self._slots: list[Bytes] = []
+        self._slots: list[Bytes] = []  # kept until their pages are let go
+        self._own: list[int] = []
         self._pages: set[int] = set()
         self._streams: list[Any] = []
         self._first = self.stream()
@@ -46,17 +47,24 @@ class CudaQueues:
         return int(buffer.handle)
 
     def pinned(self, nbytes: int) -> Bytes:
-        """Pages are made first, which takes longer than to pin them and keeps nobody waiting; the driver's own
-        allocation does both at once."""
+        """Pages are made before they are pinned: that takes longer, and keeps nobody else from the driver. Where the
+        system pins no pages of ours, the driver's own are taken, for which it does both at once."""
+        from cuda.bindings import driver
+
         pages = -(-nbytes // PAGE) * PAGE
-        whole = np.empty(pages + HUGE_PAGE, np.uint8)
+        whole: Bytes = np.empty(pages + HUGE_PAGE, np.uint8)
         address = -(-whole.ctypes.data // HUGE_PAGE) * HUGE_PAGE
         make_pages(address, address + pages)
-        if not self.pin(address, pages):
-            raise OutOfMemoryError(f"{nbytes:,} bytes of the host's memory could not be pinned for the card")
-        self._slots.append(whole)
-        start = address - whole.ctypes.data
-        return whole[start : start + nbytes]
+        if self.pin(address, pages):
+            self._slots.append(whole)
+            start = address - whole.ctypes.data
+            return whole[start : start + nbytes]
+        code, own = driver.cuMemHostAlloc(nbytes, PORTABLE)
+        if int(code):
+            raise OutOfMemoryError(f"{nbytes:,} bytes of the host's memory could not be pinned for the card: {code}")
+        self._own.append(int(own))
+        memory: Any = (ctypes.c_uint8 * nbytes).from_address(int(own))
+        return np.frombuffer(memory, np.uint8)
 
     def pin(self, address: int, nbytes: int) -> bool:
         from cuda.bindings import driver
@@ -132,6 +140,8 @@ class CudaQueues:
         Launch(function, (min(rows, ROUND_BLOCKS),), (512,), arguments, stream)()
 
     def close(self) -> None:
+        from cuda.bindings import driver
+
         self.enter()
         for stream in self._streams:
             stream.sync()
@@ -140,9 +150,11 @@ class CudaQueues:
         self._first.sync()
         for address in list(self._pages):
             self.unpin(address)
+        for address in self._own:
+            driver.cuMemFreeHost(address)
         for stream in self._streams:
             stream.close()
-        self._buffers, self._slots, self._streams = [], [], []
+        self._buffers, self._slots, self._own, self._streams = [], [], [], []
 
 
 def _check(code: Any, what: str) -> None:
