@@ -14,7 +14,7 @@ from oracle import assert_product
 from strategies import values
 from tilewise.errors import FileError
 from tilewise.machine import KNOWN_CARDS
-from tilewise.scale import card, letting_go, pinning
+from tilewise.scale import card, pinning
 from tilewise.scale.files import problem_of
 from tilewise.scale.sources import ArraySource
 from tilewise.scale.targets import ArrayTarget
@@ -100,7 +100,7 @@ def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):
     M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
     P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002, most_pages=most)
     assert_product(P, M, N, "plus_times")
-    assert len(queues.pages + queues.let_go) == most or most > 3
+    assert len(queues.pages) == most or most > 3
     assert bool(queues.straight) == bool(most)
 
 
@@ -108,7 +108,7 @@ def test_a_matrix_by_itself_is_pinned_once(pinned):
     M = values((600, 600), "float32", 9)
     P, _, queues = product(M, M, "plus_times", 300_000, slow=0.002)
     assert_product(P, M, M, "plus_times")
-    assert 0 < len(queues.pages + queues.let_go) <= -(-M.nbytes // 8192)
+    assert 0 < len(queues.pages) <= -(-M.nbytes // 8192)
 
 
 def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
@@ -118,22 +118,9 @@ def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
         monkeypatch.setattr(card, "SLOT_RATE", (1 - share) * schedule.bytes_in / schedule.compute)
         P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002)
         assert_product(P, M, N, "plus_times")
-        got = sum(high - low for low, high in queues.pages + queues.let_go) / (M.nbytes + N.nbytes)
+        got = sum(high - low for low, high in queues.pages) / (M.nbytes + N.nbytes)
         assert got <= share + 0.04
         assert bool(queues.straight) == bool(share)
-
-
-@pytest.mark.parametrize("same", [False, True])
-@pytest.mark.parametrize("turned", [False, True])
-def test_what_the_last_tile_needs_no_more_is_let_go_before_the_end(same, turned, pinned, monkeypatch):
-    monkeypatch.setattr(letting_go, "AT_ONCE", 1000)
-    M, N = values((700, 700), "float32", 1), values((700, 700), "float32", 2)
-    M, N = (np.asfortranarray(x) if turned else x for x in (M, M if same else N))
-    N = M if same else N
-    P, schedule, queues = product(M, N, "plus_times", 400_000, slow=0.002)
-    assert_product(P, M, N, "plus_times")
-    assert schedule.phases > 3
-    assert len(queues.let_go) > len(queues.pages)  # the rest is let go when the streams are closed
 
 
 @pytest.mark.parametrize("after", [1, 7, 20])

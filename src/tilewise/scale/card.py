@@ -15,9 +15,8 @@ from typing import Any
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
 from tilewise.scale.host import Finished, Finisher, Progress
-from tilewise.scale.letting_go import LettingGo
 from tilewise.scale.outgoing import Outgoing, Sums
-from tilewise.scale.panels import Phase, last_phases, phases
+from tilewise.scale.panels import Phase, phases
 from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, pinning, populating
 from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import SETS, Level, Schedule, make_schedule
@@ -28,11 +27,12 @@ from tilewise.scale.targets import ArrayTarget, Target
 PIECE = 16 * 2**20  # bytes of a slot
 POPULATING = 3  # threads that make the pages of P
 STREAMS = 2  # of products: a band begins while the last blocks of the one before end, unless workspaces come with it
-THREADS = 12  # that fill slots, where there are so many cores, and as many that empty them
+THREADS = 12  # that fill slots, where there are so many cores,
+WRITERS = 6  # and that empty them: they have as long as the next tile takes
 IN_SLOTS = 4  # for each of them: one is filled, the others wait for their turn
 BANDS = 8  # of a phase,
 SPLIT_BANDS = 4  # and where N's panel is packed, or split, for each of them anew
-SLOT_RATE = 20e9  # bytes a second that slots may be asked to carry to a card while it multiplies
+SLOT_RATE = 27e9  # bytes a second that slots may be asked to carry to a card while it multiplies
 LINK = (36e9, 25e9)  # bytes a second to a card and back, threads included; pinned pages alone: 47 and 54 on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
 PLANE_SHARE = 1.6  # of a panel of float32, that its planes take, padding included
@@ -156,7 +156,7 @@ class _Stream:
         self.sides = (sides[0], sides[1])
         self.compute = [queues.stream() for _ in range(1 if any(s.copied) else STREAMS)]
         self.outgoing = Outgoing(
-            queues, P, self.sums, max(piece, self.sums.pitch), s.rows * s.cols * result.itemsize, self.threads
+            queues, P, self.sums, max(piece, self.sums.pitch), s.rows * s.cols * result.itemsize, WRITERS
         )
 
     def _pages(self, M: Source, N: Source) -> tuple[Pages | None, Pages | None]:
@@ -179,7 +179,6 @@ class _Stream:
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases
         count = len(done) * s.phases
-        letting_go = LettingGo(self.queues, self.sides, last_phases(s, done))
         with (
             Finisher(self.target, finished) as finisher,
             self.outgoing.writing_to(finisher),
@@ -190,19 +189,19 @@ class _Stream:
             while (item := feeder.ready.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
+                if callable(item):
+                    item()
+                    continue
                 phase, rows, panels = item
                 stream = self._band(phase, rows, panels)
                 background.start()  # not before: making pages keeps the first slots waiting
                 feeder.release(self.sides[0], panels[0], self.queues.record(stream))
-                letting_go.step(phase)
                 if rows.stop < phase.tile.rows.stop:
                     continue
                 for other in self.compute:
                     if other is not stream:
                         self.queues.wait(stream, self.queues.record(other))
-                event = self.queues.record(stream)
-                feeder.release(self.sides[1], panels[1], event)
-                letting_go.over(phase, event)
+                feeder.release(self.sides[1], panels[1], self.queues.record(stream))
                 count += 1
                 if progress is not None:
                     progress(count, total)
@@ -215,8 +214,6 @@ class _Stream:
         number = here.start // self.schedule.band
         stream = self.compute[number % len(self.compute)]
         for panel in panels:
-            for piece in panel.futures:
-                piece.result()  # on its way, or the reason why not
             self.queues.wait(stream, self.queues.record(panel.stream))
         if phase.first:
             self.outgoing.await_band(number, stream)

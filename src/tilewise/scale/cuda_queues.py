@@ -33,7 +33,7 @@ class CudaQueues:
         self._buffers: list[Any] = []
         self._slots: list[Bytes] = []  # kept until their pages are let go
         self._own: list[int] = []
-        self._pages: set[int] = set()
+        self._pages: list[int] = []
         self._streams: list[Any] = []
         self._first = self.stream()
 
@@ -71,14 +71,8 @@ class CudaQueues:
 
         refused = int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
         if not refused:
-            self._pages.add(address)
+            self._pages.append(address)
         return not refused
-
-    def unpin(self, address: int) -> None:
-        from cuda.bindings import driver
-
-        driver.cuMemHostUnregister(address)
-        self._pages.remove(address)
 
     def stream(self, urgent: bool = False) -> Any:
         from cuda.core import StreamOptions
@@ -148,8 +142,8 @@ class CudaQueues:
         for buffer in self._buffers:
             buffer.close(self._first)
         self._first.sync()
-        for address in list(self._pages):
-            self.unpin(address)
+        while self._pages:
+            driver.cuMemHostUnregister(self._pages.pop())
         for address in self._own:
             driver.cuMemFreeHost(address)
         for stream in self._streams:

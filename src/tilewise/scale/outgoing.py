@@ -19,7 +19,7 @@ from tilewise.scale.schedule import Tile
 from tilewise.scale.staging import Slots
 from tilewise.scale.targets import Target
 
-OUT_BYTES = 2**30  # of slots, at most: a finished tile leaves the card at once, and is written while the next is made
+OUT_BYTES = 2**31  # of slots, at most: a finished tile leaves the card at once, and is written while the next is made
 
 
 @dataclass(frozen=True)
@@ -121,7 +121,7 @@ class Outgoing:
         for top in tops:
             rows = min(step, here.stop - top)
             slot = self.slots.take()
-            memory = slot.memory[: rows * width]
+            memory = self.slots.memory(slot)[: rows * width]
             self.queues.copy_out(self.sums.row(top), self.sums.pitch, width, rows, memory, self.stream)
             event = self.queues.record(self.stream)
             view = memory.view(self.sums.result.numpy).reshape(rows, -1)

@@ -46,21 +46,11 @@ class Phase:
 
 def phases(schedule: Schedule, done: frozenset[int] = frozenset()) -> Iterator[Phase]:
     """Every phase of every tile that is not done, in the order of the walk."""
+    slices = schedule.slices()
     for tile in schedule.walk():
         if tile.number not in done:
-            yield from phases_of(tile, schedule)
-
-
-def last_phases(schedule: Schedule, done: frozenset[int]) -> list[Phase]:
-    """Those of the last tile that is not done."""
-    last = [tile for tile in schedule.walk() if tile.number not in done][-1:]
-    return [phase for tile in last for phase in phases_of(tile, schedule)]
-
-
-def phases_of(tile: Tile, schedule: Schedule) -> Iterator[Phase]:
-    slices = schedule.slices()
-    for number, ks in enumerate(slices):
-        yield Phase(tile, ks, number == 0, number == len(slices) - 1)
+            for number, ks in enumerate(slices):
+                yield Phase(tile, ks, number == 0, number == len(slices) - 1)
 
 
 class Ring:

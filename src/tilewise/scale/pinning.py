@@ -24,7 +24,7 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK = 2**27  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
 RUN = 2  # chunks beside one another that are pinned, or are not
-PAUSE = 0.001  # seconds between two chunks: the driver's lock goes to who asks first, and the one who pins asks again
+PAUSE = 0.006  # seconds between two chunks, in which others get through to the driver
 PAGE = 4096
 WORTH = 2**30  # bytes of an operand from which on pinning pays
 POPULATE_CHUNK = 2**21  # while they are made, no memory can be taken; one huge page
@@ -68,19 +68,6 @@ class Pages:
         """Whether these addresses are pinned by now."""
         chunks = range((low - self.low) // self._chunk, -(-(high - self.low) // self._chunk))
         return self.low <= low and high <= self.high and all(self.pinned[i] for i in chunks)
-
-    def let_go(self, number: int) -> None:
-        self.pinned[number] = False
-        self._queues.unpin(self.low + number * self._chunk)
-
-    def last_needed(self, reaches: list[tuple[int, int]]) -> dict[int, int]:
-        """For each chunk that is pinned, the last of these stretches of addresses that it has a part in, or -1."""
-        found = {}
-        for number in (i for i, pinned in enumerate(self.pinned) if pinned):
-            low = self.low + number * self._chunk
-            needed = (i for i, (first, end) in enumerate(reaches) if first < low + self._chunk and low < end)
-            found[number] = max(needed, default=-1)
-        return found
 
     def stretches(self, first: int, pitch: int, width: int, count: int) -> Iterator[tuple[bool, int, int]]:
         """Lines as (whether they are pinned, the first of them, and how many)."""

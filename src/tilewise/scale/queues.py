@@ -29,10 +29,7 @@ class Queues(Protocol):
         """Memory of the host that the card reads and writes by itself, freed by `close`."""
 
     def pin(self, address: int, nbytes: int) -> bool:
-        """Let the card read whole pages of the host by itself, until `unpin` or `close`; False where it is refused."""
-
-    def unpin(self, address: int) -> None:
-        """Let go of what was pinned from this address on; no copy may still read it."""
+        """Let the card read whole pages of the host by itself, until `close`; False where it is refused."""
 
     def stream(self, urgent: bool = False) -> Any:
         """A stream; what is urgent goes first where two could run."""
