@@ -129,8 +129,8 @@ class Side:
         share: int = 0,
         shares: int = 1,
     ) -> None:
-        """One share of a panel, as jobs in order: each queues a copy straight from pinned pages, or from a slot that the
-        pool is filling meanwhile."""
+        """One share of a panel, as jobs in order: each queues a copy straight from pinned pages, or from a slot, which
+        the pool is filling meanwhile."""
         count, length, lead = self.lines(part)
         step = max(1, self.slots.nbytes // (lead * self.source.dtype.itemsize))
         here = range(count * share // shares, count * (share + 1) // shares)
