@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
 import time
 from dataclasses import replace
@@ -12,7 +13,7 @@ from threads_as_card import ThreadQueues
 
 from oracle import assert_product
 from strategies import values
-from tilewise.errors import FileError
+from tilewise.errors import FileError, OutOfMemoryError
 from tilewise.machine import KNOWN_CARDS
 from tilewise.scale import card, pinning
 from tilewise.scale.files import problem_of
@@ -100,7 +101,7 @@ def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):
     M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
     P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002, most_pages=most)
     assert_product(P, M, N, "plus_times")
-    assert len(queues.pages) == most or most > 3
+    assert len(queues.let_go) == most or most > 3
     assert bool(queues.straight) == bool(most)
 
 
@@ -108,7 +109,7 @@ def test_a_matrix_by_itself_is_pinned_once(pinned):
     M = values((600, 600), "float32", 9)
     P, _, queues = product(M, M, "plus_times", 300_000, slow=0.002)
     assert_product(P, M, M, "plus_times")
-    assert 0 < len(queues.pages) <= -(-M.nbytes // 8192)
+    assert 0 < len(queues.let_go) <= -(-M.nbytes // 8192)
 
 
 def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
@@ -118,7 +119,7 @@ def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
         monkeypatch.setattr(card, "SLOT_RATE", (1 - share) * schedule.bytes_in / schedule.compute)
         P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002)
         assert_product(P, M, N, "plus_times")
-        got = sum(high - low for low, high in queues.pages) / (M.nbytes + N.nbytes)
+        got = sum(high - low for low, high in queues.let_go) / (M.nbytes + N.nbytes)
         assert got <= share + 0.04
         assert bool(queues.straight) == bool(share)
 
@@ -157,8 +158,7 @@ def test_no_copy_passes_from_one_chunk_to_the_next(first, pitch, width, count):
 def test_stretches_are_pinned_or_not(first, pitch, width, count):
     queues = ThreadQueues()
     pages = pinning.Pages(queues, 4096, 4096 + 90_000, 0.5, chunk=4096)
-    while pages.pin_more():
-        pass
+    pages.pin()
     first, end = first + pages.low, 0
     for pinned, line, lines in pages.stretches(first, pitch, width, count):
         assert line == end
@@ -203,6 +203,31 @@ def test_what_fails_midway_is_raised_and_nothing_hangs():
     M, N = values((700, 300), "float32", 9), values((300, 700), "float32", 10)
     with pytest.raises(FileError, match="no room"):
         product(M, N, "plus_times", 400_000, target=Broken(np.empty((700, 700), np.float32)))
+
+
+@pytest.mark.parametrize("after", [0, 30])
+def test_an_operand_that_cannot_be_read_is_raised_and_nothing_hangs(after, monkeypatch):
+    def read(self, rows, cols, out):
+        if next(reads) >= after:
+            raise FileError("no such chunk")
+        real(self, rows, cols, out)
+
+    reads, real = itertools.count(), ArraySource.read
+    monkeypatch.setattr(ArraySource, "read", read)
+    M, N = values((700, 300), "float32", 9), values((300, 700), "float32", 10)
+    with pytest.raises(FileError, match="no such chunk"):
+        product(M, N, "plus_times", 400_000, slow=0.002)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tilewise")]
+
+
+def test_memory_that_cannot_be_pinned_is_raised_and_nothing_hangs(monkeypatch):
+    def pinned(self, nbytes):
+        raise OutOfMemoryError("no more")
+
+    monkeypatch.setattr(ThreadQueues, "pinned", pinned)
+    M, N = values((700, 300), "float32", 9), values((300, 700), "float32", 10)
+    with pytest.raises(OutOfMemoryError, match="no more"):
+        product(M, N, "plus_times", 400_000)
 
 
 def test_tiles_are_reported_when_they_are_written():

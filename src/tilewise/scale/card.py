@@ -17,7 +17,7 @@ from tilewise.problem import Layout, Problem
 from tilewise.scale.host import Finished, Finisher, Progress
 from tilewise.scale.outgoing import Outgoing, Sums
 from tilewise.scale.panels import Phase, phases
-from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, pinning, populating
+from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, populating
 from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import SETS, Level, Schedule, make_schedule
 from tilewise.scale.sources import Source
@@ -168,13 +168,12 @@ class _Stream:
         return one, other
 
     def _background(self) -> Background:
-        """Operands are pinned; slots for finished rows, and the pages of P, are made ahead: who writes rows would have
-        to."""
+        """Slots for finished rows are made ahead, then the pages of P: who writes its rows would have to."""
         prepare = self.outgoing.slots.prepare
         if not isinstance(self.target, ArrayTarget) or self.target.array.nbytes < WORTH:
-            return Background(self.queues, [pinning(self.pages), prepare])
+            return Background(self.queues, [prepare])
         populate = populating(self.target.array)
-        return Background(self.queues, [pinning(self.pages), *[lambda: prepare() or populate()] * POPULATING])
+        return Background(self.queues, [lambda: prepare() or populate()] * POPULATING)
 
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases
@@ -186,6 +185,9 @@ class _Stream:
             Feeder(self.queues, self.sides, phases(s, done), s.band, self.threads) as feeder,
         ):
             self.queues.enter()
+            for pages in dict.fromkeys(self.pages):  # before anybody else has anything to tell the card
+                if pages is not None:
+                    pages.pin()
             while (item := feeder.ready.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
@@ -205,6 +207,14 @@ class _Stream:
                 count += 1
                 if progress is not None:
                     progress(count, total)
+            self._let_go()
+
+    def _let_go(self) -> None:
+        """Of the operands' pages, as soon as everything has come: the last bands are still multiplied, and leave."""
+        for side in self.sides:
+            for panel in side.panels:
+                self.queues.sync(self.queues.record(panel.stream))
+        self.queues.unpin()
 
     def _band(self, phase: Phase, rows: slice, panels: tuple[Panel, Panel]) -> Any:
         """Some rows of the tile, one phase further: the band before them may still be on its way out. The same rows of

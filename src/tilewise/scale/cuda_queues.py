@@ -31,7 +31,7 @@ class CudaQueues:
         self.device = device
         self.machine = describe(device)
         self._buffers: list[Any] = []
-        self._slots: list[Bytes] = []  # kept until their pages are let go
+        self._slots: list[tuple[int, Bytes]] = []  # kept until their pages are let go
         self._own: list[int] = []
         self._pages: list[int] = []
         self._streams: list[Any] = []
@@ -55,8 +55,8 @@ class CudaQueues:
         whole: Bytes = np.empty(pages + HUGE_PAGE, np.uint8)
         address = -(-whole.ctypes.data // HUGE_PAGE) * HUGE_PAGE
         make_pages(address, address + pages)
-        if self.pin(address, pages):
-            self._slots.append(whole)
+        if _register(address, pages):
+            self._slots.append((address, whole))
             start = address - whole.ctypes.data
             return whole[start : start + nbytes]
         code, own = driver.cuMemHostAlloc(nbytes, PORTABLE)
@@ -67,12 +67,17 @@ class CudaQueues:
         return np.frombuffer(memory, np.uint8)
 
     def pin(self, address: int, nbytes: int) -> bool:
+        made = _register(address, nbytes)
+        if made:
+            self._pages.append(address)
+        return made
+
+    def unpin(self) -> None:
         from cuda.bindings import driver
 
-        refused = int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
-        if not refused:
-            self._pages.append(address)
-        return not refused
+        while self._pages:
+            driver.cuMemHostUnregister(self._pages[-1])
+            self._pages.pop()
 
     def stream(self, urgent: bool = False) -> Any:
         from cuda.core import StreamOptions
@@ -142,13 +147,20 @@ class CudaQueues:
         for buffer in self._buffers:
             buffer.close(self._first)
         self._first.sync()
-        while self._pages:
-            driver.cuMemHostUnregister(self._pages.pop())
+        self.unpin()
+        for address, _ in self._slots:
+            driver.cuMemHostUnregister(address)
         for address in self._own:
             driver.cuMemFreeHost(address)
         for stream in self._streams:
             stream.close()
         self._buffers, self._slots, self._own, self._streams = [], [], [], []
+
+
+def _register(address: int, nbytes: int) -> bool:
+    from cuda.bindings import driver
+
+    return not int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
 
 
 def _check(code: Any, what: str) -> None:

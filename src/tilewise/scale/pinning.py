@@ -1,17 +1,15 @@
 """The caller's own pages: some are pinned, so that panels come straight from where they lie, and P's are made ahead.
 
 Copying through pinned slots costs the host three trips to memory for every byte, pinned pages cost one. But pinning
-keeps every other call to the driver waiting, and letting go takes as long again. So only so much is pinned as slots
-cannot carry, a chunk at a time, with a pause after each in which the others have their turn.
+keeps every other call to the driver waiting, and letting go takes nearly as long again. So only so much is pinned as
+slots cannot carry, and before anything else is done: beside the products it took several times as long.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-import time
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
 from functools import lru_cache
 from typing import Any
 
@@ -22,9 +20,7 @@ from tilewise.scale.sources import ArraySource, Source
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-CHUNK = 2**27  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
-RUN = 2  # chunks beside one another that are pinned, or are not
-PAUSE = 0.006  # seconds between two chunks, in which others get through to the driver
+CHUNK = 2**29  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
 PAGE = 4096
 WORTH = 2**30  # bytes of an operand from which on pinning pays
 POPULATE_CHUNK = 2**21  # while they are made, no memory can be taken; one huge page
@@ -47,22 +43,18 @@ class Pages:
     """The whole pages of one operand, of which a share is pinned, chunk by chunk."""
 
     def __init__(self, queues: Queues, low: int, high: int, share: float = 1.0, chunk: int = CHUNK) -> None:
-        self._queues, self._chunk = queues, chunk
+        self._queues, self._share, self._chunk = queues, share, chunk
         self.low, self.high = -(-low // PAGE) * PAGE, high // PAGE * PAGE
         self.pinned = [False] * max(0, -(-(self.high - self.low) // chunk))
-        runs = (number // RUN for number in range(len(self.pinned)))
-        self._coming = iter([i for i, run in enumerate(runs) if int((run + 1) * share) > int(run * share)])
 
-    def pin_more(self) -> bool:
-        """Whether one more chunk has been pinned."""
-        number = next(self._coming, None)
-        if number is None:
-            return False
-        start = self.low + number * self._chunk
-        self.pinned[number] = self._queues.pin(start, min(self._chunk, self.high - start))
-        if not self.pinned[number]:
-            self._coming = iter(())  # the system will refuse the others too
-        return self.pinned[number]
+    def pin(self) -> None:
+        """Every so many chunks one, so that slots have about as much to carry all the time."""
+        for number in range(len(self.pinned)):
+            if int((number + 1) * self._share) > int(number * self._share):
+                start = self.low + number * self._chunk
+                self.pinned[number] = self._queues.pin(start, min(self._chunk, self.high - start))
+                if not self.pinned[number]:
+                    return  # the system will refuse the others too
 
     def hold(self, low: int, high: int) -> bool:
         """Whether these addresses are pinned by now."""
@@ -102,22 +94,6 @@ def pages_of(queues: Queues, source: Source, share: float) -> Pages | None:
         return None
     bounds = owned_bytes(source.array)
     return None if bounds is None or bounds[1] - bounds[0] < WORTH else Pages(queues, *bounds, share)
-
-
-def pinning(pages: Iterable[Pages | None]) -> Callable[[], bool]:
-    """Steps that pin one chunk more, of this operand and that; False when there is none."""
-    left = deque(p for p in dict.fromkeys(pages) if p is not None)
-
-    def step() -> bool:
-        while left:
-            left.rotate(-1)
-            if left[-1].pin_more():
-                time.sleep(PAUSE)
-                return True
-            left.pop()
-        return False
-
-    return step
 
 
 class Background:

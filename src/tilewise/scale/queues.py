@@ -29,7 +29,10 @@ class Queues(Protocol):
         """Memory of the host that the card reads and writes by itself, freed by `close`."""
 
     def pin(self, address: int, nbytes: int) -> bool:
-        """Let the card read whole pages of the host by itself, until `close`; False where it is refused."""
+        """Let the card read whole pages of the host by itself, until `unpin` or `close`; False where it is refused."""
+
+    def unpin(self) -> None:
+        """Let go of what `pin` has pinned, which no copy may still read."""
 
     def stream(self, urgent: bool = False) -> Any:
         """A stream; what is urgent goes first where two could run."""
