@@ -28,7 +28,7 @@ PIECE = 16 * 2**20  # bytes of a slot
 POPULATING = 3  # threads that make the pages of P
 STREAMS = 2  # of products: a band begins while the last blocks of the one before end, unless workspaces come with it
 THREADS = 12  # that fill slots, where there are so many cores,
-WRITERS = 6  # and that empty them: they have as long as the next tile takes
+WRITERS = 4  # that copy finished rows to an array: they have as long as the next tile takes, and should not crowd
 IN_SLOTS = 4  # for each of them: one is filled, the others wait for their turn
 BANDS = 8  # of a phase,
 SPLIT_BANDS = 4  # and where N's panel is packed, or split, for each of them anew
@@ -155,9 +155,9 @@ class _Stream:
             sides.append(Side(queues, source, slots, held, nbytes, pages))
         self.sides = (sides[0], sides[1])
         self.compute = [queues.stream() for _ in range(1 if any(s.copied) else STREAMS)]
-        self.outgoing = Outgoing(
-            queues, P, self.sums, max(piece, self.sums.pitch), s.rows * s.cols * result.itemsize, WRITERS
-        )
+        writers = WRITERS if isinstance(P, ArrayTarget) else self.threads
+        tile = s.rows * s.cols * result.itemsize
+        self.outgoing = Outgoing(queues, P, self.sums, max(piece, self.sums.pitch), tile, writers)
 
     def _pages(self, M: Source, N: Source) -> tuple[Pages | None, Pages | None]:
         """Of operands in the host's memory so much is pinned as slots cannot carry."""

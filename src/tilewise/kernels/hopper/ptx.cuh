@@ -95,7 +95,7 @@ static __device__ __forceinline__ void store_box(const TensorMap* map, const voi
                  ::"l"(map), "r"(shared_address(from)), "r"(x), "r"(y) : "memory");
 }
 
-// The same, added to what is there: element by element, by L2, which takes the smallest numbers (below 2^-126) for 0.
+// The same, added to what is there: element by element, by L2, which may take the smallest numbers (below 2^-126) for 0.
 static __device__ __forceinline__ void add_box(const TensorMap* map, const void* from, int x, int y) {
     asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], [%1];"
                  ::"l"(map), "r"(shared_address(from)), "r"(x), "r"(y) : "memory");
