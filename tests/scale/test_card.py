@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import itertools
 import threading
+import time
 from dataclasses import replace
 
 import numpy as np
@@ -11,7 +13,7 @@ from threads_as_card import ThreadQueues
 
 from oracle import assert_product
 from strategies import values
-from tilewise.errors import FileError
+from tilewise.errors import FileError, OutOfMemoryError
 from tilewise.machine import KNOWN_CARDS
 from tilewise.scale import card, pinning
 from tilewise.scale.files import problem_of
@@ -19,14 +21,14 @@ from tilewise.scale.sources import ArraySource
 from tilewise.scale.targets import ArrayTarget
 
 
-def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=10**6, **how):
+def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=10**6, card_of=ThreadQueues, **how):
     sources = ArraySource(M, "M"), ArraySource(N, "N")
     problem = problem_of(*sources, semiring)
     schedule = card.schedule_for(problem, KNOWN_CARDS["h200"], memory, tuple(s.turned for s in sources))
     if cut:
         schedule = replace(schedule, **dict(zip(("rows", "cols", "depth"), cut, strict=True)))
     P = np.full((problem.m, problem.n), 7).astype(problem.semiring.over(problem.dtype).result.numpy)
-    queues = ThreadQueues(slow)
+    queues = card_of(slow)
     queues.most_pages = most_pages
     card.stream(schedule, *sources, target or ArrayTarget(P), queues=queues, **how)
     return P, schedule, queues
@@ -66,6 +68,24 @@ def test_order_is_kept_when_every_stream_dawdles():
     assert (schedule.tiles, schedule.phases) == (6, 3)  # and three bands: 900 rows are more than two of 384
 
 
+@pytest.mark.parametrize("late", [0, 1])
+def test_order_is_kept_when_one_stream_of_products_is_late(late):
+    class Late(ThreadQueues):
+        def multiply(self, problem, M, N, P, stream):
+            if stream not in seen:
+                seen.append(stream)
+            if seen.index(stream) == late:
+                stream.jobs.put(lambda: time.sleep(0.03))
+            super().multiply(problem, M, N, P, stream)
+
+    seen = []
+    M, N = values((1300, 600), "float32", 5), values((600, 300), "float32", 6)
+    P, schedule, _ = product(M, N, "min_plus", 900_000, cut=(900, 256, 128), card_of=Late)
+    assert_product(P, M, N, "min_plus")
+    assert len(seen) == 2
+    assert schedule.band < 900 / 2
+
+
 @pytest.fixture
 def pinned(monkeypatch):
     """Small operands are pinned, whole, in small chunks."""
@@ -81,7 +101,7 @@ def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):
     M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
     P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002, most_pages=most)
     assert_product(P, M, N, "plus_times")
-    assert len(queues.pages) == most or most > 3
+    assert len(queues.let_go) == most or most > 3
     assert bool(queues.straight) == bool(most)
 
 
@@ -89,7 +109,7 @@ def test_a_matrix_by_itself_is_pinned_once(pinned):
     M = values((600, 600), "float32", 9)
     P, _, queues = product(M, M, "plus_times", 300_000, slow=0.002)
     assert_product(P, M, M, "plus_times")
-    assert 0 < len(queues.pages) <= -(-M.nbytes // 8192)
+    assert 0 < len(queues.let_go) <= -(-M.nbytes // 8192)
 
 
 def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
@@ -99,7 +119,7 @@ def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
         monkeypatch.setattr(card, "SLOT_RATE", (1 - share) * schedule.bytes_in / schedule.compute)
         P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002)
         assert_product(P, M, N, "plus_times")
-        got = sum(high - low for low, high in queues.pages) / (M.nbytes + N.nbytes)
+        got = sum(high - low for low, high in queues.let_go) / (M.nbytes + N.nbytes)
         assert got <= share + 0.04
         assert bool(queues.straight) == bool(share)
 
@@ -138,8 +158,7 @@ def test_no_copy_passes_from_one_chunk_to_the_next(first, pitch, width, count):
 def test_stretches_are_pinned_or_not(first, pitch, width, count):
     queues = ThreadQueues()
     pages = pinning.Pages(queues, 4096, 4096 + 90_000, 0.5, chunk=4096)
-    while pages.pin_more():
-        pass
+    pages.pin()
     first, end = first + pages.low, 0
     for pinned, line, lines in pages.stretches(first, pitch, width, count):
         assert line == end
@@ -184,6 +203,31 @@ def test_what_fails_midway_is_raised_and_nothing_hangs():
     M, N = values((700, 300), "float32", 9), values((300, 700), "float32", 10)
     with pytest.raises(FileError, match="no room"):
         product(M, N, "plus_times", 400_000, target=Broken(np.empty((700, 700), np.float32)))
+
+
+@pytest.mark.parametrize("after", [0, 30])
+def test_an_operand_that_cannot_be_read_is_raised_and_nothing_hangs(after, monkeypatch):
+    def read(self, rows, cols, out):
+        if next(reads) >= after:
+            raise FileError("no such chunk")
+        real(self, rows, cols, out)
+
+    reads, real = itertools.count(), ArraySource.read
+    monkeypatch.setattr(ArraySource, "read", read)
+    M, N = values((700, 300), "float32", 9), values((300, 700), "float32", 10)
+    with pytest.raises(FileError, match="no such chunk"):
+        product(M, N, "plus_times", 400_000, slow=0.002)
+    assert not [thread for thread in threading.enumerate() if thread.name.startswith("tilewise")]
+
+
+def test_memory_that_cannot_be_pinned_is_raised_and_nothing_hangs(monkeypatch):
+    def pinned(self, nbytes):
+        raise OutOfMemoryError("no more")
+
+    monkeypatch.setattr(ThreadQueues, "pinned", pinned)
+    M, N = values((700, 300), "float32", 9), values((300, 700), "float32", 10)
+    with pytest.raises(OutOfMemoryError, match="no more"):
+        product(M, N, "plus_times", 400_000)
 
 
 def test_tiles_are_reported_when_they_are_written():

@@ -11,6 +11,7 @@ from hypothesis import strategies as st
 
 import tilewise as tw
 from tilewise.problem import problem_of_shape
+from tilewise.scale import schedule as schedules
 from tilewise.scale.budget import budget
 from tilewise.scale.panels import Ring, phases
 from tilewise.scale.schedule import Level, make_schedule
@@ -57,6 +58,22 @@ def test_bytes_are_those_that_the_rings_read(m, k, n, bands):
                 moved += 4 * (part[0].stop - part[0].start) * (part[1].stop - part[1].start)
     # neighbours share a corner of the walk too, which the schedule does not count on
     assert 0.75 * schedule.bytes_in <= moved <= schedule.bytes_in
+
+
+@given(
+    st.integers(1, 5000),
+    st.integers(1, 5000),
+    st.integers(1, 5000),
+    st.integers(200_000, 5_000_000),
+    st.sampled_from([1, 8]),
+)
+def test_no_cut_that_is_left_out_would_be_faster(m, k, n, memory, bands):
+    narrow = Level("bytes count", 1e7, 1e9, 1e13)
+    best = make_schedule(problem(m, k, n), narrow, memory, bands=bands)
+    for rows in schedules._sides(m, 64):
+        for cols in schedules._sides(n, 64):
+            for made in schedules._depths(replace(best, rows=rows, cols=cols)):
+                assert (best.predicted, best.bytes_in) <= (made.predicted, made.bytes_in)
 
 
 def test_more_memory_never_moves_more():

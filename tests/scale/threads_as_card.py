@@ -41,6 +41,7 @@ class ThreadQueues:
         self.kept, self.streams, self.allocated = [], [], 0
         self.slow, self.chance = slow, random.Random(seed)
         self.errors, self.pages, self.straight, self.most_pages = [], [], 0, 10**6
+        self.let_go = []
 
     def enter(self):
         pass
@@ -62,6 +63,10 @@ class ThreadQueues:
         self.pages.append((address, address + nbytes))
         return True
 
+    def unpin(self):
+        self.let_go += self.pages
+        self.pages = []
+
     def stream(self, urgent=False):
         self.streams.append(Stream())
         return self.streams[-1]
@@ -73,9 +78,6 @@ class ThreadQueues:
 
     def wait(self, stream, event):
         stream.jobs.put(event.wait)
-
-    def happened(self, event):
-        return event.is_set()
 
     def sync(self, event):
         event.wait()
@@ -100,6 +102,7 @@ class ThreadQueues:
         self.straight += count
 
         def work():
+            assert any(low <= host < high for low, high in self.pages), "let go too soon"
             for line in range(count):
                 ctypes.memmove(address + line * pitch_to, host + line * pitch, width)
 

@@ -146,8 +146,11 @@ def warm_phases(schedule: Schedule, turned: tuple[bool, bool], device: str) -> N
 
 
 def contest(side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", square: bool = False) -> Row:
-    """side³ within `share` of the operands' bytes. `square` multiplies M by itself, where two do not fit the host."""
-    M = random_matrix(side, dtype, 0)
+    """side³ within `share` of the operands' bytes. `square` multiplies M by itself, where two do not fit the host.
+
+    P is given, as it is to the resident product: its pages are there, with other numbers in them.
+    """
+    M, P = random_matrix(side, dtype, 0), random_matrix(side, dtype, 2)
     N = M if square else random_matrix(side, dtype, 1)
     memory = int(share * (M.nbytes + N.nbytes))
     sources = ArraySource(M, "M"), ArraySource(N, "N")
@@ -157,7 +160,7 @@ def contest(side: int, dtype: str, share: float = 0.1, device: str = "cuda:0", s
     warm_phases(schedule, (sources[0].turned, sources[1].turned), device)
     with PeakMemory(device) as watched:
         start = time.perf_counter()
-        P = matmul(M, N, device=device, memory=memory)
+        matmul(M, N, device=device, memory=memory, out=P)
         seconds = time.perf_counter() - start
     rate = 2 * side**3 / seconds
     beside = f"{rate / resident:.2f} of resident, {rate / loop:.2f} times the plain loop"

@@ -17,7 +17,7 @@ from tilewise.problem import Layout, Problem
 from tilewise.scale.host import Finished, Finisher, Progress
 from tilewise.scale.outgoing import Outgoing, Sums
 from tilewise.scale.panels import Phase, phases
-from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, pinning, populating
+from tilewise.scale.pinning import WORTH, Background, Pages, pages_of, populating
 from tilewise.scale.queues import Queues
 from tilewise.scale.schedule import SETS, Level, Schedule, make_schedule
 from tilewise.scale.sources import Source
@@ -26,10 +26,13 @@ from tilewise.scale.targets import ArrayTarget, Target
 
 PIECE = 16 * 2**20  # bytes of a slot
 POPULATING = 3  # threads that make the pages of P
-THREADS = 12  # that fill slots, where there are so many cores, and as many that empty them
+STREAMS = 2  # of products: a band begins while the last blocks of the one before end, unless workspaces come with it
+THREADS = 12  # that fill slots, where there are so many cores,
+WRITERS = 4  # that copy finished rows to an array: they have as long as the next tile takes, and should not crowd
+IN_SLOTS = 4  # for each of them: one is filled, the others wait for their turn
 BANDS = 8  # of a phase,
 SPLIT_BANDS = 4  # and where N's panel is packed, or split, for each of them anew
-SLOT_RATE = 20e9  # bytes a second that slots may be asked to carry to a card while it multiplies
+SLOT_RATE = 27e9  # bytes a second that slots may be asked to carry to a card while it multiplies
 LINK = (36e9, 25e9)  # bytes a second to a card and back, threads included; pinned pages alone: 47 and 54 on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
 PLANE_SHARE = 1.6  # of a panel of float32, that its planes take, padding included
@@ -140,7 +143,7 @@ class _Stream:
             lead_of(s.band if M.turned else s.depth, p.dtype_m.itemsize) * p.dtype_m.itemsize,
             lead_of(s.depth if N.turned else s.cols, p.dtype_n.itemsize) * p.dtype_n.itemsize,
         )
-        slots = Slots(queues, self.threads + 6, max(piece, longest))
+        slots = Slots(queues, IN_SLOTS * self.threads, max(piece, longest))
         sides = []
         self.pages = self._pages(M, N)
         for source, held, rows, cols, pages in (
@@ -151,9 +154,10 @@ class _Stream:
             nbytes = count * lead_of(length, source.dtype.itemsize) * source.dtype.itemsize
             sides.append(Side(queues, source, slots, held, nbytes, pages))
         self.sides = (sides[0], sides[1])
-        self.compute = queues.stream()
-        row = max(piece, self.sums.pitch)
-        self.outgoing = Outgoing(queues, P, self.sums, row, self.threads)
+        self.compute = [queues.stream() for _ in range(1 if any(s.copied) else STREAMS)]
+        writers = WRITERS if isinstance(P, ArrayTarget) else self.threads
+        tile = s.rows * s.cols * result.itemsize
+        self.outgoing = Outgoing(queues, P, self.sums, max(piece, self.sums.pitch), tile, writers)
 
     def _pages(self, M: Source, N: Source) -> tuple[Pages | None, Pages | None]:
         """Of operands in the host's memory so much is pinned as slots cannot carry."""
@@ -164,67 +168,81 @@ class _Stream:
         return one, other
 
     def _background(self) -> Background:
-        """The pages of P are made ahead: who writes its rows would have to."""
-        if isinstance(self.target, ArrayTarget) and self.target.array.nbytes >= WORTH:
-            return Background([populating(self.target.array)] * POPULATING)
-        return Background([])
+        """Slots for finished rows are made ahead, then the pages of P: who writes its rows would have to."""
+        prepare = self.outgoing.slots.prepare
+        if not isinstance(self.target, ArrayTarget) or self.target.array.nbytes < WORTH:
+            return Background(self.queues, [prepare])
+        populate = populating(self.target.array)
+        return Background(self.queues, [lambda: prepare() or populate()] * POPULATING)
 
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases
         count = len(done) * s.phases
-        work, pin = phases(s, done), pinning(self.pages)
-
-        def idle() -> bool:
-            return self.outgoing.slots.prepare() or pin()
-
         with (
             Finisher(self.target, finished) as finisher,
             self.outgoing.writing_to(finisher),
             self._background() as background,
-            Feeder(self.queues, self.sides, work, s.band, self.threads, idle) as feeder,
+            Feeder(self.queues, self.sides, phases(s, done), s.band, self.threads) as feeder,
         ):
             self.queues.enter()
+            for pages in dict.fromkeys(self.pages):  # before anybody else has anything to tell the card
+                if pages is not None:
+                    pages.pin()
             while (item := feeder.ready.get()) is not None:
                 if isinstance(item, BaseException):
                     raise item
+                if callable(item):
+                    item()
+                    continue
                 phase, rows, panels = item
-                self._band(phase, rows, panels)
+                stream = self._band(phase, rows, panels)
                 background.start()  # not before: making pages keeps the first slots waiting
-                event = self.queues.record(self.compute)
-                feeder.release(self.sides[0], panels[0], event)
+                feeder.release(self.sides[0], panels[0], self.queues.record(stream))
                 if rows.stop < phase.tile.rows.stop:
                     continue
-                feeder.release(self.sides[1], panels[1], event)
+                for other in self.compute:
+                    if other is not stream:
+                        self.queues.wait(stream, self.queues.record(other))
+                feeder.release(self.sides[1], panels[1], self.queues.record(stream))
                 count += 1
                 if progress is not None:
                     progress(count, total)
+            self._let_go()
 
-    def _band(self, phase: Phase, rows: slice, panels: tuple[Panel, Panel]) -> None:
-        """Some rows of the tile, one phase further: the band before them may still be on its way out."""
-        for panel in panels:
-            for piece in panel.futures:
-                piece.result()  # on its way, or the reason why not
-            self.queues.wait(self.compute, self.queues.record(panel.stream))
+    def _let_go(self) -> None:
+        """Of the operands' pages, as soon as everything has come: the last bands are still multiplied, and leave."""
+        for side in self.sides:
+            for panel in side.panels:
+                self.queues.sync(self.queues.record(panel.stream))
+        self.queues.unpin()
+
+    def _band(self, phase: Phase, rows: slice, panels: tuple[Panel, Panel]) -> Any:
+        """Some rows of the tile, one phase further: the band before them may still be on its way out. The same rows of
+        the buffer come on the same stream each time; which one, is returned."""
         top = phase.tile.rows.start
         here = slice(rows.start - top, rows.stop - top)
         number = here.start // self.schedule.band
+        stream = self.compute[number % len(self.compute)]
+        for panel in panels:
+            self.queues.wait(stream, self.queues.record(panel.stream))
         if phase.first:
-            self.outgoing.await_band(number, self.compute)
-        self._multiply(phase, here, panels)
+            self.outgoing.await_band(number, stream)
+        self._multiply(phase, here, panels, stream)
         if phase.last:
-            self._round(here, phase.tile.shape[1])
-            self.outgoing.send(phase.tile, here, number, self.queues.record(self.compute))
+            self._round(here, phase.tile.shape[1], stream)
+            self.outgoing.send(phase.tile, here, number, self.queues.record(stream))
+        return stream
 
-    def _multiply(self, phase: Phase, here: slice, panels: tuple[Panel, Panel]) -> None:
+    def _multiply(self, phase: Phase, here: slice, panels: tuple[Panel, Panel], stream: Any) -> None:
         p = self.schedule.problem
         shape = (here.stop - here.start, phase.ks.stop - phase.ks.start, phase.tile.shape[1])
         lead, place = self.sums.lead, self.sums.row(here.start)
         problem = phase_problem(p, shape, self.turned, accumulate=not phase.first, lead_p=lead)
-        self.queues.multiply(problem, panels[0].address, panels[1].address, place, self.compute)
+        self.queues.multiply(problem, panels[0].address, panels[1].address, place, stream)
 
-    def _round(self, here: slice, cols: int) -> None:
+    def _round(self, here: slice, cols: int, stream: Any) -> None:
         """On the stream of the products: beside them, a kernel would find no room on the card until they end."""
         sums = self.sums
         if sums.result != sums.dtype:
             rows, kinds = here.stop - here.start, (sums.dtype, sums.result)
-            self.queues.round(sums.row(here.start), sums.lead, rows, cols, kinds, self.compute)
+            self.queues.round(sums.row(here.start), sums.lead, rows, cols, kinds, stream)

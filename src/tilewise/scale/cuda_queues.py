@@ -16,10 +16,12 @@ from tilewise.errors import EngineError, OutOfMemoryError
 from tilewise.kernels.render import render_round
 from tilewise.planning import make_plan
 from tilewise.problem import Problem
+from tilewise.scale.pinning import PAGE, make_pages
 from tilewise.scale.queues import Bytes
 
 ROUND_BLOCKS = 2048
-PORTABLE = 1  # CU_MEMHOSTALLOC_PORTABLE
+PORTABLE = 1  # of CU_MEMHOSTREGISTER and CU_MEMHOSTALLOC alike
+HUGE_PAGE = 2**21
 
 
 class CudaQueues:
@@ -29,7 +31,8 @@ class CudaQueues:
         self.device = device
         self.machine = describe(device)
         self._buffers: list[Any] = []
-        self._pinned: list[int] = []
+        self._slots: list[tuple[int, Bytes]] = []  # kept until their pages are let go
+        self._own: list[int] = []
         self._pages: list[int] = []
         self._streams: list[Any] = []
         self._first = self.stream()
@@ -44,22 +47,37 @@ class CudaQueues:
         return int(buffer.handle)
 
     def pinned(self, nbytes: int) -> Bytes:
+        """Pages are made before they are pinned: that takes longer, and keeps nobody else from the driver. Where the
+        system pins no pages of ours, the driver's own are taken, for which it does both at once."""
         from cuda.bindings import driver
 
-        code, address = driver.cuMemHostAlloc(nbytes, PORTABLE)
+        pages = -(-nbytes // PAGE) * PAGE
+        whole: Bytes = np.empty(pages + HUGE_PAGE, np.uint8)
+        address = -(-whole.ctypes.data // HUGE_PAGE) * HUGE_PAGE
+        make_pages(address, address + pages)
+        if _register(address, pages):
+            self._slots.append((address, whole))
+            start = address - whole.ctypes.data
+            return whole[start : start + nbytes]
+        code, own = driver.cuMemHostAlloc(nbytes, PORTABLE)
         if int(code):
             raise OutOfMemoryError(f"{nbytes:,} bytes of the host's memory could not be pinned for the card: {code}")
-        self._pinned.append(int(address))
-        memory: Any = (ctypes.c_uint8 * nbytes).from_address(int(address))
+        self._own.append(int(own))
+        memory: Any = (ctypes.c_uint8 * nbytes).from_address(int(own))
         return np.frombuffer(memory, np.uint8)
 
     def pin(self, address: int, nbytes: int) -> bool:
+        made = _register(address, nbytes)
+        if made:
+            self._pages.append(address)
+        return made
+
+    def unpin(self) -> None:
         from cuda.bindings import driver
 
-        refused = int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
-        if not refused:
-            self._pages.append(address)
-        return not refused
+        while self._pages:
+            driver.cuMemHostUnregister(self._pages[-1])
+            self._pages.pop()
 
     def stream(self, urgent: bool = False) -> Any:
         from cuda.core import StreamOptions
@@ -71,15 +89,12 @@ class CudaQueues:
         return made
 
     def record(self, stream: Any) -> Any:
-        return stream.record()
+        from cuda.core import EventOptions
+
+        return stream.record(options=EventOptions(blocking_sync=True))  # who waits for it leaves the core to others
 
     def wait(self, stream: Any, event: Any) -> None:
         stream.wait(event)
-
-    def happened(self, event: Any) -> bool:
-        from cuda.bindings import driver
-
-        return not int(driver.cuEventQuery(event.handle)[0])
 
     def sync(self, event: Any) -> None:
         from cuda.bindings import driver
@@ -132,13 +147,20 @@ class CudaQueues:
         for buffer in self._buffers:
             buffer.close(self._first)
         self._first.sync()
-        for address in self._pinned:
-            driver.cuMemFreeHost(address)
-        for address in self._pages:
+        self.unpin()
+        for address, _ in self._slots:
             driver.cuMemHostUnregister(address)
+        for address in self._own:
+            driver.cuMemFreeHost(address)
         for stream in self._streams:
             stream.close()
-        self._buffers, self._pinned, self._pages, self._streams = [], [], [], []
+        self._buffers, self._slots, self._own, self._streams = [], [], [], []
+
+
+def _register(address: int, nbytes: int) -> bool:
+    from cuda.bindings import driver
+
+    return not int(driver.cuMemHostRegister(address, nbytes, PORTABLE)[0])
 
 
 def _check(code: Any, what: str) -> None:

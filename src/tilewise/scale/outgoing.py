@@ -19,7 +19,7 @@ from tilewise.scale.schedule import Tile
 from tilewise.scale.staging import Slots
 from tilewise.scale.targets import Target
 
-OUT_SLOTS = 24
+OUT_BYTES = 2**31  # of slots, at most: a finished tile leaves the card at once, and is written while the next is made
 
 
 @dataclass(frozen=True)
@@ -42,10 +42,11 @@ class Sums:
 class Outgoing:
     """Copies to pinned slots, and threads that write P from there."""
 
-    def __init__(self, queues: Queues, P: Target, sums: Sums, nbytes: int, threads: int) -> None:
+    def __init__(self, queues: Queues, P: Target, sums: Sums, nbytes: int, tile: int, threads: int) -> None:
+        """`nbytes`: of a slot; `tile`: of a whole tile of P."""
         self.queues, self.target, self.sums = queues, P, sums
         self.stream = queues.stream(urgent=True)
-        self.slots = Slots(queues, OUT_SLOTS, nbytes)
+        self.slots = Slots(queues, min(tile, OUT_BYTES) // nbytes + 2, nbytes)
         self.nbytes = nbytes
         self._taken: dict[int, queue.Queue[Any]] = {}  # per band, the event after which its memory is free
         self._left: dict[int, int] = {}  # per tile, pieces that are not yet written
@@ -120,8 +121,7 @@ class Outgoing:
         for top in tops:
             rows = min(step, here.stop - top)
             slot = self.slots.take()
-            assert slot.memory is not None
-            memory = slot.memory[: rows * width]
+            memory = self.slots.memory(slot)[: rows * width]
             self.queues.copy_out(self.sums.row(top), self.sums.pitch, width, rows, memory, self.stream)
             event = self.queues.record(self.stream)
             view = memory.view(self.sums.result.numpy).reshape(rows, -1)

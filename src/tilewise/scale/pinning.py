@@ -1,16 +1,16 @@
 """The caller's own pages: some are pinned, so that panels come straight from where they lie, and P's are made ahead.
 
 Copying through pinned slots costs the host three trips to memory for every byte, pinned pages cost one. But pinning
-keeps every other call to the driver waiting, and letting go takes as long again. So only so much is pinned as slots
-cannot carry, a chunk at a time, in moments when nobody has anything to tell the card.
+keeps every other call to the driver waiting, and letting go takes nearly as long again. So only so much is pinned as
+slots cannot carry, and before anything else is done: beside the products it took several times as long.
 """
 
 from __future__ import annotations
 
 import ctypes
 import threading
-from collections import deque
-from collections.abc import Callable, Iterable, Iterator
+from collections.abc import Callable, Iterator
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,11 +20,10 @@ from tilewise.scale.sources import ArraySource, Source
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-CHUNK = 2**28  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
-RUN = 4  # chunks beside one another that are pinned, or are not
+CHUNK = 2**29  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
 PAGE = 4096
 WORTH = 2**30  # bytes of an operand from which on pinning pays
-POPULATE_CHUNK = 2**23  # while they are made, no memory can be taken
+POPULATE_CHUNK = 2**21  # while they are made, no memory can be taken; one huge page
 POPULATE_WRITE = 23  # Linux's MADV_POPULATE_WRITE: pages are made, what they hold is not changed
 
 
@@ -44,22 +43,18 @@ class Pages:
     """The whole pages of one operand, of which a share is pinned, chunk by chunk."""
 
     def __init__(self, queues: Queues, low: int, high: int, share: float = 1.0, chunk: int = CHUNK) -> None:
-        self._queues, self._chunk = queues, chunk
+        self._queues, self._share, self._chunk = queues, share, chunk
         self.low, self.high = -(-low // PAGE) * PAGE, high // PAGE * PAGE
         self.pinned = [False] * max(0, -(-(self.high - self.low) // chunk))
-        runs = (number // RUN for number in range(len(self.pinned)))
-        self._coming = iter([i for i, run in enumerate(runs) if int((run + 1) * share) > int(run * share)])
 
-    def pin_more(self) -> bool:
-        """Whether one more chunk has been pinned."""
-        number = next(self._coming, None)
-        if number is None:
-            return False
-        start = self.low + number * self._chunk
-        self.pinned[number] = self._queues.pin(start, min(self._chunk, self.high - start))
-        if not self.pinned[number]:
-            self._coming = iter(())  # the system will refuse the others too
-        return self.pinned[number]
+    def pin(self) -> None:
+        """Every so many chunks one, so that slots have about as much to carry all the time."""
+        for number in range(len(self.pinned)):
+            if int((number + 1) * self._share) > int(number * self._share):
+                start = self.low + number * self._chunk
+                self.pinned[number] = self._queues.pin(start, min(self._chunk, self.high - start))
+                if not self.pinned[number]:
+                    return  # the system will refuse the others too
 
     def hold(self, low: int, high: int) -> bool:
         """Whether these addresses are pinned by now."""
@@ -101,26 +96,11 @@ def pages_of(queues: Queues, source: Source, share: float) -> Pages | None:
     return None if bounds is None or bounds[1] - bounds[0] < WORTH else Pages(queues, *bounds, share)
 
 
-def pinning(pages: Iterable[Pages | None]) -> Callable[[], bool]:
-    """Steps that pin one chunk more, of this operand and that; False when there is none."""
-    left = deque(p for p in dict.fromkeys(pages) if p is not None)
-
-    def step() -> bool:
-        while left:
-            left.rotate(-1)
-            if left[-1].pin_more():
-                return True
-            left.pop()
-        return False
-
-    return step
-
-
 class Background:
     """A thread for each job, which takes step after step, from `start` on, until there is no more or the end."""
 
-    def __init__(self, jobs: list[Callable[[], bool]]) -> None:
-        self._stop = threading.Event()
+    def __init__(self, queues: Queues, jobs: list[Callable[[], bool]]) -> None:
+        self._queues, self._stop = queues, threading.Event()
         self._threads = [
             threading.Thread(target=self._run, args=(job,), name="tilewise pages", daemon=True) for job in jobs
         ]
@@ -141,22 +121,32 @@ class Background:
                 thread.join()
 
     def _run(self, step: Callable[[], bool]) -> None:
+        self._queues.enter()
         while not self._stop.is_set() and step():
             pass
 
 
+def make_pages(low: int, high: int) -> bool:
+    """Make the pages of fresh memory, so that who writes there need not; False where the system cannot."""
+    libc = _libc()
+    if not hasattr(libc, "madvise"):
+        return False
+    return not libc.madvise(ctypes.c_void_p(low), ctypes.c_size_t(high - low), POPULATE_WRITE)
+
+
+@lru_cache(maxsize=1)
+def _libc() -> Any:
+    return ctypes.CDLL(None)
+
+
 def populating(array: Array) -> Callable[[], bool]:
-    """Steps, for several threads, that make the pages of a fresh array: who writes its rows later need not."""
+    """Steps, for several threads, that make the pages of a fresh array."""
     bounds = owned_bytes(array)
     low, high = (0, 0) if bounds is None else (-(-bounds[0] // PAGE) * PAGE, bounds[1] // PAGE * PAGE)
-    libc = ctypes.CDLL(None, use_errno=True)
-    chunks = iter(range(low, high, POPULATE_CHUNK) if hasattr(libc, "madvise") else ())
+    chunks = iter(range(low, high, POPULATE_CHUNK))
 
     def step() -> bool:
         start = next(chunks, None)
-        if start is None:
-            return False
-        nbytes = min(POPULATE_CHUNK, high - start)
-        return not libc.madvise(ctypes.c_void_p(start), ctypes.c_size_t(nbytes), POPULATE_WRITE)
+        return start is not None and make_pages(start, min(start + POPULATE_CHUNK, high))
 
     return step

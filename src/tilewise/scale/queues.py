@@ -29,7 +29,10 @@ class Queues(Protocol):
         """Memory of the host that the card reads and writes by itself, freed by `close`."""
 
     def pin(self, address: int, nbytes: int) -> bool:
-        """Let the card read whole pages of the host by itself, until `close`; False where the system refuses."""
+        """Let the card read whole pages of the host by itself, until `unpin` or `close`; False where it is refused."""
+
+    def unpin(self) -> None:
+        """Let go of what `pin` has pinned, which no copy may still read."""
 
     def stream(self, urgent: bool = False) -> Any:
         """A stream; what is urgent goes first where two could run."""
@@ -39,9 +42,6 @@ class Queues(Protocol):
 
     def wait(self, stream: Any, event: Any) -> None:
         """What is queued from now on starts after the event."""
-
-    def happened(self, event: Any) -> bool:
-        """Whether the event is over."""
 
     def sync(self, event: Any) -> None:
         """Return when the event has happened."""

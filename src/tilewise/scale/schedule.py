@@ -11,6 +11,7 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
 from functools import cached_property
+from itertools import product
 from typing import Any
 
 from tilewise.errors import OutOfMemoryError
@@ -263,15 +264,25 @@ def make_schedule(
             f"the least that works is {-(-smallest.needs // 1000) * 1000:,} bytes ({size(smallest.needs * 1.005)})"
         )
     best: Schedule | None = None
-    for rows in _sides(problem.m, grain[0]):
-        if best is not None and rows < best.rows // 64:
+    cuts = product(_sides(problem.m, grain[0]), _sides(problem.n, grain[1]))
+    for least, rows, cols in sorted((_least(smallest, *cut), *cut) for cut in cuts):
+        if best is not None and least > best.predicted:
             break
-        for cols in _sides(problem.n, grain[1]):
-            for made in _depths(replace(smallest, rows=rows, cols=cols)):
-                if best is None or (made.predicted, made.bytes_in) < (best.predicted, best.bytes_in):
-                    best = made
+        for made in _depths(replace(smallest, rows=rows, cols=cols)):
+            if best is None or (made.predicted, made.bytes_in) < (best.predicted, best.bytes_in):
+                best = made
     assert best is not None
     return best
+
+
+def _least(made: Schedule, rows: int, cols: int) -> float:
+    """Seconds that it takes at least to bring the panels for tiles of this size, whatever their depth."""
+    p, down, across = made.problem, math.ceil(made.problem.m / rows), math.ceil(made.problem.n / cols)
+    of_m, of_n = p.m * p.k * p.dtype_m.itemsize, p.k * p.n * p.dtype_n.itemsize
+    come = across * of_m + down * of_n
+    if SETS * cols * p.k * p.dtype_n.itemsize <= made.memory:  # perhaps in one phase: then one of them comes once
+        come = min(across * of_m + of_n, of_m + down * of_n)
+    return come / made.level.read
 
 
 def _sides(extent: int, grain: int) -> list[int]:
