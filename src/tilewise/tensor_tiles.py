@@ -46,7 +46,6 @@ TILE_SECONDS = {
     "rows": 1.2e-6,
     "carried": 0.6e-6,
     "partial": 0.4e-6,
-    "sums": 0.4e-6,
 }  # a tile's start and its stores, as far as nothing hides them
 START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
 GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
@@ -204,12 +203,9 @@ class TensorWay:
     def waves(self, m: int, n: int, units: int) -> int:
         return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
 
-    def store(self, layout: Layout, m: int, n: int, alignment: int, units: int, unrounded: bool = False) -> str:
+    def store(self, layout: Layout, m: int, n: int, alignment: int, units: int) -> str:
         """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
-        `carried` by other warps if that is worth it. Where P keeps them unrounded: as `sums` by the copy engine, or as
-        a `partial` result."""
-        if unrounded:
-            return "sums" if takes_boxes(layout, m, n, 0, alignment) else "partial"
+        `carried` by other warps if that is worth it."""
         if self.splits > 1:
             return "partial"
         if self.turned:

@@ -34,7 +34,7 @@ def render_tensor_cores(
     epilogue: Epilogue = PLAIN,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
-    `partial`, `sums`);
+    `partial`);
     `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones, as
     `TensorWay.edge_forms` has them;
     `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
@@ -55,7 +55,6 @@ def render_tensor_cores(
         "TURNED": int(store == "turned"),
         "CARRIED": int(store == "carried"),
         "SPLIT": int(store == "partial"),
-        "SUMMED": int(store == "sums"),
         "ACCUMULATE": int(accumulate),
         "EDGES": int(edges is not None),
         "COLS_SUMMED": int(edges is not None and edges[0] == "planes"),
@@ -73,8 +72,7 @@ def render_tensor_cores(
             kernel_text("hopper/words.cuh"),
             kernel_text("hopper/thin_edges.cuh"),
             _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
-            *(kernel_text(f"hopper/{name}.cuh") for name in ("stage", "stores", "store_sums")),
-            kernel_text("hopper/tensor_cores.cu"),
+            *(kernel_text(f"hopper/{name}") for name in ("stage.cuh", "stores.cuh", "tensor_cores.cu")),
         )
     )
 

@@ -41,7 +41,7 @@ def source_of(plan: Plan) -> str:
         way.tile,
         m_along_k=m_along_k,
         n_along_k=n_along_k,
-        store=way.store(p.layout_p, p.m, p.n, p.layout_p.alignment, plan.machine.units, p.unrounded),
+        store="partial" if p.unrounded else way.store(p.layout_p, p.m, p.n, p.layout_p.alignment, plan.machine.units),
         accumulate=p.accumulate and way.splits == 1,
         edges=way.edge_forms(m_along_k, n_along_k),
         classes=way.classes if way.routes[0] == BY_CLASSES else 0,

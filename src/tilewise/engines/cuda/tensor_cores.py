@@ -110,7 +110,9 @@ class _Product:
         m_along_k = not along_columns(M.layout, M.rows, M.cols)
         self._n_along_k = along_columns(N.layout, N.rows, N.cols)
         self._box_rows = min(way.tile.rows, -(-M.rows // 8) * 8) if m_along_k else DEPTH
-        self._store = way.store(P.layout, P.rows, P.cols, P.pointer & -P.pointer, plan.machine.units, p.unrounded)
+        self._store = way.store(P.layout, P.rows, P.cols, P.pointer & -P.pointer, plan.machine.units)
+        if p.unrounded:  # P is its only part of k; its lead is even
+            self._store = "partial"
         source = render_tensor_cores(
             p.dtype.name,
             way.tile,
@@ -132,7 +134,7 @@ class _Product:
         p, way = self._plan.problem, self._way
         target = self._P.member(member)
         lead = _even(p.n) if partials else self._lead
-        if p.unrounded:  # P is its only part of k; its lead is even
+        if p.unrounded:
             partials = target
         maps_m, skews = self._maps_of_m(member)
         arguments = (
@@ -154,8 +156,6 @@ class _Product:
     def _map_of_p(self, target: int) -> Any:
         if self._store == "turned":
             return bits(tensor_map(target, self._n, self._m, self._lead, self._way.tile.cols))
-        if self._store == "sums":
-            return bits(tensor_map(target, self._m, self._n, self._lead, DEPTH, 4))
         if self._store == "boxes":
             return bits(tensor_map(target, self._m, self._n, self._lead, DEPTH))
         return (ctypes.c_ulonglong * 16)()
@@ -211,19 +211,17 @@ def _box_map(matrix: Placed, member: tuple[int, ...], box_lines: int) -> Any:
 
 
 @lru_cache(maxsize=4096)
-def tensor_map(pointer: int, lines: int, length: int, lead: int, box_lines: int, item: int = 2) -> Any:
-    """The copy engine's description of a matrix of 2-byte elements, or of float32: boxes of 128 bytes × `box_lines`,
-    swizzled."""
+def tensor_map(pointer: int, lines: int, length: int, lead: int, box_lines: int) -> Any:
+    """The copy engine's description of a matrix of 2-byte elements: boxes of 64 elements × `box_lines`, swizzled."""
     from cuda.bindings import driver
 
-    kinds = driver.CUtensorMapDataType
     code, made = driver.cuTensorMapEncodeTiled(
-        kinds.CU_TENSOR_MAP_DATA_TYPE_UINT16 if item == 2 else kinds.CU_TENSOR_MAP_DATA_TYPE_FLOAT32,
+        driver.CUtensorMapDataType.CU_TENSOR_MAP_DATA_TYPE_UINT16,
         2,
         pointer,
         [driver.cuuint64_t(length), driver.cuuint64_t(lines)],
-        [driver.cuuint64_t(item * lead)],
-        [driver.cuuint32_t(128 // item), driver.cuuint32_t(box_lines)],
+        [driver.cuuint64_t(2 * lead)],
+        [driver.cuuint32_t(DEPTH), driver.cuuint32_t(box_lines)],
         [driver.cuuint32_t(1), driver.cuuint32_t(1)],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B,

@@ -95,23 +95,12 @@ static __device__ __forceinline__ void store_box(const TensorMap* map, const voi
                  ::"l"(map), "r"(shared_address(from)), "r"(x), "r"(y) : "memory");
 }
 
-// The same, added to what is there: element by element, by L2, which may take the smallest numbers (below 2^-126) for 0.
-static __device__ __forceinline__ void add_box(const TensorMap* map, const void* from, int x, int y) {
-    asm volatile("cp.reduce.async.bulk.tensor.2d.global.shared::cta.add.tile.bulk_group [%0, {%2, %3}], [%1];"
-                 ::"l"(map), "r"(shared_address(from)), "r"(x), "r"(y) : "memory");
-}
-
 static __device__ __forceinline__ void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }
 
 // The boxes given to `store_box` have been read, but for those of the last `pending` groups: their shared memory may be
 // written again.
 template <int pending = 0> static __device__ __forceinline__ void store_read() {
     asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(pending) : "memory");
-}
-
-// The same, but for the last `LATER` times that boxes were committed.
-template <int LATER> static __device__ __forceinline__ void store_read_before() {
-    asm volatile("cp.async.bulk.wait_group.read %0;" ::"n"(LATER) : "memory");
 }
 
 static __device__ __forceinline__ void store_done() { asm volatile("cp.async.bulk.wait_group 0;" ::: "memory"); }

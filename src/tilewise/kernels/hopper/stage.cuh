@@ -20,7 +20,7 @@ static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS 
 #define TURNED_BYTES (BLOCK_N * ROW_BYTES)  // 64 columns of P, as rows of this kernel's tile become
 #define STAGING_BYTES (SPLIT ? 0 : TURNED ? CONSUMERS * TURNED_BYTES : CONSUMERS * BOXES * BOX_BYTES)
 #define EVERYONE ((1 << CLUSTER) - 1)
-#define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT && !SUMMED))  // sums are not stored as they are
+#define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT))  // sums are not stored as they are
 
 struct Size { int m, k, n, splits; };
 struct MapsOfM { TensorMap of[CLASSES]; };

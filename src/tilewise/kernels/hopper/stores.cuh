@@ -6,8 +6,7 @@
 //   completes, and the staging may be used again); in the last wave, or for few waves, each warp writes its own rows.
 //   With TURNED the operands have changed places, and boxes are turned on their way into the staging.
 //   With SPLIT, float32 sums of a part of k go to `partials`, and `gather` (gather.cu) adds them up. A P that keeps its
-//   sums unrounded is one such part: with ACCUMULATE what it holds is added first. With SUMMED, where its rows start and
-//   end on 16 bytes, the copy engine takes such sums as well (store_sums.cuh).
+//   sums unrounded is one such part: with ACCUMULATE what it holds is added first.
 
 // Parts `first` and on of a warp's 16 rows into the boxes, as the kernel's dtype, swizzled so that the banks are spread.
 static __device__ __forceinline__ void stage_sums(const float (&sums)[SUMS], char* boxes, int first) {
@@ -185,7 +184,7 @@ static __device__ __forceinline__ void finish_sums(
         for (int e = 0; e < 2; ++e) {
             bool inside = column + right + e < n;
             const Element* at = P + (row + below) * ldp + column + right + e;
-            float held = ACCUMULATE && !SPLIT && !SUMMED && row + below < m && inside ? widen(*at) : 0.0f;
+            float held = ACCUMULATE && !SPLIT && row + below < m && inside ? widen(*at) : 0.0f;
             sums[i + e] = finish(sums[i + e], held, bias_of(epilogue, column + right + e, inside), epilogue);
         }
         asm volatile("" ::: "memory");  // no loads for later sums before this: registers are few

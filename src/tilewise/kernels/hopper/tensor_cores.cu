@@ -10,7 +10,7 @@
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
-// Stores: see stores.cuh and store_sums.cuh.
+// Stores: see stores.cuh.
 // Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
 //   while nothing waits to be carried (thin_edges.cuh).
@@ -128,8 +128,6 @@ static __device__ __forceinline__ void consume(
             store_partial(sums, partials + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
         else if (TURNED)
             store_turned(sums, boxes, map_p, group, top, work.left);
-        else if (SUMMED)
-            store_sums(sums, boxes, map_p, group, top, work.left);
         else if (BOXED)
             store_boxes(sums, boxes, map_p, group, top, work.left);
         else if (CARRIED) {
@@ -145,7 +143,7 @@ static __device__ __forceinline__ void consume(
         } else
             store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, size.n - work.left);
     }
-    if ((BOXED || TURNED || SUMMED) && threadIdx.x % 128 == 0) store_done();
+    if ((BOXED || TURNED) && threadIdx.x % 128 == 0) store_done();
 }
 
 // `ldp` is the lead of P, or of each of the partials.
@@ -165,7 +163,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     if (threadIdx.x == 0) {
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
         prefetch_map(&map_n);
-        if (BOXED || TURNED || SUMMED) prefetch_map(&map_p);
+        if (BOXED || TURNED) prefetch_map(&map_p);
         for (int s = 0; s < STAGES; ++s) {
             barrier_init(&full[s], 1);
             barrier_init(&empty[s], CONSUMERS * CLUSTER);
