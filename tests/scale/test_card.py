@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import sys
 import threading
 import time
 from dataclasses import replace
@@ -238,3 +239,17 @@ def test_tiles_are_reported_when_they_are_written():
     )
     assert sorted(seen) == list(range(schedule.tiles))
     assert steps[-1][0] == steps[-1][1] == schedule.tiles * schedule.phases
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="pages are made ahead on Linux alone")
+def test_pages_are_made_once(monkeypatch):
+    made = []
+    monkeypatch.setattr(pinning, "make_pages", lambda *ends, make=pinning.make_pages: made.append(ends) or make(*ends))
+    fresh = np.empty((512, 2**17), np.uint8)  # so large that it comes from the system, with no page made
+    written = np.ones((512, 2**17), np.uint8)
+    for array, some in ((fresh, True), (written, False), (fresh, False)):
+        made.clear()
+        step = pinning.populating(array)
+        while step():
+            pass
+        assert bool(made) == some

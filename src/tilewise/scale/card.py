@@ -168,12 +168,13 @@ class _Stream:
         return one, other
 
     def _background(self) -> Background:
-        """Slots for finished rows are made ahead, then the pages of P: who writes its rows would have to."""
+        """Slots for finished rows are made ahead, and the pages of P: who writes its rows would have to. Slots by one
+        thread: pinning keeps everybody else from the driver."""
         prepare = self.outgoing.slots.prepare
         if not isinstance(self.target, ArrayTarget) or self.target.array.nbytes < WORTH:
             return Background(self.queues, [prepare])
         populate = populating(self.target.array)
-        return Background(self.queues, [lambda: prepare() or populate()] * POPULATING)
+        return Background(self.queues, [lambda: prepare() or populate(), *[populate] * (POPULATING - 1)])
 
     def run(self, done: frozenset[int], progress: Progress | None, finished: Finished | None) -> None:
         s, total = self.schedule, self.schedule.tiles * self.schedule.phases

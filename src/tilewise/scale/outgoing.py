@@ -19,7 +19,7 @@ from tilewise.scale.schedule import Tile
 from tilewise.scale.staging import Slots
 from tilewise.scale.targets import Target
 
-OUT_BYTES = 2**31  # of slots, at most: a finished tile leaves the card at once, and is written while the next is made
+OUT_BYTES = 2**30  # of slots, at most: finished rows leave the card at once, and are written while the next are made
 
 
 @dataclass(frozen=True)

@@ -8,6 +8,7 @@ slots cannot carry, and before anything else is done: beside the products it too
 from __future__ import annotations
 
 import ctypes
+import os
 import threading
 from collections.abc import Callable, Iterator
 from functools import lru_cache
@@ -136,17 +137,33 @@ def make_pages(low: int, high: int) -> bool:
 
 @lru_cache(maxsize=1)
 def _libc() -> Any:
-    return ctypes.CDLL(None)
+    return ctypes.CDLL(None) if os.name == "posix" else None
+
+
+def are_there(low: int, high: int) -> bool:
+    """Whether the first and the last page of some memory have been made."""
+    libc, there = _libc(), ctypes.c_ubyte(0)
+    if not hasattr(libc, "mincore"):
+        return False
+    pages = (low, high - PAGE)
+    return all(
+        not libc.mincore(ctypes.c_void_p(p), ctypes.c_size_t(PAGE), ctypes.byref(there)) and there.value & 1
+        for p in pages
+    )
 
 
 def populating(array: Array) -> Callable[[], bool]:
-    """Steps, for several threads, that make the pages of a fresh array."""
+    """Steps, for several threads, that make the pages of a fresh array. One that has been written to has them: looking
+    through all of them takes a while, too, in which nobody can take memory."""
     bounds = owned_bytes(array)
     low, high = (0, 0) if bounds is None else (-(-bounds[0] // PAGE) * PAGE, bounds[1] // PAGE * PAGE)
     chunks = iter(range(low, high, POPULATE_CHUNK))
 
     def step() -> bool:
         start = next(chunks, None)
-        return start is not None and make_pages(start, min(start + POPULATE_CHUNK, high))
+        if start is None:
+            return False
+        end = min(start + POPULATE_CHUNK, high)
+        return are_there(start, end) or make_pages(start, end)
 
     return step
