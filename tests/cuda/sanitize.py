@@ -16,10 +16,12 @@ import tilewise.plain_tiles as plain_tiles
 import tilewise.planning as planning
 import tilewise.tensor_tiles as tensor_tiles
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.arrays.card import default_stream
 from tilewise.engines.cuda import plain
 from tilewise.engines.cuda.device import describe
+from tilewise.engines.cuda.launch import prepare
 from tilewise.plain_ways import way_of
-from tilewise.problem import problem_of_shape
+from tilewise.problem import Layout, problem_of_shape
 from tilewise.rungs import LADDER
 
 all_tiles = plain_tiles.tiles_of
@@ -132,5 +134,24 @@ for m, k, n in halves if describe("cuda:0").arch.startswith("sm_90") else ():
         planning._plan.cache_clear()
         with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel="tensor_cores") as Pd:
             wrong += not np.allclose(Pd.numpy(), exact, rtol=1e-2, atol=0.3)
+thin = (129, 447, 257)  # a longer k would be cut
+for layouts in ("NN", "NT", "TN", "TT") if describe("cuda:0").arch.startswith("sm_90") else ():
+    (m, k, n), rng = thin, np.random.default_rng(1)
+    M, N = (rng.standard_normal(shape, np.float32).astype(np.float16) for shape in ((m, k), (k, n)))
+    of_m, of_n = (
+        Layout(1, rows) if turned == "T" else Layout(cols, 1)
+        for turned, rows, cols in zip(layouts, (m, k), (k, n), strict=True)
+    )
+    problem = replace(problem_of_shape(m, k, n, "float16"), layout_m=of_m, layout_n=of_n)
+    for way in tensor_tiles.ways(problem, describe("cuda:0")):
+        if way.edge_rows and way.tile.rows == 128 and way.tile.cols == 256:
+            card_plans.best_way = lambda problem, machine, way=way: (way, 1e-9)
+            planning._plan.cache_clear()
+            plan = planning.make_plan(problem, describe("cuda:0"), "tensor_cores")
+            lines = (np.ascontiguousarray(x.T if t == "T" else x) for x, t in zip((M, N), layouts, strict=True))
+            with tw.to_device(next(lines)) as Md, tw.to_device(next(lines)) as Nd, tw.to_device(M[:, :n]) as Pd:
+                prepare(plan, Md.pointer, Nd.pointer, Pd.pointer, "cuda:0", default_stream("cuda:0"))()
+                exact = M.astype(np.float32) @ N.astype(np.float32)
+                wrong += not np.allclose(Pd.numpy(), exact, rtol=1e-2, atol=0.3)
 print(f"{wrong} wrong products")
 sys.exit(bool(wrong))
