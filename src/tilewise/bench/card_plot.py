@@ -19,11 +19,12 @@ def card_semirings_figure(document: dict[str, Any], pyplot: Any) -> Any:
         f"{share:.0f} %, {row['steps_per_second'] / 1e12:.3g} T steps/s"
         for share, row in zip(shares, limits, strict=True)
     ]
-    left.bar_label(bars, rates, fontsize=8, padding=2)
+    left.bar_label(bars, rates, fontsize=8, padding=6)
     ragged = [share * row["ragged_over_aligned"] for share, row in zip(shares, limits, strict=True)]
     left.plot(ragged, range(len(names)), "D", color="#e69f00", markersize=5, label="one larger")
     left.axvline(100, color="#444444", linewidth=1)
-    left.set(xlabel="% of the instructions' limit, same run", title="Every algebra", xlim=(0, 135))
+    most = max(shares, default=100) + 70  # room for what is written behind the bars
+    left.set(xlabel="% of the instructions' limit, same run", title="Every algebra", xlim=(0, most))
     left.legend(fontsize=8, loc="upper center", bbox_to_anchor=(0.5, -0.1), ncols=2)
     names = [f"{row['what']} {row['size']}, over {row['peer']}" for row in rivals]
     bars = right.barh(names, [row["times_faster"] for row in rivals], color="#d55e00", hatch="//", edgecolor="white")
