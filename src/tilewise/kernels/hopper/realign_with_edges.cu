@@ -4,12 +4,13 @@
 // of M times N's last column. Who moves an operand has all of it in registers once: the sums cost a few instructions there,
 // and reading it all again later would cost as much as the move.
 //
-// Layout: a block takes LINES_EACH lines for each of its warps, a warp every eighth of them, and a segment of each. All of it is asked of the copy engine
-//   at once, from the 16-byte boundaries before and after; each lane then takes 16 bytes and the 16 after them from shared
-//   memory, and shifts the pair by the line's offset. The offset is the same for the whole warp, so the switch over it is
-//   no branch. With k across the lines each lane keeps the sums of its columns, and the block adds up its warps'. With k
-//   along the lines each lane keeps its elements of the edge, and a warp adds up its lanes' products. Either way a block's
-//   sums are of a part of k: planes of them are written, and thin_edges.cuh adds those up. No launch needs both.
+// Layout: a block takes LINES_EACH lines for each of its warps, a warp every eighth of them, and a segment of each. All of
+//   it is asked of the copy engine at once, from the 16-byte boundaries before and after; each lane then takes 16 bytes and
+//   the 16 after them from shared memory, and shifts the pair by the line's offset. The offset is the same for the whole
+//   warp, so the switch over it is no branch. With k across the lines (ALONG_K is 0) each lane keeps the sums of its
+//   columns, and the block adds up its warps'. With k along the lines each lane keeps its elements of the edge, and a warp
+//   adds up its lanes' products. Either way a block's sums are of a part of k: planes of them are written, and
+//   thin_edges.cuh adds those up. No launch needs both.
 // Edges: what sticks out of the matrix as a whole is read element by element; columns past a line's end count for nothing.
 // Barrier: arrived[l] completes when line l has; the block meets when its warps' sums, or the edge, are in shared memory.
 // An operand that lies well need not move: its edge is copied side by side first, for everybody reads it (`Edge`).
