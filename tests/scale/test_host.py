@@ -10,6 +10,9 @@ import pytest
 import tilewise as tw
 from oracle import assert_product
 from strategies import values
+from tilewise.problem import problem_of_shape
+from tilewise.scale import files, host
+from tilewise.scale.schedule import make_schedule
 
 DTYPES = ["float32", "float64", "float16", "bfloat16", "int32", "uint8", "bool", "complex64", "longdouble"]
 
@@ -136,3 +139,23 @@ class TestZarr:
             tw.matmul(A, A[:, :20], out=self.made(A, (10, 10)))
         with pytest.raises(tw.ShapeError, match="out has dtype float32, but the product has float64"):
             tw.matmul(A.astype("f8"), A.astype("f8"), out=self.made(A, (10, 10)))
+
+
+@pytest.mark.parametrize("memory", [150_000_000, 400_000_000])
+def test_tiles_do_not_follow_the_rate_of_the_moment(memory):
+    """Else the order of sums would, and two runs of the same command might differ in their bytes."""
+    problem = problem_of_shape(5000, 5000, 5000, "float32")
+    levels = [host.Level("files → memory", *host.DISK, steps) for steps in (1e9, 6e10, 9e10, 1e12)]
+    assert len({make_schedule(problem, level, memory).tiles for level in levels}) > 1  # they would
+    made = [host.host_schedule(problem, level, memory) for level in levels]
+    assert len({(s.rows, s.cols, s.depth) for s in made}) == 1
+    assert made[0].predicted > made[-1].predicted
+
+
+def test_tiles_do_not_follow_what_was_compiled(monkeypatch):
+    """Kernels found on disk, kernels compiled first, and a process that is large for another reason."""
+    taken = []
+    for pages in (26_000, 40_000, 90_000):
+        monkeypatch.setattr(files.Path, "read_text", lambda *_, pages=pages, **__: f"0 {pages} 0")
+        taken.append(files.resident())
+    assert taken[0] == taken[1] < taken[2]

@@ -16,10 +16,9 @@ def plan_memory(problem: Problem, machine: Machine, memory: str, as_json: bool) 
     """The schedule within a budget: on this CPU from files, or on a card, present or not, from the host's memory."""
     room, problem = budget(memory, "--memory"), replace(problem, unrounded=True)
     if machine.kind == "cpu":
-        from tilewise.scale.host import host_level
-        from tilewise.scale.schedule import make_schedule
+        from tilewise.scale.host import host_level, host_schedule
 
-        schedule = make_schedule(problem, host_level(problem, files=True), room, name="--memory")
+        schedule = host_schedule(problem, host_level(problem, files=True), room, name="--memory")
     else:
         from tilewise.scale.card import schedule_for
 

@@ -15,7 +15,7 @@ from tilewise.errors import DeviceError, EngineError, FileError, TilewiseError, 
 from tilewise.quantities import seconds, size
 from tilewise.scale import host
 from tilewise.scale.files import problem_of
-from tilewise.scale.schedule import Schedule, make_schedule
+from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import NpyFile, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
 
@@ -113,7 +113,8 @@ def multiply_on_cluster(
 
         each = memory // max(1, len(client.nthreads()))
         level = host.host_level(problem, files=True)
-        plan = make_schedule(problem, level, each // 2, grain=target.grain or (64, 64), name="half a worker's memory")
+        grain, name = target.grain or (64, 64), "half a worker's memory"
+        plan = host.host_schedule(problem, level, each // 2, grain=grain, name=name)
         left, right = (
             da.from_array(StoredMatrix(path), chunks=chunks, asarray=False, meta=np.empty((0, 0), kind.numpy))
             for path, chunks, kind in (

@@ -22,12 +22,13 @@ from tilewise.errors import FileError, ShapeError
 from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host
 from tilewise.scale.journal import Journal
-from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
+from tilewise.scale.schedule import Level, Schedule, Tile
 from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
 
 Progress = Callable[[int, int], None]
 SPARE = 16 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
+BASE = 180_000_000  # bytes of the process beside that: some 110 MB, and 165 where kernels must be compiled first
 
 
 @dataclass(frozen=True)
@@ -81,8 +82,8 @@ class FileProduct:
         if device == "cpu":
             decoded = sum(2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource))
             level = level or host.host_level(problem, files=True)
-            base = resident()  # with the kernels compiled
-            self.schedule = make_schedule(problem, level, memory, spare=SPARE + decoded + base, grain=grain)
+            base = resident()
+            self.schedule = host.host_schedule(problem, level, memory, spare=SPARE + decoded + base, grain=grain)
         else:
             from tilewise.scale import card
 
@@ -165,11 +166,13 @@ class FileProduct:
 
 
 def resident() -> int:
-    """Bytes of memory this process uses now; a usual figure where the system does not tell."""
+    """Bytes of memory this process takes beside its tiles. At least BASE, though it may be less now: a run that finds
+    its kernels compiled takes less than one that compiles them, and should have the same tiles."""
     try:
-        return int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1]) * os.sysconf("SC_PAGE_SIZE")
+        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
+        return max(BASE, pages * os.sysconf("SC_PAGE_SIZE"))
     except (OSError, ValueError, IndexError):
-        return 100_000_000
+        return BASE
 
 
 def problem_of(M: Any, N: Any, semiring: str | Semiring, precision: str = "high") -> Problem:

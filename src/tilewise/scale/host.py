@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import queue
 import threading
 import time
@@ -19,7 +20,7 @@ from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem
 from tilewise.scale.panels import ReadAhead
-from tilewise.scale.schedule import Level, Schedule, Tile
+from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
 from tilewise.scale.sources import BAND, Source
 from tilewise.scale.targets import Target
 
@@ -30,6 +31,7 @@ Finished = Callable[[Tile], None]
 PROBE = 512  # side of the product whose time says how fast tiles are multiplied here
 DISK = (1.5e9, 4e8)  # bytes a second, read and written, where nothing is known of the disk
 MEMORY = (8e9, 8e9)
+USUAL = 40e9  # steps a second of a core
 
 
 def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
@@ -46,6 +48,13 @@ def of_panels(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) 
     return replace(
         problem, m=m, k=k, n=n, layout_m=layouts[0], layout_n=layouts[1], layout_p=layouts[2], accumulate=accumulate
     )
+
+
+def host_schedule(problem: Problem, level: Level, memory: int, **how: Any) -> Schedule:
+    """The schedule on this machine. Its tiles are chosen for a usual rate, not for the one measured now: that moves
+    from run to run, the order of sums would with it, and two runs of one command might differ in their bytes."""
+    usual = replace(level, steps=USUAL * (os.cpu_count() or 1))
+    return replace(make_schedule(problem, usual, memory, **how), level=level)
 
 
 def host_level(problem: Problem, files: bool) -> Level:

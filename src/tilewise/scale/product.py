@@ -16,7 +16,7 @@ from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.scale import host
 from tilewise.scale.budget import budget
 from tilewise.scale.files import problem_of
-from tilewise.scale.schedule import Schedule, make_schedule
+from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import ArraySource, Source, ZarrSource, is_dask, is_zarr
 from tilewise.scale.targets import ArrayTarget, Target, ZarrArrayTarget
 from tilewise.shapes import written
@@ -116,7 +116,7 @@ def streamed(
         decoded = sum(2 * x.chunk_bytes for x in (M, N) if isinstance(x, ZarrSource))
         level = host.host_level(problem, files=decoded > 0)
         room = memory if memory is not None else host_memory() // 4
-        return Streamed(make_schedule(problem, level, room, spare=decoded, grain=grain), device, M, N)
+        return Streamed(host.host_schedule(problem, level, room, spare=decoded, grain=grain), device, M, N)
     if not device.startswith("cuda"):
         raise DeviceError(f"device={device!r} has no memory to stream through: use 'cpu' or 'cuda'")
     from tilewise.arrays.card import memory as card_memory
