@@ -182,7 +182,8 @@ class TensorWay:
         def form(count: int, along: bool, other: bool) -> str:
             if not count:
                 return "nothing"
-            return "planes" if both and (other or not along) else "dots" if along else "sums"
+            summed = both and count == 1 and (other or not along)  # on the way there are registers for one edge
+            return "planes" if summed else "dots" if along else "sums"
 
         return form(self.edge_cols, m_along_k, n_along_k), form(self.edge_rows, n_along_k, m_along_k)
 

@@ -72,7 +72,8 @@ def render_tensor_cores(
             kernel_text("hopper/words.cuh"),
             kernel_text("hopper/thin_edges.cuh"),
             _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
-            *(kernel_text(f"hopper/{name}") for name in ("stage.cuh", "stores.cuh", "tensor_cores.cu")),
+            *(kernel_text(f"hopper/{name}.cuh") for name in ("row_classes", "stage", "stores")),
+            kernel_text("hopper/tensor_cores.cu"),
         )
     )
 

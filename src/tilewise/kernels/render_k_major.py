@@ -129,7 +129,7 @@ def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool,
             *(f"#define {name} {value}" for name, value in defines.items()),
             kernel_text("hopper/ptx.cuh"),
             _wgmma_from_registers(tile.rows),
-            *(kernel_text(f"hopper/{name}") for name in ("k_across_columns.cuh", "k_across.cu")),
+            *(kernel_text(f"hopper/{name}") for name in ("row_classes.cuh", "k_across_columns.cuh", "k_across.cu")),
         )
     )
 

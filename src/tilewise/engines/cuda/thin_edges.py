@@ -96,10 +96,10 @@ class ThinEdges:
         rows = Edge(last_row, 0, M.cols, way.edge_rows, M.layout.col, M.layout.row)
         m_along_k = not along_columns(M.layout, M.rows, M.cols)
         n_along_k = along_columns(N.layout, N.rows, N.cols)
-        self.forms = way.edge_forms(m_along_k, n_along_k) or ("nothing", "nothing")
+        forms = way.edge_forms(m_along_k, n_along_k) or ("nothing", "nothing")
         self._halves = (
-            _Half("M", M, m_along_k, way.routes[0] == REALIGNED, self.forms[0], cols),
-            _Half("N", N, n_along_k, way.routes[1] == REALIGNED, self.forms[1], rows),
+            _Half("M", M, m_along_k, way.routes[0] == REALIGNED, forms[0], cols),
+            _Half("N", N, n_along_k, way.routes[1] == REALIGNED, forms[1], rows),
         )
 
     @property

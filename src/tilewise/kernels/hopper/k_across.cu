@@ -26,9 +26,8 @@ struct Work { int at, rows, top, left, early, steps; };
 // Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of cluster tiles, column by column.
 static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
     const int tall = (BESIDE ? 1 : CLUSTER) * BLOCK_M, wide = (BESIDE ? CLUSTER : 1) * BLOCK_N;
-    int longer = size.m % CLASSES, few = size.m / CLASSES;  // so many classes have a row more than the others
-    int tiles_few = (few + tall - 1) / tall, tiles_more = (few + tall) / tall;
-    int tiles_m = longer * tiles_more + (CLASSES - longer) * tiles_few, tiles_n = (size.n + wide - 1) / wide;
+    RowClasses classes = row_classes(size.m, tall);
+    int tiles_m = tiles_of(classes), tiles_n = (size.n + wide - 1) / wide;
     int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
     if (index >= tiles_m * tiles_n) return false;
     int group = index / (GROUP * tiles_n), first = group * GROUP;
@@ -36,19 +35,7 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     int within = index - group * GROUP * tiles_n;
     int tile_m = first + within % height;
     int rank = CLUSTER > 1 ? cluster_rank() : 0;
-    if (CLASSES == 1) {
-        work.at = 0;
-        work.rows = size.m;
-    } else if (tile_m < longer * tiles_more) {
-        work.at = tile_m / tiles_more;
-        work.rows = few + 1;
-        tile_m -= work.at * tiles_more;
-    } else {
-        tile_m -= longer * tiles_more;
-        work.at = longer + tile_m / tiles_few;
-        work.rows = few;
-        tile_m %= tiles_few;
-    }
+    find_class(classes, size.m, tile_m, work.at, work.rows);
     work.top = tile_m * tall + (BESIDE ? 0 : rank * BLOCK_M);
     work.left = within / height * wide + (BESIDE ? rank * BLOCK_N : 0);
     work.early = CLASSES > 1 ? skews.of_m[work.at] : 0;

@@ -34,9 +34,8 @@ struct Work { int at, rows, top, left, from, to, split; };
 // Each part of k is walked in turn, each class of rows within its own tiles.
 static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
     const int tall = CLUSTER * BLOCK_M;
-    int longer = size.m % CLASSES, few = size.m / CLASSES;  // so many classes have a row more than the others
-    int tiles_few = (few + tall - 1) / tall, tiles_more = (few + tall) / tall;
-    int tiles_m = longer * tiles_more + (CLASSES - longer) * tiles_few, tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
+    RowClasses classes = row_classes(size.m, tall);
+    int tiles_m = tiles_of(classes), tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
     int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
     if (index >= tiles_m * tiles_n * size.splits) return false;
     work.split = SPLIT ? index / (tiles_m * tiles_n) : 0;
@@ -45,19 +44,7 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     int height = min(GROUP, tiles_m - first);
     int within = tile - group * GROUP * tiles_n;
     int tile_m = first + within % height;
-    if (CLASSES == 1) {
-        work.at = 0;
-        work.rows = size.m;
-    } else if (tile_m < longer * tiles_more) {
-        work.at = tile_m / tiles_more;
-        work.rows = few + 1;
-        tile_m -= work.at * tiles_more;
-    } else {
-        tile_m -= longer * tiles_more;
-        work.at = longer + tile_m / tiles_few;
-        work.rows = few;
-        tile_m %= tiles_few;
-    }
+    find_class(classes, size.m, tile_m, work.at, work.rows);
     work.top = tile_m * tall + (CLUSTER > 1 ? cluster_rank() * BLOCK_M : 0);
     work.left = within / height * BLOCK_N;
     int steps = (size.k + skews.of[work.at] + BLOCK_K - 1) / BLOCK_K;
