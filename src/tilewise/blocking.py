@@ -130,12 +130,17 @@ def _small_kernel(view: _View, problem: Problem, NR: int) -> tuple[str, str] | N
         return "little", "little enough for N to be read where it lies"
     if m <= FEW and view.n_along_n and view.p_along_n and (n >= 4 * NR or k < TALL_K):
         return "few_rows", f"{m} rows: N is read once where it lies, packing it would cost more"
-    if n <= FEW and view.m_along_k and view.p_along_n and m > FEW:
+    if n <= few_columns_limit(NR) and view.m_along_k and view.p_along_n and m > FEW:
         return "few_columns", f"{n} columns: M is read once where it lies, packing it would cost more"
     spread = problem.dtype.itemsize < 4 and m * k * n >= NARROW  # else each takes a port that its arithmetic needs
     if view.m_along_k and view.n_along_n and view.p_along_n and (k < TALL_K or m * n > SMALL_P) and not spread:
         return "packed_n", "M's rows lie along k, and are read where they are"
     return None
+
+
+def few_columns_limit(NR: int) -> int:
+    """Columns that `few_columns` takes: its widest tile has NR, and it makes one pass over M."""
+    return min(FEW, NR)
 
 
 def even_strips(k: int) -> int:
