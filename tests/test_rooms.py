@@ -19,6 +19,7 @@ ROOMS = (
     "cache", "quantities", "errors", "__init__",
 )  # fmt: skip
 ENGINES = ("reference", "cpu", "cuda", "simt")
+SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "limits")
 
 
 def room_of(module):
@@ -70,3 +71,41 @@ def test_engines_do_not_know_each_other():
             mine, theirs = (parts[2] if len(parts := m.split(".")) > 2 else "" for m in (module, name))
             if mine and theirs:
                 assert mine == theirs, f"{module}:{line} imports {name}, another engine"
+
+
+def test_rooms_of_simt_point_downwards():
+    """check > host > compile > machine > frontend; what the engine shows of itself stands above them."""
+
+    def room(module):
+        parts = module.split(".")
+        return parts[3] if len(parts) > 3 and parts[:3] == ["tilewise", "engines", "simt"] else None
+
+    for path in (ROOT / "engines" / "simt").iterdir():
+        if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists()):
+            assert path.stem in (*SIMT_ROOMS, "__init__"), f"{path.name} stands in no room of simt"
+    for module, name, line in all_imports():
+        above, below = room(module), room(name)
+        if above and below:
+            order = SIMT_ROOMS.index(above), SIMT_ROOMS.index(below)
+            assert order[0] <= order[1], f"{module}:{line} imports {name}, which stands above it"
+
+
+def test_files_of_simt_import_each_other_one_way():
+    """No circle, not even one that only a type checker would walk."""
+    edges = {}
+    for module, name, _ in all_imports():
+        if module.startswith("tilewise.engines.simt.") and name.startswith("tilewise.engines.simt."):
+            edges.setdefault(module, set()).add(name)
+    done, path = set(), []
+
+    def visit(module):
+        assert module not in path, " -> ".join([*path[path.index(module) :], module])
+        if module not in done:
+            path.append(module)
+            for below in sorted(edges.get(module, ())):
+                visit(below)
+            path.pop()
+            done.add(module)
+
+    for module in sorted(edges):
+        visit(module)

@@ -12,7 +12,7 @@ import sys
 from pathlib import Path
 
 import tilewise as tw
-from tilewise.engines.simt.findings import Finding, Kind
+from tilewise.engines.simt.machine.findings import Finding, Kind
 from tilewise.page.picture import draw_phase, number
 from tilewise.page.variants import drops_of, without
 from tilewise.page.words import LANGUAGES

@@ -7,7 +7,7 @@ from importlib.resources import files
 
 import pytest
 
-from tilewise.engines.simt.findings import Kind
+from tilewise.engines.simt.machine.findings import Kind
 from tilewise.errors import UsageError
 from tilewise.page.export import SCRIPTS, STYLES, resource
 from tilewise.page.variants import DROPS

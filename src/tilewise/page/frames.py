@@ -11,7 +11,7 @@ from itertools import pairwise
 
 import numpy as np
 
-from tilewise.engines.simt.events import EventKind, Events
+from tilewise.engines.simt.machine.events import EventKind, Events
 
 LOAD, USE, BARRIER, STORE = "load", "use", "barrier", "store"
 

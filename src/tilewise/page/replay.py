@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
-from tilewise.engines.simt.events import NONE, EventKind, Events
+from tilewise.engines.simt.machine.events import NONE, EventKind, Events
 from tilewise.page.frames import Frame, frames_of
 from tilewise.tracing import Trace
 

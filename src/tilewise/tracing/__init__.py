@@ -12,12 +12,12 @@ import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.semiring import Semiring
-from tilewise.engines.simt.adversary import demonstrate
-from tilewise.engines.simt.events import EventKind, Events, empty_events
-from tilewise.engines.simt.findings import Finding, Severity
+from tilewise.engines.simt.check.adversary import demonstrate
+from tilewise.engines.simt.check.loading import choose, load, uses_shared
+from tilewise.engines.simt.check.simulate import Prepared, Simulation, simulate
 from tilewise.engines.simt.limits import DEFAULT, Limits
-from tilewise.engines.simt.loading import choose, load, uses_shared
-from tilewise.engines.simt.simulate import Prepared, Simulation, simulate
+from tilewise.engines.simt.machine.events import EventKind, Events, empty_events
+from tilewise.engines.simt.machine.findings import Finding, Severity
 from tilewise.errors import UsageError
 from tilewise.tracing.rungs import RungText, is_rung, rung_text
 from tilewise.tracing.strict_json import strict

@@ -5,8 +5,9 @@ from __future__ import annotations
 import textwrap
 from collections.abc import Iterable, Sequence
 
-from tilewise.engines.simt.findings import Finding, Place, Severity
-from tilewise.engines.simt.wording import cell
+from tilewise.engines.simt.check.wording import cell
+from tilewise.engines.simt.frontend.source import Place
+from tilewise.engines.simt.machine.findings import Finding, Severity
 from tilewise.tracing import Report, Run
 from tilewise.tracing.grouping import Group, Seen, by_line_and_threads, pair, same_place, shape_name, thread_lines
 

@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
-from tilewise.engines.simt.findings import Finding, Place, Severity
+from tilewise.engines.simt.frontend.source import Place
+from tilewise.engines.simt.machine.findings import Finding, Severity
 from tilewise.tracing import Run
 
 Name = tuple[int, ...]

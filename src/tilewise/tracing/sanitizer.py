@@ -4,8 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 
-from tilewise.engines.simt.findings import Finding, Kind, Touch
-from tilewise.engines.simt.wording import cell
+from tilewise.engines.simt.check.wording import cell
+from tilewise.engines.simt.machine.findings import Finding, Kind, Touch
 from tilewise.tracing import Report, Run
 from tilewise.tracing.grouping import Name, same_place
 

@@ -7,7 +7,8 @@ from typing import Any
 from urllib.parse import quote
 
 from tilewise import __version__
-from tilewise.engines.simt.findings import Kind, Place, Severity, severity_of
+from tilewise.engines.simt.frontend.source import Place
+from tilewise.engines.simt.machine.findings import Kind, Severity, severity_of
 from tilewise.tracing import Report
 from tilewise.tracing.grouping import Seen, same_place
 

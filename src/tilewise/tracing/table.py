@@ -7,7 +7,7 @@ from typing import TYPE_CHECKING
 
 import numpy as np
 
-from tilewise.engines.simt.events import NONE, EventKind, Events
+from tilewise.engines.simt.machine.events import NONE, EventKind, Events
 
 if TYPE_CHECKING:
     from tilewise.tracing import Trace

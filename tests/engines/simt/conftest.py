@@ -1,8 +1,8 @@
-"""`simt_support` for the tests of this folder."""
+"""`simt_support` and `fuzz` for the tests of this folder."""
 
 from __future__ import annotations
 
 import sys
 from pathlib import Path
 
-sys.path.insert(0, str(Path(__file__).parent))
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "frontend")]

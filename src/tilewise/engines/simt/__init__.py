@@ -8,8 +8,8 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Any
 
-from tilewise.engines.simt.findings import Finding
 from tilewise.engines.simt.limits import DEFAULT, Limits
+from tilewise.engines.simt.machine.findings import Finding
 
 
 @dataclass(frozen=True)

@@ -9,15 +9,15 @@ from typing import Any
 import numpy as np
 
 from tilewise.engines.simt import Report
-from tilewise.engines.simt.binding import bind
-from tilewise.engines.simt.collector import Collector
-from tilewise.engines.simt.compiler import Program
-from tilewise.engines.simt.context import Geometry
+from tilewise.engines.simt.check.binding import bind
+from tilewise.engines.simt.check.loading import Loaded, choose, compile_entry, load, template_values
+from tilewise.engines.simt.check.simulate import triple
+from tilewise.engines.simt.check.wording import word
 from tilewise.engines.simt.limits import Limits
-from tilewise.engines.simt.loading import Loaded, choose, compile_entry, load, template_values
-from tilewise.engines.simt.machine import Launch, execute
-from tilewise.engines.simt.simulate import triple
-from tilewise.engines.simt.wording import word
+from tilewise.engines.simt.machine.collector import Collector
+from tilewise.engines.simt.machine.execute import Launch, execute
+from tilewise.engines.simt.machine.lanes import Geometry
+from tilewise.engines.simt.machine.program import Program
 from tilewise.errors import UsageError
 
 

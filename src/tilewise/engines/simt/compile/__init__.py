@@ -1,0 +1,1 @@
+"""A kernel's syntax tree to closures over all lanes at once: a `Program` for the machine."""

@@ -1,0 +1,152 @@
+"""CUDA C++ text to tokens, each with its place. Comments and line splices disappear; directives keep their line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, replace
+
+from tilewise.engines.simt.frontend.source import Source
+
+PUNCTUATORS = (
+    "<<<", "<<=", ">>=", "...", "->*",
+    "::", "->", "++", "--", "<<", ">>", "<=", ">=", "==", "!=", "&&", "||",
+    "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##",
+)  # fmt: skip
+SINGLE = "+-*/%&|^~!=<>?:;,.(){}[]#@\\$`"
+STRING_PREFIXES = ("u8", "u", "U", "L", "R")
+
+
+@dataclass(frozen=True, slots=True)
+class Token:
+    """`kind` is one of name, number, string, char, punct, newline, end. `origin` is the macro it came from;
+    `hidden` are macros it may not expand any more."""
+
+    kind: str
+    text: str
+    line: int
+    column: int
+    spaced: bool = False
+    origin: str = ""
+    hidden: frozenset[str] = frozenset()
+
+    def at(self, other: Token) -> Token:
+        """This token, standing where `other` stands: what a macro expands to is shown where it was used."""
+        return replace(self, line=other.line, column=other.column)
+
+
+def tokenize(source: Source) -> list[Token]:
+    """All tokens, with a `newline` token at each line end (the preprocessor needs them) and `end` at the last."""
+    text = source.text
+    out: list[Token] = []
+    i, n = 0, len(text)
+    line, start = 1, 0
+    spaced = True
+    while i < n:
+        ch = text[i]
+        if ch == "\n":
+            out.append(Token("newline", "\n", line, i - start + 1))
+            i += 1
+            line, start, spaced = line + 1, i, True
+            continue
+        if ch == "\\":
+            j = i + 1
+            while j < n and text[j] in " \t":
+                j += 1
+            if j >= n or text[j] == "\n":
+                i = j + 1
+                line, start, spaced = line + 1, i, True
+                continue
+        if ch.isspace() or ch in "\u200b\ufeff\x00":
+            i += 1
+            spaced = True
+            continue
+        column = i - start + 1
+        if ch == "/" and text.startswith("//", i):
+            while i < n and text[i] != "\n":
+                if text[i] == "\\" and text.startswith("\\\n", i):
+                    i += 2
+                    line, start = line + 1, i
+                else:
+                    i += 1
+            spaced = True
+            continue
+        if ch == "/" and text.startswith("/*", i):
+            close = text.find("*/", i + 2)
+            if close < 0:
+                raise source.error("this comment is never closed", line, column, 2)
+            breaks = text.count("\n", i, close)
+            if breaks:
+                line += breaks
+                start = text.rfind("\n", i, close) + 1
+            i = close + 2
+            spaced = True
+            continue
+        if ch.isalpha() or ch == "_":
+            j = i + 1
+            while j < n and (text[j].isalnum() or text[j] == "_"):
+                j += 1
+            word = text[i:j]
+            if j < n and text[j] in "\"'" and word in STRING_PREFIXES:
+                end = _raw_string(source, i, j, line, column) if word == "R" else -1
+                if end < 0:
+                    end = _quoted(source, j, line, column)
+                out.append(Token("string" if text[j] == '"' else "char", text[j:end], line, column, spaced))
+                breaks = text.count("\n", i, end)
+                if breaks:
+                    line, start = line + breaks, text.rfind("\n", i, end) + 1
+                i = end
+            else:
+                out.append(Token("name", word, line, column, spaced))
+                i = j
+        elif ch.isdigit() or (ch == "." and i + 1 < n and text[i + 1].isdigit()):
+            j = i + 1
+            while j < n and (
+                text[j].isalnum()
+                or text[j] in "._"
+                or (text[j] in "+-" and text[j - 1] in "eEpP" and text[i : i + 2].lower() != "0x")
+                or (text[j] in "+-" and text[j - 1] in "pP")
+                or (text[j] == "'" and j + 1 < n and text[j + 1].isalnum())
+            ):
+                j += 1
+            out.append(Token("number", text[i:j], line, column, spaced))
+            i = j
+        elif ch in "\"'":
+            end = _quoted(source, i, line, column)
+            out.append(Token("string" if ch == '"' else "char", text[i:end], line, column, spaced))
+            i = end
+        else:
+            for punct in PUNCTUATORS:
+                if text.startswith(punct, i):
+                    break
+            else:
+                if ch not in SINGLE:
+                    raise source.error(f"a character that is no CUDA C: {ch!r}", line, column)
+                punct = ch
+            out.append(Token("punct", punct, line, column, spaced))
+            i += len(punct)
+        spaced = False
+    out.append(Token("newline", "\n", line, i - start + 1))
+    out.append(Token("end", "", line, i - start + 1))
+    return out
+
+
+def _quoted(source: Source, i: int, line: int, column: int) -> int:
+    text, quote = source.text, source.text[i]
+    j = i + 1
+    while j < len(text) and text[j] != quote:
+        if text[j] == "\n":
+            break
+        j += 2 if text[j] == "\\" else 1
+    if j >= len(text) or text[j] != quote:
+        raise source.error("this string is never closed", line, column)
+    return j + 1
+
+
+def _raw_string(source: Source, i: int, j: int, line: int, column: int) -> int:
+    text = source.text
+    open_ = text.find("(", j)
+    if open_ < 0 or open_ - j > 17:
+        return -1
+    close = text.find(f"){text[j + 1 : open_]}" + '"', open_)
+    if close < 0:
+        raise source.error("this raw string is never closed", line, column)
+    return close + open_ - j + 1

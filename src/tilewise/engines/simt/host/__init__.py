@@ -1,0 +1,1 @@
+"""The program around the kernels: its launches, and the values it gives them."""

@@ -1,0 +1,67 @@
+"""Atomic operations: lanes one after another on each cell; they race with plain accesses only."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewise.engines.simt.machine.access import Site, resolve
+from tilewise.engines.simt.machine.context import Context
+from tilewise.engines.simt.machine.load_store import mark, with_base
+from tilewise.engines.simt.machine.memory import Cells
+
+Function = Callable[..., Any]
+
+ATOMICS: dict[str, tuple[int, Function]] = {
+    "atomicAdd": (2, lambda old, v: old + v),
+    "atomicSub": (2, lambda old, v: old - v),
+    "atomicMin": (2, lambda old, v: min(old, v)),
+    "atomicMax": (2, lambda old, v: max(old, v)),
+    "atomicAnd": (2, lambda old, v: old & v),
+    "atomicOr": (2, lambda old, v: old | v),
+    "atomicXor": (2, lambda old, v: old ^ v),
+    "atomicExch": (2, lambda old, v: v),
+    "atomicCAS": (3, lambda old, compare, v: v if old == compare else old),
+    "atomicInc": (2, lambda old, v: old * 0 if old >= v else old + old.dtype.type(1)),
+}
+
+
+def atomic(c: Context, site: Site, located: Any, function: Function, values: list[Any]) -> Any:
+    """Run for the active lanes in lane order; gives each the value it found."""
+    memory, index, row, symbol, soft = located
+    c.counters["atomics"] += c.active()
+    lanes = c.active_lanes()
+    if isinstance(memory, Cells):
+        cells = np.broadcast_to(np.asarray(index), (c.n,))
+        old = np.zeros(c.n, memory.dtypes[0])
+        for lane in lanes.tolist():
+            held = memory.get(int(cells[lane]))
+            mine = held[lane] if isinstance(held, np.ndarray) else held
+            old[lane] = mine
+        new = function(old, *[np.broadcast_to(np.asarray(v), (c.n,)) for v in values])
+        memory.scatter(cells, c.lane_numbers, new, c.mask)
+        return old
+    shared = memory.space == "shared"
+    flat, ok = resolve(c, site, memory, index, row, symbol, soft, 1, "atomic")
+    if shared:
+        flat = with_base(memory, flat)
+    cells = np.broadcast_to(np.asarray(flat), (c.n,))
+    data = memory.data
+    old = np.zeros(c.n, data.dtype)
+    parts = [np.broadcast_to(np.asarray(v), (c.n,)) for v in values]
+    for lane in lanes.tolist():
+        if ok is not None and not ok[lane]:
+            continue
+        cell = int(cells[lane])
+        found = data[cell]
+        old[lane] = found
+        data[cell] = function(found, *[p[lane] for p in parts])
+    mark(c, memory.known, flat, ok, 1)
+    mark(c, memory.written, flat, ok, 1)
+    if c.checks and memory.shadow is not None and not shared:
+        memory.shadow.write(c, flat, c.mask, ok, site.span, None, atomic=True)
+    if not shared:
+        memory.stores += len(lanes)
+    return old
