@@ -12,10 +12,10 @@ from hypothesis import strategies as st
 import tilewise as tw
 from strategies import CARD_DTYPES, SEMIRINGS, works
 from tilewise.algebra.dtypes import dtype_named
+from tilewise.kernels.ladder.model import LADDER
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import parse_shape, problem_of_shape
-from tilewise.rungs import LADDER
 
 H200 = KNOWN_CARDS["h200"]
 

@@ -18,12 +18,17 @@ PRECISIONS = ("ieee", "high", "tf32")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a matrix lies in memory: strides in elements, stack strides first, and the alignment of its first byte."""
+    """How a matrix lies in memory: strides in elements, and its first byte's distance from a 16-byte boundary."""
 
     row: int
     col: int
     stack: tuple[int, ...] = ()
-    alignment: int = 16
+    skew: int = 0  # bytes past a 16-byte boundary
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two, up to 16, that divides its address."""
+        return math.gcd(self.skew, 16)
 
     def leading_dimension(self, rows: int, cols: int) -> int | None:
         """The distance from row to row when the columns lie side by side, else None: such a matrix is packed first."""

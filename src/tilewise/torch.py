@@ -9,8 +9,8 @@ print(done)
 """
 
 from tilewise.interop.torch.accelerate import Acceleration, accelerate
-from tilewise.interop.torch.finished import finished
+from tilewise.interop.torch.followed import followed_matmul
 from tilewise.interop.torch.linear import Linear, linear
-from tilewise.interop.torch.operator import check_call, matmul
+from tilewise.interop.torch.operator import matmul
 
-__all__ = ["Acceleration", "Linear", "accelerate", "check_call", "finished", "linear", "matmul"]
+__all__ = ["Acceleration", "Linear", "accelerate", "followed_matmul", "linear", "matmul"]

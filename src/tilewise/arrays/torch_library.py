@@ -57,23 +57,21 @@ class TorchLibrary:
         return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
 
 
-def needs_operator(M: Any, N: Any, out: Any = None) -> bool:
-    """Whether a product of these must go by torch's own dispatch: for a gradient, torch.compile, autocast, vmap."""
+def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
+    """Whether torch itself follows a product of these, by its own dispatch: for a gradient, torch.compile, autocast,
+    vmap and kin."""
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
     if not isinstance(N, torch.Tensor):
         return False
-    if (M.requires_grad or N.requires_grad) and torch.is_grad_enabled():
+    if torch.is_grad_enabled() and (M.requires_grad or N.requires_grad or wants_gradient(bias)):
         return True
     plain = (torch.Tensor, torch.nn.Parameter)
-    if type(M) not in plain or type(N) not in plain:
+    if M.__class__ not in plain or N.__class__ not in plain:
         return True
-    return bool(
-        (out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu"))
-        or torch._C._functorch.is_functorch_wrapped_tensor(M)
-        or torch._C._functorch.is_functorch_wrapped_tensor(N)
-    )
+    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
+    return bool((out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu")) or wrapped(M) or wrapped(N))
 
 
 def wants_gradient(bias: Any) -> bool:
