@@ -16,7 +16,7 @@ from tilewise.machine import Times
 from tilewise.options import Key, Keywords, Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
-from tilewise.prepared import SIGNATURES, find, keep, signature_for
+from tilewise.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
 from tilewise.understanding import Call, understand
 
 
@@ -53,10 +53,13 @@ def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any:
     """
     sign = SIGNATURES.get(M.__class__) or signature_for(M)
     key = sign(M, N, keywords) if sign is not None else None
-    if key is not None and (prepared := find(key)) is not None:
-        product = prepared(M, N, keywords)
-        if product is not None:
-            return product
+    if key is not None:
+        prepared = PREPARED.get(key)
+        if prepared is not None:
+            prepared.tick = tick()
+            product = prepared(M, N, keywords)
+            if product is not None:
+                return product
     options = Options.of(keywords)
     product = _another_road(M, N, options)
     return product if product is not None else _first_call(M, N, options, key)

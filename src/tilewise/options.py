@@ -102,4 +102,9 @@ def keywords_key(keywords: Mapping[str, Any], of_array: Callable[[Any], tuple[An
                 return None
             value = found
         parts += (name, value)
-    return tuple(parts)
+    key = tuple(parts)
+    try:
+        hash(key)
+    except TypeError:  # a keyword of a kind that the call itself will refuse
+        return None
+    return key

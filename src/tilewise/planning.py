@@ -12,8 +12,7 @@ from tilewise.blocking import KERNELS as CPU_KERNELS
 from tilewise.blocking import choose, has_kernel
 from tilewise.errors import DeviceError, DtypeError, UsageError
 from tilewise.kernels.family import Family
-from tilewise.kernels.ladder.model import LADDER, check_tile, check_whole_tiles, find_rung
-from tilewise.kernels.registry import FAMILIES, family_of
+from tilewise.kernels.registry import COURSE, FAMILIES, family_of
 from tilewise.machine import Machine
 from tilewise.plans import DEFAULT_TILE, Geometry, Plan, assemble, epilogue_after
 from tilewise.problem import Problem
@@ -23,9 +22,9 @@ REFERENCE = "the notes' algorithm in NumPy, phase by phase"
 
 def make_plan(problem: Problem, machine: Machine, kernel: str | None = None, tile: object = None) -> Plan:
     """The plan for a problem on a machine; `kernel` and `tile` pin what the model would choose."""
-    width = None if tile is None else check_tile(tile, LADDER.get(kernel) if kernel else None)
+    width = None if tile is None else COURSE.checked_tile(tile, kernel)
     if kernel is not None and not isinstance(kernel, str):
-        raise UsageError(f"kernel={kernel!r} must be a name: reference, {', '.join(LADDER)}")
+        raise UsageError(f"kernel={kernel!r} must be a name: reference, {', '.join(COURSE.kernels)}")
     return _plan(problem, machine, kernel, width)
 
 
@@ -51,7 +50,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
                 f"return_arg=True needs a compiled kernel, and the cpu engine has none for {problem.dtype} here: "
                 "convert the operands to float64, and leave kernel='reference' out"
             )
-        geometry = LADDER["tiled_edges"].geometry(tile or DEFAULT_TILE, problem.algebra)
+        geometry = COURSE.geometry(tile or DEFAULT_TILE, problem.algebra)
         plan = assemble(problem, machine, "reference", "reference", REFERENCE, tile or DEFAULT_TILE, geometry)
         why = "it was asked for" if kernel else "the cpu engine has no kernel for this, and the reference engine has"
         return replace(plan, floor=floor, bound=bound, predicted=floor, why=why, notes=notes)
@@ -68,12 +67,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
 def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
-    rung = find_rung(kernel or "tiled_edges")
-    width = tile or DEFAULT_TILE
-    plan = assemble(problem, machine, "simt", rung.name, rung.idea, width, rung.geometry(width, problem.algebra))
-    plan = replace(plan, family="ladder")
-    if rung.whole_tiles_only:
-        check_whole_tiles(problem, rung.name, width)
+    plan = COURSE.interpreted(problem, machine, kernel, tile)
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     why = "device='simt' was asked for: the card's kernel text is interpreted, thread by thread, with no card"
     return replace(plan, floor=floor, bound=bound, predicted=floor, why=why)
@@ -112,11 +106,9 @@ def _competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fam
         and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
     ]
     taking = {f.name: f for f in able if f.refusal(_seen_by(f, problem), machine) is None}
-    return [
-        family
-        for family in taking.values()
-        if family.offered(problem, machine) and not any(name in taking for name in family.yields_to)
-    ]
+    if tile is None and problem.k > 0:  # without a k there is only P to be written, and the simplest kernel does that
+        taking = {name: f for name, f in taking.items() if not f.teaches} or taking
+    return [family for family in taking.values() if family.offered(problem, machine)]
 
 
 def _seen_by(family: Family, problem: Problem) -> Problem:

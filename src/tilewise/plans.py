@@ -51,6 +51,7 @@ class Plan:
     blocking: Blocking | None = None  # how the cpu engine cuts it
     family: str = ""  # the folder under kernels/ whose text runs on a card
     way: Any = None  # that family's own choice, as its model made it
+    shares: bool = True  # threads of a block share what they load
     planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing
     idea: str = ""  # the kernel's, in a sentence
     cut: str = ""  # how P is cut, in the words of the kernel that cuts it
@@ -76,7 +77,7 @@ class Plan:
     def loads_with_tiles(self) -> int:
         """Elements read when a block shares them: M once for each column of blocks, N once for each row of blocks."""
         p = self.problem
-        if self.kernel == "naive":
+        if not self.shares:
             return self.loads_without_tiles
         return (p.m * p.k * self.grid[1] + p.k * p.n * self.grid[0]) * p.members
 
@@ -198,7 +199,7 @@ def assemble(
         grid=grid,
         geometry=geometry,
         index="int" if reach < 2**31 else "long long",
-        aligned=aligned and kernel == "register_tiled",
+        aligned=aligned,
         packs=tuple(packs),
         predicted=0.0,
         floor=0.0,

@@ -23,6 +23,9 @@ LIMIT = 16384  # calls that are kept
 Signature = Callable[[Any, Any, Any], Key | None]
 
 
+tick = count().__next__  # the order in which calls are used
+
+
 class Prepared(dict[Key, Any]):
     """Calls by signature. Threads read without a lock; a call carries the tick of its last use."""
 
@@ -31,7 +34,7 @@ class Prepared(dict[Key, Any]):
 
     def keep(self, key: Key, call: Any) -> None:
         """Remember a call; where there are too many, the quarter that has been unused for longest goes."""
-        call.tick = next(_ticks)
+        call.tick = tick()
         with self._lock:
             if len(self) >= LIMIT:
                 for old, _ in sorted(self.items(), key=lambda item: item[1].tick)[: LIMIT // 4]:
@@ -39,20 +42,8 @@ class Prepared(dict[Key, Any]):
             self[key] = call
 
 
-_ticks = count()
 PREPARED = Prepared()
 pool.on_resize.append(PREPARED.clear)  # what is kept was cut for another number of threads
-
-
-def find(key: Key, get: Callable[[Key], Any] = PREPARED.get, tick: Callable[[], int] = _ticks.__next__) -> Any:
-    """The call of this signature, marked as used; None where there is none."""
-    try:
-        call = get(key)
-    except TypeError:  # a keyword of a kind that the call itself will refuse
-        return None
-    if call is not None:
-        call.tick = tick()
-    return call
 
 
 @lru_cache(maxsize=4096)

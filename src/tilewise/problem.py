@@ -109,6 +109,11 @@ class Problem:
         return (inputs + output) * self.members
 
     @property
+    def member_bytes(self) -> int:
+        """The same of one product of the stack."""
+        return self.least_bytes // max(1, self.members)
+
+    @property
     def shape(self) -> str:
         """As people write it: rows of M, columns of M, columns of N."""
         stack = "x".join(map(str, self.stack)) + "·" if self.stack else ""

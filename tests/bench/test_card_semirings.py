@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from host_card import HostDeviceArray, HostStream
+from host_card import HostDeviceArray
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.bench import card_semirings as bench
 from tilewise.bench.plot import draw
@@ -31,7 +31,7 @@ def host(monkeypatch):
     monkeypatch.setattr(bench, "DeviceArray", HostDeviceArray)
     monkeypatch.setattr(bench, "matmul", matmul)
     monkeypatch.setattr(bench, "describe", lambda device: KNOWN_CARDS["h200"])
-    monkeypatch.setattr(bench, "default_stream", lambda device: HostStream())
+    monkeypatch.setattr(bench, "default_stream", lambda device: None)
     monkeypatch.setattr(bench, "Launcher", lambda recipe, device: lambda stream: None)
     return matmul
 

@@ -58,8 +58,8 @@ class TorchLibrary:
 
 
 def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
-    """Whether torch itself follows a product of these, by its own dispatch: for a gradient, torch.compile, autocast,
-    vmap and kin."""
+    """Whether a product of these must go by torch's own dispatch: for a gradient, torch.compile, autocast, or because
+    something of torch watches."""
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
@@ -70,8 +70,15 @@ def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
     plain = (torch.Tensor, torch.nn.Parameter)
     if M.__class__ not in plain or N.__class__ not in plain:
         return True
-    wrapped = torch._C._functorch.is_functorch_wrapped_tensor
-    return bool((out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu")) or wrapped(M) or wrapped(N))
+    return bool((out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu")) or is_watched())
+
+
+def is_watched() -> bool:
+    """Whether something of torch writes down, counts or transforms what is done: make_fx, jit.trace, a mode, vmap."""
+    c = sys.modules["torch"]._C
+    return bool(
+        c._len_torch_dispatch_stack() or c._are_functorch_transforms_active() or c._get_tracing_state() is not None
+    )
 
 
 def wants_gradient(bias: Any) -> bool:

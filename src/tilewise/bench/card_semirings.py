@@ -104,7 +104,7 @@ def limit_work(algebra: Any, way: Way) -> tuple[Callable[[], Any], int]:
     out = DeviceArray((blocks * 256,), algebra.partial, DEVICE)
     arguments = (ctypes.c_void_p(words.pointer), ctypes.c_void_p(out.pointer), ctypes.c_int(rounds), ctypes.c_int(-1))
     launch = Launch.of(render_limit(algebra, way, rows, cols), "limit", (blocks,), (256,), arguments)
-    launcher, stream = Launcher(Recipe((launch,)), DEVICE), int(default_stream(DEVICE).handle)
+    launcher, stream = Launcher(Recipe((launch,)), DEVICE), int(getattr(default_stream(DEVICE), "handle", 0))
 
     def work(keeps: tuple[DeviceArray, DeviceArray] = (words, out)) -> None:
         launcher(stream)

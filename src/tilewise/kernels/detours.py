@@ -80,6 +80,7 @@ def copies(source: Placed, target: Placed, stack: tuple[int, ...]) -> list[Step]
     """Cell by cell from any strides and dtype to any other."""
     if not (source.rows and source.cols):
         return []
+    source, target, stack = _merged(source, target, stack)
     along_rows = abs(source.layout.row) < abs(source.layout.col)
     text = render_pack(source.dtype, target.dtype, along_rows)
     made: list[Step] = []
@@ -97,6 +98,17 @@ def copies(source: Placed, target: Placed, stack: tuple[int, ...]) -> list[Step]
             grid = (math.ceil(fast / 32), math.ceil(slow / 8))
             made.append(Launch.of(text, "pack", grid, (32, 8), arguments))
     return made
+
+
+def _merged(source: Placed, target: Placed, stack: tuple[int, ...]) -> tuple[Placed, Placed, tuple[int, ...]]:
+    """Members that go on where the last one's rows end are rows of one taller matrix: one launch copies them all."""
+    while stack and all(x.layout.stack[-1] == x.rows * x.layout.row for x in (source, target)):
+        rows = source.rows * stack[-1]
+        source, target = (
+            replace(x, rows=rows, layout=replace(x.layout, stack=x.layout.stack[:-1])) for x in (source, target)
+        )
+        stack = stack[:-1]
+    return source, target, stack
 
 
 @lru_cache(maxsize=1024)

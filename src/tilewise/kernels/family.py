@@ -28,7 +28,9 @@ class Family(ABC):
     scales: ClassVar[bool] = False  # can scale rows and columns of P
     precisions: ClassVar[tuple[str, ...]] = ("ieee", "high", "tf32")  # of float32, that it honours as asked
     beside_tile: ClassVar[bool] = False  # is offered where tile= is given, too
-    yields_to: ClassVar[tuple[str, ...]] = ()  # families that are better where they take a problem
+    teaches: ClassVar[bool] = (
+        False  # is chosen only where kernel= or tile= asks for it, or nothing else takes a problem
+    )
 
     @abstractmethod
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:

@@ -104,10 +104,10 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
     return FewTile(FEW_ROWS, way, held, vector, 1, loads, swapped)
 
 
-def few_pieces(tile: FewTile, length: int, k: int, machine: Machine) -> int:
+def few_pieces(tile: FewTile, length: int, k: int, machine: Machine, members: int = 1) -> int:
     """Pieces of k, so that every multiprocessor has a few blocks to read with; no more than it holds at once where a
     block has many sums to bring together at its end."""
-    across = max(1, math.ceil(length / tile.across))
+    across = max(1, math.ceil(length / tile.across) * members)
     many = tile.kernel == FEW_ROWS and tile.few > 4
     wanted = max(1, machine.units * tile.resident // across if many else round(machine.units * 6 / across))
     return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
@@ -116,12 +116,12 @@ def few_pieces(tile: FewTile, length: int, k: int, machine: Machine) -> int:
 def few_seconds(problem: Problem, machine: Machine, tile: FewTile) -> float:
     p = problem
     length = p.m if tile.swapped else p.n
-    pieces = few_pieces(tile, length, p.k, machine)
+    pieces = few_pieces(tile, length, p.k, machine, p.members)
     held = tile.few / max(1, p.n if tile.swapped else p.m)
     steps = p.steps * held * tile.way.slots / (machine.step_rate("float32") * STEPPING[tile.kernel])
     memory = p.least_bytes / (machine.bandwidth * READING[tile.kernel])
     reading = max(steps, memory) if tile.kernel == FEW_ROWS else steps + memory
-    return reading + (START_SECONDS + COMBINE_SECONDS * (pieces > 1)) * p.members
+    return reading + (START_SECONDS if pieces == 1 else (START_SECONDS + COMBINE_SECONDS) * p.members)
 
 
 IDEAS = {

@@ -4,17 +4,18 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass
+from dataclasses import dataclass, replace
 
 from tilewise.kernels.gemv.model import FewTile, few_pieces, few_tile
 from tilewise.kernels.gemv.text import render_few
 from tilewise.kernels.plain.text import combine_share, render_combine
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members
+from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.machine import Machine, starts_early
 from tilewise.plans import Plan
 from tilewise.problem import Problem
-from tilewise.recipe import Address, Launch, Scratch, Value
+from tilewise.recipe import Address, Launch, Scratch, Value, argument
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -22,6 +23,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     assert isinstance(plan.way, FewTile)
     job = FewJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.way.swapped)
     planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
+    if planes is None:
+        return in_runs(job)
     return [launch for member in few_launches(job, planes) for launch in member]
 
 
@@ -66,7 +69,7 @@ class FewJob:
 
     @property
     def pieces(self) -> int:
-        return few_pieces(self.tile, self.length, self.k, self.machine)
+        return few_pieces(self.tile, self.length, self.k, self.machine, self.problem.members)
 
     @property
     def plane_bytes(self) -> int:
@@ -75,8 +78,33 @@ class FewJob:
         return 0 if self.pieces == 1 else self.pieces * self.few * self.length * each
 
 
+def in_runs(job: FewJob) -> list[Launch]:
+    """Where k stays whole: one launch for all members of a stack that lie evenly."""
+    operands = [
+        *((job.N, job.M) if job.swapped else (job.M, job.N)),
+        job.P,
+        *(() if job.where is None else (job.where,)),
+    ]
+    runs, made = Runs(job.problem.stack, [x.layout.stack for x in operands]), []
+    for first, count in runs.starts():
+        (launch,) = _member_launches(job, None, first, early=False)
+        if count > 1:
+            steps = tuple(argument(ctypes.c_longlong(step)) for step in runs.steps)
+            source = stacked(launch.source, ("A", "B", "P", "Pwhere")[: len(operands)])
+            grid = (launch.grid[0], count, launch.grid[2])
+            launch = replace(launch, source=source, grid=grid, arguments=(*launch.arguments, *steps))
+        made.append(launch)
+    return made
+
+
 def few_launches(job: FewJob, planes: Address | None) -> list[tuple[Launch, ...]]:
     """For each member of the stack one launch, or two where k comes in pieces, whose sums go to `planes` first."""
+    early = job.in_turn and starts_early(job.machine.arch)
+    stack = enumerate(members(job.problem.stack))
+    return [_member_launches(job, planes, member, early and not number) for number, member in stack]
+
+
+def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...], early: bool) -> tuple[Launch, ...]:
     p, tile, pieces = job.problem, job.tile, job.pieces
     short, long = (job.N, job.M) if job.swapped else (job.M, job.N)
     a_row, a_k = (short.layout.col, short.layout.row) if job.swapped else (short.layout.row, short.layout.col)
@@ -88,26 +116,22 @@ def few_launches(job: FewJob, planes: Address | None) -> list[tuple[Launch, ...]
     plane = job.few * job.length
     source = render_few(p.algebra, tile, along_k=abs(a_k) <= abs(a_row), accumulate=p.accumulate, split=split)
     grid = (math.ceil(job.length / tile.across), 1, pieces)
-    launches: list[tuple[Launch, ...]] = []
-    for member in members(p.stack):
-        targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
-        made = targets
-        if split and planes is not None:  # planes of the k that won first, planes of sums behind them
-            starts = (planes + pieces * plane * 8, planes) if job.where is not None else (planes,)
-            made = [(start, job.length, 1) for start in starts]
-        arguments = (
-            short.member(member),
-            long.member(member),
-            *_pointers(made),
-            *(ctypes.c_int(extent) for extent in (job.few, job.k, job.length)),
-            *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
-            ctypes.c_int(max(each, 1)),
-            ctypes.c_longlong(plane),
-        )
-        early = job.in_turn and not launches and starts_early(job.machine.arch)
-        reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=early)
-        launches.append((reading, _combine(job, tile, made, targets, pieces)) if split else (reading,))
-    return launches
+    targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
+    made = targets
+    if split and planes is not None:  # planes of the k that won first, planes of sums behind them
+        starts = (planes + pieces * plane * 8, planes) if job.where is not None else (planes,)
+        made = [(start, job.length, 1) for start in starts]
+    arguments = (
+        short.member(member),
+        long.member(member),
+        *_pointers(made),
+        *(ctypes.c_int(extent) for extent in (job.few, job.k, job.length)),
+        *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
+        ctypes.c_int(max(each, 1)),
+        ctypes.c_longlong(plane),
+    )
+    reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=early)
+    return (reading, _combine(job, tile, made, targets, pieces)) if split else (reading,)
 
 
 Target = tuple[Address, int, int]  # address, stride of the few, stride of the long side

@@ -309,7 +309,7 @@ def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
         stage *= ACROSS_SHARE[way.routes[0]] * (EVEN_SHARE if lines % 2 == 0 and not tile.beside else 1.0)
         stored = ACROSS_TILE_SECONDS[by_boxes and way.classes == 1]
     memory = machine.bandwidth * MEMORY_SHARE
-    work = max(way.waves(m, n, machine.units) * (stages * stage + stored), problem.least_bytes / memory)
+    work = max(way.waves(m, n, machine.units) * (stages * stage + stored), problem.member_bytes / memory)
     work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
     moved = sum(2 * size * area for how, area in zip(way.routes, (m * k, k * n), strict=True) if how == TURNED)
     if moved:

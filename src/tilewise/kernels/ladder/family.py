@@ -7,22 +7,26 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
+from tilewise.algebra.semiring import Algebra
 from tilewise.errors import UsageError
 from tilewise.kernels.family import Family
-from tilewise.kernels.ladder.model import LADDER, check_whole_tiles, find_rung
+from tilewise.kernels.ladder.model import LADDER, Rung, check_tile, check_whole_tiles, find_rung
 from tilewise.kernels.ladder.recipe import launches
 from tilewise.kernels.plain.ways import step_slots
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
-from tilewise.plans import LAUNCH_SECONDS, Plan, assemble
+from tilewise.plans import DEFAULT_TILE, LAUNCH_SECONDS, Geometry, Plan, assemble
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
+
+ANY_SIZE = "tiled_edges"  # the notes' kernel with its boundary checks
 
 
 class Ladder(Family):
     name = "ladder"
     kernels: ClassVar = {name: rung.idea for name, rung in LADDER.items()}
     beside_tile = True
+    teaches = True
     precisions = ("ieee",)
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
@@ -45,8 +49,29 @@ class Ladder(Family):
         notes = (f"{' and '.join(best.packs)} packed first: columns apart, or another dtype",) if best.packs else ()
         return replace(best, notes=notes, why=_reason(best, kernel, tile))
 
+    def interpreted(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        """What the interpreter runs; where no rung is named, the first that takes any size."""
+        rung, width = find_rung(kernel or ANY_SIZE), tile or DEFAULT_TILE
+        if rung.whole_tiles_only:
+            check_whole_tiles(problem, rung.name, width)
+        return _assembled(problem, machine, "simt", rung, width)
+
+    def geometry(self, tile: int, algebra: Algebra) -> Geometry:
+        """What one block of the notes' own kernel does."""
+        return LADDER[ANY_SIZE].geometry(tile, algebra)
+
+    def checked_tile(self, tile: object, kernel: str | None) -> int:
+        """TILE_WIDTH as an int that the rung can have, or one clear sentence."""
+        return check_tile(tile, LADDER.get(kernel) if kernel else None)
+
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
+
+
+def _assembled(problem: Problem, machine: Machine, engine: str, rung: Rung, tile: int) -> Plan:
+    plan = assemble(problem, machine, engine, rung.name, rung.idea, tile, rung.geometry(tile, problem.algebra))
+    vectors = plan.aligned and rung.name == "register_tiled"  # the only rung that loads four at a time
+    return replace(plan, family=Ladder.name, shares=rung.name != "naive", aligned=vectors)
 
 
 def _candidate(problem: Problem, machine: Machine, kernel: str, tile: int) -> Plan:
@@ -57,7 +82,7 @@ def _candidate(problem: Problem, machine: Machine, kernel: str, tile: int) -> Pl
     """
     rung = LADDER[kernel]
     geometry = rung.geometry(tile, problem.algebra)
-    plan = replace(assemble(problem, machine, "cuda", kernel, rung.idea, tile, geometry), family=Ladder.name)
+    plan = _assembled(problem, machine, "cuda", rung, tile)
     blocks = math.ceil(plan.blocks / machine.units)
     threads = min(blocks * geometry.block[0] * geometry.block[1], machine.resident_threads)
     share = rung.share * (tile / rung.max_tile) ** 0.25 * min(1.0, threads / rung.saturation)

@@ -20,7 +20,6 @@ class MmaSync(Family):
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     fuses = True
     beside_tile = True
-    yields_to = ("wgmma_half", "k_major", "bf16x6")  # Hopper's own kernels have twice its rate
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)

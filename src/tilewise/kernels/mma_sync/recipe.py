@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 from itertools import chain
 
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
@@ -13,6 +14,7 @@ from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.realign import Realigned, lines_of, realign_launches, scratch_bytes
 from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
+from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.kernels.shared.sums import sum_of
 from tilewise.machine import arch_number
 from tilewise.plans import Plan
@@ -31,10 +33,11 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     sums = scratch.take(way.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if way.parts > 1 else None
     product = _Product(plan, ready[0], ready[1], given, sums)
     made = realign_launches(moved)
-    for member in members(p.stack):
-        made.append(product.launch(member))
-        if sums is not None:
-            made.append(product.add_parts(member, sums))
+    if sums is None:
+        made += product.in_runs()
+    else:
+        for member in members(p.stack):
+            made += [product.launch(member), product.add_parts(member, sums)]
     for edge in _edges(plan, given, way):
         made += chain.from_iterable(few_launches(edge, scratch.take(edge.plane_bytes) if edge.plane_bytes else None))
     return made
@@ -68,7 +71,13 @@ class _Product:
         self._each = way.phases_each(p.k, size)
         self._parts = max(1, math.ceil(math.ceil(p.k * size / 128) / self._each))
 
-    def launch(self, member: tuple[int, ...]) -> Launch:
+    def in_runs(self) -> list[Launch]:
+        """One launch for all members of a stack that lie evenly."""
+        runs = Runs(self._plan.problem.stack, [x.layout.stack for x in (self._M, self._N, self._P)])
+        return [self.launch(first, count, runs.steps) for first, count in runs.starts()]
+
+    def launch(self, member: tuple[int, ...], count: int = 1, steps: Sequence[int] = ()) -> Launch:
+        """`count` members of the stack from this one on, `steps` elements apart."""
         p, way = self._plan.problem, self._way
         target, lead = self._P.member(member), self._lead
         if self._sums is not None:
@@ -81,10 +90,12 @@ class _Product:
             *(ctypes.c_int(extent) for extent in (self._m, p.k, self._n)),
             *(ctypes.c_longlong(x) for x in (lines_of(self._M)[2], lines_of(self._N)[2], lead)),
             ctypes.c_int(self._each),
+            *(ctypes.c_longlong(step) for step in steps if count > 1),
         )
         tiles = math.ceil(self._m / way.tile.rows) * math.ceil(self._n / way.tile.cols)
         shared = way.tile.shared_bytes(self._plan.machine.arch)
-        return Launch.of(self._source, KERNEL, (tiles, 1, self._parts), (way.tile.threads,), arguments, shared)
+        source = stacked(self._source, ("M", "N", "P")) if count > 1 else self._source
+        return Launch.of(source, KERNEL, (tiles, count, self._parts), (way.tile.threads,), arguments, shared)
 
     def add_parts(self, member: tuple[int, ...], sums: Address) -> Launch:
         p = self._plan.problem

@@ -24,10 +24,11 @@ from tilewise.kernels.plain.ways import Way
 from tilewise.kernels.shared.guarded import guarded
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
+from tilewise.kernels.shared.stacked import Runs, stacked
 from tilewise.machine import starts_early
 from tilewise.plans import Plan
 from tilewise.problem import Layout
-from tilewise.recipe import Address, Launch, Scratch, Step, Value, Zero
+from tilewise.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
 
 
 @dataclass(frozen=True)
@@ -181,9 +182,15 @@ def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: boo
         step *= extent
     made = Words(held[f"words {side}"], lead, False, 16 // way.word_bytes, way.word_bytes, tuple(reversed(strides)))
     launches: list[Launch] = []
-    for member in members(own) if job.words and lines else ():
+    runs = Runs(own, [x.layout.stack, made.strides]) if job.words and lines else None
+    for member, count in () if runs is None else runs.starts():
         early = job.starts_early and not (first and not launches)
-        launches.append(_pack(job, x, side, x.member(member), made.member(member), lead, held, early))
+        launch = _pack(job, x, side, x.member(member), made.member(member), lead, held, early)
+        if runs is not None and count > 1:
+            steps = tuple(argument(ctypes.c_longlong(step)) for step in runs.steps)
+            text = stacked(launch.source, ("operand", "words"), "z")
+            launch = replace(launch, source=text, grid=(*launch.grid, count), arguments=(*launch.arguments, *steps))
+        launches.append(launch)
     return made, launches
 
 
@@ -242,7 +249,10 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     shared = tile.shared_bytes(way.word_bytes)
     tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
     grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
-    for member in members(p.stack):
+    pointers = [M.strides, N.strides, target.layout.stack, *(() if where is None else (where.layout.stack,))]
+    runs = Runs(p.stack, pointers)
+    alone = [(member, 1) for member in members(p.stack)]
+    for member, count in alone if split else runs.starts():
         arguments: tuple[Value, ...] = (
             *(x.member(member) for x in (M, N, target)),
             *(() if where is None else (where.member(member), ctypes.c_longlong(where.layout.row))),
@@ -252,9 +262,13 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
         )
         for under, by, of in _turns(job, held):
-            source, guard = _under_guard(under, render_plain(p.algebra, of, Form(by, *lie)))
+            source, more = _under_guard(under, render_plain(p.algebra, of, Form(by, *lie)))
+            if count > 1:
+                source = stacked(source, ("M", "N", "P", "Pwhere")[: len(pointers)])
+                more = (*more, *(ctypes.c_longlong(step) for step in runs.steps))
             early = bool(launches) and under.starts_early
-            launches.append(Launch.of(source, KERNEL, grid, (tile.threads,), (*arguments, *guard), shared, early))
+            blocks = (grid[0], count, grid[2])
+            launches.append(Launch.of(source, KERNEL, blocks, (tile.threads,), (*arguments, *more), shared, early))
         if split:
             launches.append(_combine(job, target, where, member, job.pieces))
     return launches, [] if tail is None else [_join(job, tail, tiles, held["planes"])]

@@ -67,15 +67,18 @@ class Realigned:
         own, lead_to, halves = own_stack(x, stack), _lead_to(x), x.dtype.itemsize // 2
         fresh = row_major(count, lead_to, own).stack
         strides = tuple(0 if extent == 1 else stride for extent, stride in zip(own, fresh, strict=True))
+        first = (0,) * len(own)
         columns = along_columns(x.layout, x.rows, x.cols)
         layout = Layout(1, lead_to, strides) if columns else Layout(lead_to, 1, strides)
         self.placed = Placed(address, x.dtype, x.rows, x.cols, layout)
+        if _continues(x.layout.stack, own, count * lead) and _continues(strides, own, count * lead_to):
+            count, own = count * math.prod(own), ()  # members go on where the last one's lines end
         self.count, self.length = count, length * halves  # in 2-byte elements
         self.jobs: list[Argument] = [
             structure(
                 Lines,
-                x.member(index),
-                self.placed.member(index),
+                x.member(index or first),
+                self.placed.member(index or first),
                 count,
                 length * halves,
                 lead * halves,
@@ -83,6 +86,15 @@ class Realigned:
             )
             for index in members(own)
         ]
+
+
+def _continues(strides: tuple[int, ...], own: tuple[int, ...], each: int) -> bool:
+    """Whether members lie one behind the other, `each` elements apart."""
+    for extent, stride in zip(reversed(own), reversed(strides), strict=True):
+        if extent > 1 and stride != each:
+            return False
+        each *= extent
+    return True
 
 
 def realign_launches(operands: list[Realigned]) -> list[Launch]:

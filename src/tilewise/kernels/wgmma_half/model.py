@@ -58,6 +58,7 @@ HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower wit
 HOT_SLOW = ((192 * 192, 0.005), (128 * 256, 0.03), (0, 0.045))
 CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
 MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
+MEMBER_SECONDS = 3e-6  # each launch more, for each member of a stack
 COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
 DOTS_TRIP_SECONDS, SUMS_TRIP_SECONDS = 1.2e-6, 4e-6  # to L2 and back, while everybody asks
 EDGE_SECONDS = 5e-6  # what thin edges cost in the background, or while operands are realigned
@@ -347,7 +348,8 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, machine.units)
     waves = way.waves(m, n, machine.units)
     memory = machine.bandwidth * MEMORY_SHARE
-    work = problem.members * max(waves * (phases * phase + TILE_SECONDS[store]), problem.least_bytes / memory)
+    each = max(waves * (phases * phase + TILE_SECONDS[store]), problem.member_bytes / memory)
+    work = (problem.members - 1) * MEMBER_SECONDS + problem.members * each
     if work > HOT_SECONDS:
         hot = next(share for area, share in HOT_SLOW if tile.rows * tile.cols >= area)
         work *= 1 + hot * math.log2(work / HOT_SECONDS)
