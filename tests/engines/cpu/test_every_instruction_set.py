@@ -10,7 +10,7 @@ import pytest
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines import cpu
-from tilewise.engines.cpu.target import Target, host_target, known_target
+from tilewise.engines.cpu.runtime.target import Target, host_target, known_target
 from tilewise.execution import machine_of
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem, row_major

@@ -15,14 +15,15 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.engines.cpu import compile, run
-from tilewise.engines.cpu.arithmetic import arithmetic
-from tilewise.engines.cpu.bits import pack_bits_function
-from tilewise.engines.cpu.few_rows import few_rows_module
-from tilewise.engines.cpu.little import little_module
-from tilewise.engines.cpu.packed import packed_module
-from tilewise.engines.cpu.packed_n import packed_n_module
-from tilewise.engines.cpu.target import INSTRUCTION_SETS, Target, host_target, known_target
+from tilewise.engines.cpu import run
+from tilewise.engines.cpu.kernels.bits.text import pack_bits_function
+from tilewise.engines.cpu.kernels.few_rows.text import few_rows_module
+from tilewise.engines.cpu.kernels.little.text import little_module
+from tilewise.engines.cpu.kernels.packed.text import packed_module
+from tilewise.engines.cpu.kernels.packed_n.text import packed_n_module
+from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.engines.cpu.runtime import compile
+from tilewise.engines.cpu.runtime.target import INSTRUCTION_SETS, Target, host_target, known_target
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.errors import EngineError, UsageError
 from tilewise.planning import make_plan
@@ -85,7 +86,7 @@ def test_ir_that_llvm_refuses_says_so() -> None:
 ONE_PRODUCT = """
 import sys, numpy as np
 import tilewise as tw
-import tilewise.engines.cpu.compile as compile
+import tilewise.engines.cpu.runtime.compile as compile
 built = []
 real = compile.object_code
 compile.object_code = lambda text, target: built.append(1) or real(text, target)

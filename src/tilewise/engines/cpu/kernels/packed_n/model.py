@@ -1,0 +1,40 @@
+"""`packed_n`: M's rows along k, N's and P's side by side; for products too large to lie in the caches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewise.blocking import SMALL_P, TALL_K, Blocking, even_strips
+from tilewise.engines.cpu.family import View, light
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips
+from tilewise.problem import Problem
+
+IDEA = "M is read where it lies, panels of N are packed on the way, a register tile over all of KC"
+NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
+HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
+
+
+def takes(problem: Problem, view: View, NR: int) -> bool:
+    return light(problem) and view.m_along_k and view.n_along_n and view.p_along_n
+
+
+def suits(problem: Problem, view: View, NR: int) -> str:
+    # a narrow element of M takes a port to broadcast, which its arithmetic needs
+    spread = problem.dtype.itemsize < 4 and view.m * view.k * view.n >= NARROW
+    shared_k = view.k >= TALL_K and view.m * view.n <= SMALL_P
+    return "" if spread or shared_k else "M's rows lie along k, and are read where they are"
+
+
+def KC(problem: Problem) -> int:
+    return even_strips(problem.k)
+
+
+def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    if x.workers > 1 and x.members == 1 and x.m > HIGH:
+        return replace(shared_strips(a, cut, x), each=0)
+    task_m, task_n = pieces(x.m, x.n, max(1, x.workers // x.members), cut, False)
+    tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
+    each = pages(min(cut.group, -(-task_n // a.NR) * a.NR) * min(cut.KC, x.k) * a.bytes)
+    count = x.members * tasks_m * tasks_n
+    return Tasks(count, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each, worth_threads=x.worth_threads)
