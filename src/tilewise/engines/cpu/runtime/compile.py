@@ -51,12 +51,17 @@ def object_code(text: str, target: Target) -> bytes:
         raise EngineError(f"LLVM refused a kernel for {target.name}: {error}") from error
 
 
+def kept(text: str, target: Target) -> bytes:
+    """The module as object code, compiled or from the disk cache; another machine's is for it to find there."""
+    key = (text, target.cpu, target.features, target.triple or _llvm().get_process_triple(), _version())
+    return DiskCache("llvm").get_or_build(key, lambda: object_code(text, target))
+
+
 def load(text: str, target: Target, names: tuple[str, ...]) -> dict[str, int]:
     """The addresses of a module's public functions, compiled or from the disk cache."""
     with _lock:
         llvm = _llvm()
-        key = (text, target.cpu, target.features, target.triple or llvm.get_process_triple(), _version())
-        data = DiskCache("llvm").get_or_build(key, lambda: object_code(text, target))
+        data = kept(text, target)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target, llvm.get_process_triple()))
         engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()

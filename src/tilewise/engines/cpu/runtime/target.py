@@ -40,10 +40,9 @@ def known_target(name: str) -> Target:
     if name == "avx2":
         return Target("avx2", 32, 16, "haswell", "+avx2,+fma,+f16c,-avx512f", "x86_64-unknown-linux-gnu", True)
     if name == "neon":
-        return Target("neon", 16, 32, "generic", "+neon,+fp-armv8", "aarch64-unknown-linux-gnu")
+        return Target("neon", 16, 32, "generic", "+neon,+fp-armv8", "aarch64-unknown-linux-gnu", True)
     if name == "generic":
-        arm = platform.machine().lower() in ("aarch64", "arm64")
-        return replace(known_target("neon"), triple="") if arm else Target("generic", 16, 16, "x86-64", "", "")
+        return replace(known_target("neon"), triple="") if is_arm() else Target("generic", 16, 16, "x86-64", "", "")
     raise UsageError(f"instruction set {name!r} is not known; known are {', '.join(INSTRUCTION_SETS)}")
 
 
@@ -52,15 +51,39 @@ def host_target() -> Target:
     """The best this machine has, or what TILEWISE_INSTRUCTION_SET says."""
     asked = os.environ.get("TILEWISE_INSTRUCTION_SET")
     if asked:
-        return replace(known_target(asked), triple="")
+        target = replace(known_target(asked), triple="")
+        if asked not in executable():
+            here = f"this machine ({platform.machine()}), which executes {', '.join(executable())}"
+            raise UsageError(f"TILEWISE_INSTRUCTION_SET={asked!r} is not for {here}")
+        return target
+    best = executable()[0]
+    if best == "generic":
+        return known_target("generic")
+    cpu, features = _host()
+    flat = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(features.items()))
+    return replace(known_target(best), cpu=cpu, features=flat, triple="")
+
+
+def executable() -> tuple[str, ...]:
+    """The instruction sets that this machine executes, the best first."""
+    if is_arm():
+        return ("neon", "generic")
+    has = _host()[1]
+    wanted = {"avx512": ("avx512f", "avx512dq", "avx512bw", "avx512vl"), "avx2": ("avx2", "fma", "f16c")}
+    found = [name for name, features in wanted.items() if all(has.get(feature) for feature in features)]
+    return (*found, "generic")
+
+
+def is_arm() -> bool:
+    return platform.machine().lower() in ("aarch64", "arm64")
+
+
+@lru_cache(maxsize=1)
+def _host() -> tuple[str, dict[str, bool]]:
+    """LLVM's name for this CPU and what it has; neither where LLVM cannot tell (it may refuse on some systems)."""
     import llvmlite.binding as llvm
 
-    features = llvm.get_host_cpu_features()
-    flat, cpu = features.flatten(), llvm.get_host_cpu_name()
-    if all(features.get(f) for f in ("avx512f", "avx512dq", "avx512bw", "avx512vl")):
-        return Target("avx512", 64, 32, cpu, flat, "", True, True)
-    if features.get("avx2") and features.get("fma"):
-        return Target("avx2", 32, 16, cpu, flat, "", bool(features.get("f16c")))
-    if platform.machine().lower() in ("aarch64", "arm64"):
-        return Target("neon", 16, 32, cpu, flat)
-    return known_target("generic")
+    try:
+        return llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+    except RuntimeError:
+        return "generic" if is_arm() else "x86-64", {}

@@ -7,12 +7,11 @@ Python thread, a nested use) runs its own tasks by itself: which thread runs a t
 
 from __future__ import annotations
 
-import platform
 import sys
 
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import WORDS as JOB_WORDS
-from tilewise.engines.cpu.runtime.target import Target
+from tilewise.engines.cpu.runtime.target import Target, is_arm
 
 SPIN = 2000  # rounds of `pause` before a worker parks: about 0.1 ms
 OPEN = 1 << 31
@@ -32,8 +31,7 @@ def pool_module(target: Target, data_field: int) -> str:
 def pause_function(target: Target) -> Function:
     """A breath between two looks at a word that another thread will change."""
     f = Function("pause", [])
-    machine = target.triple.partition("-")[0] or platform.machine().lower()
-    if machine in ("aarch64", "arm64"):
+    if target.triple.startswith("aarch64") if target.triple else is_arm():
         f.call("void", "llvm.aarch64.hint", [("i32", 1)])  # yield
     else:
         f.call("void", "llvm.x86.sse2.pause", [])
