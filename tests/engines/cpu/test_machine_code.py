@@ -23,7 +23,7 @@ from tilewise.engines.cpu.kernels.packed.text import packed_module
 from tilewise.engines.cpu.kernels.packed_n.text import packed_n_module
 from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.engines.cpu.runtime import compile
-from tilewise.engines.cpu.runtime.target import INSTRUCTION_SETS, Target, host_target, known_target
+from tilewise.engines.cpu.runtime.target import INSTRUCTION_SETS, Target, executable, host_target, known_target
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.errors import EngineError, UsageError
 from tilewise.planning import make_plan
@@ -51,10 +51,8 @@ def multiply(target: Target, ring: str, dtype: str, shape: tuple[int, int, int])
 
 
 @pytest.mark.parametrize(("ring", "dtype"), CASES)
-@pytest.mark.parametrize("name", ["avx2", "generic"])
+@pytest.mark.parametrize("name", executable())
 def test_lesser_instruction_sets_make_the_same_products(name: str, ring: str, dtype: str) -> None:
-    if host_target().name == "neon":
-        pytest.skip("another family of instruction sets")
     for shape in ((50, 300, 70), (3, 90, 200), (16, 300, 210), (13, 300, 301), (200, 90, 3), (90, 70, 1), (5, 6, 7)):
         made, right = multiply(here(name), ring, dtype, shape)
         np.testing.assert_allclose(made.astype(np.complex128), right.astype(np.complex128), rtol=1e-5)
