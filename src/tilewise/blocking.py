@@ -10,7 +10,7 @@ from dataclasses import dataclass
 from typing import Any
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.expression import Apply, Expression
+from tilewise.algebra.expression import Apply, Expression, Variable
 from tilewise.algebra.to_llvm import KINDS
 from tilewise.problem import Problem
 
@@ -40,21 +40,60 @@ class Blocking:
         return {name: getattr(self, name) for name in ("swapped", "MR", "NR", "KC", "MC", "NC", "group")}
 
 
-def register_tile(registers: int, dtype: DType, *, tracks_arg: bool = False, heavy: bool = False) -> tuple[int, int]:
-    """Rows and vectors of the tile whose sums stay in registers over k."""
+@dataclass(frozen=True)
+class RegisterTile:
+    """The tile whose sums stay in registers over k, and the registers of the machine."""
+
+    MR: int
+    NR: int
+    vector_bytes: int
+    registers: int
+
+    @property
+    def neon(self) -> bool:
+        """No operand comes from memory, and an element in every lane takes a vector port where it does not multiply."""
+        return self.vector_bytes == 16 and self.registers >= 32
+
+
+def register_tile(
+    vector_bytes: int, registers: int, dtype: DType, add: Expression, mul: Expression, *, tracks_arg: bool = False
+) -> tuple[int, int]:
+    """Rows and vectors of the tile."""
     wide = registers >= 32
-    if heavy:  # a step hides the next one's loads, and wants the registers for itself
+    if is_heavy(add, mul):  # a step hides the next one's loads, and wants the registers for itself
         return (4, 1)
     if tracks_arg:
         return (4, 3) if wide else (3, 2)
+    if wide and vector_bytes == 16:
+        return _neon_tile(dtype, is_plain(add, "add") and is_plain(mul, "mul"))
     if dtype.kind == "c":
-        return (6, 2) if wide else (3, 2)
+        return (6, 2) if wide else (5, 1)
     return (8, 3) if wide else (6, 2)
+
+
+def _neon_tile(dtype: DType, multiplies: bool) -> tuple[int, int]:
+    """NEON's operations take nothing from memory, so what lies between a mul and an add has a register too. The tallest
+    whose loops do not spill (`tests/engines/cpu/test_inner_loops.py`)."""
+    if dtype.kind == "c":
+        return (4, 3) if dtype.itemsize == 8 else (6, 2)
+    if dtype.is_integer and dtype.itemsize == 8:  # no multiplication, no min or max of its own
+        return (4, 3)
+    return (8, 3) if multiplies and dtype.kind != "b" else (8, 2)
 
 
 def uses(tree: Expression, ops: tuple[str, ...]) -> bool:
     """Whether any of the operations occurs in the tree."""
     return isinstance(tree, Apply) and (tree.op in ops or any(uses(arg, ops) for arg in tree.args))
+
+
+def is_plain(tree: Expression, op: str) -> bool:
+    """Whether a tree is just one operation of x and y."""
+    return isinstance(tree, Apply) and tree.op == op and set(tree.args) == {Variable("x"), Variable("y")}
+
+
+def multiplies(problem: Problem) -> bool:
+    """Whether a step is a multiply-and-add, one instruction for most dtypes."""
+    return is_plain(problem.semiring.add, "add") and is_plain(problem.semiring.mul, "mul")
 
 
 def is_heavy(add: Expression, mul: Expression) -> bool:

@@ -82,6 +82,8 @@ class Renderer:
     dtype: DType
     lanes: int
     skips_nan: bool = False  # the machine has vrangeps: one instruction whose min and max skip NaN on either side
+    min_number: bool = False  # it has fminnm, which skips quiet NaN on either side, and turns a signalling one quiet
+    quiet: bool = False  # what is multiplied holds no signalling NaN
     kind: str = field(init=False)
     type: str = field(init=False)
     mask: str = field(init=False)
@@ -105,7 +107,9 @@ class Renderer:
                 minus = self.writer.op(f"fneg {self.type} {x[1]}")
                 real = self._fma(minus, y[1], self._fma(x[0], y[0], total[0]))
                 return real, self._fma(x[1], y[0], self._fma(x[0], y[1], total[1]))
-        return self.value(add, total, self.value(mul, x, y), clean="x")  # a running min or max never holds NaN
+        # a running min or max never holds NaN, and what arithmetic has made never a signalling one
+        quiet = "Q" if self.quiet or never_signals(mul) else ""
+        return self.value(add, total, self.value(mul, x, y, quiet if self.quiet else ""), "x" + quiet)
 
     def _fma(self, a: str, b: str, c: str) -> str:
         t = self.type
@@ -147,7 +151,8 @@ class Renderer:
         if self.dtype.is_integer:
             return False, (self._integer(tree.op, names),)
         known = [_never_nan(arg, clean) for arg in tree.args]
-        return False, (self._floating(tree.op, names, known),)
+        quiet = all(known[i] or never_signals(arg, clean) for i, arg in enumerate(tree.args))
+        return False, (self._floating(tree.op, names, known, quiet),)
 
     def _number(self, truth: Value) -> Value:
         """A truth as 0 or 1 of the dtype."""
@@ -204,13 +209,16 @@ class Renderer:
         sign = "s" if self.dtype.kind == "i" else "u"
         return self.writer.call(t, f"llvm.{sign}{name}.{self._suffix()}", [(t, args[0]), (t, args[1])])
 
-    def _floating(self, name: str, args: list[str], clean: list[bool]) -> str:
+    def _floating(self, name: str, args: list[str], clean: list[bool], quiet: bool) -> str:
         op, t = self.writer.op, self.type
         if name in ("add", "sub", "mul", "div"):
             return op(f"f{name} {t} {args[0]}, {args[1]}")
         if name == "neg":
             return op(f"fneg {t} {args[0]}")
         if name in ("min", "max"):
+            if quiet and self.min_number:
+                t = self.type
+                return self.writer.call(t, f"llvm.{name}num.{self._suffix()}", [(t, args[0]), (t, args[1])])
             return self._skip_nan(name, args[0], args[1], clean)
         if name == "logaddexp":
             return self._log_add_exp(args[0], args[1])
@@ -284,6 +292,13 @@ def _never_nan(tree: Expression, clean: str) -> bool:
     if isinstance(tree, Variable):
         return tree.name in clean
     return isinstance(tree, Extreme) or (isinstance(tree, Constant) and tree.value == tree.value)
+
+
+def never_signals(tree: Expression, clean: str = "") -> bool:
+    """Whether a value is no signalling NaN: arithmetic makes them quiet, loads and selections pass them on."""
+    if isinstance(tree, Variable):
+        return "Q" in clean or tree.name in clean
+    return _never_nan(tree, clean) or (isinstance(tree, Apply) and tree.op in ("add", "sub", "mul", "div"))
 
 
 def commutes(mul: Expression) -> bool:

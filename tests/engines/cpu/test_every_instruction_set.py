@@ -69,7 +69,7 @@ def test_all_small_extents_are_written_whole(name: str, ring: str, dtype: str) -
 
 def test_a_kernel_that_is_sent_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
     """few_columns as it once was: any n up to 16, of which generic vectors of float64 cover four or six."""
-    careless = replace(FAMILIES["few_columns"], takes=lambda problem, view, NR: view.n <= 16)
+    careless = replace(FAMILIES["few_columns"], takes=lambda problem, view, tile: view.n <= 16)
     tiers = tuple(tuple(careless if f.name == "few_columns" else f for f in tier) for tier in TIERS)
     monkeypatch.setattr(registry, "TIERS", tiers)
     monkeypatch.setitem(FAMILIES, "few_columns", careless)

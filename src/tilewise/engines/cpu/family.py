@@ -9,7 +9,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from dataclasses import dataclass
 
-from tilewise.blocking import Blocking, is_heavy
+from tilewise.blocking import Blocking, RegisterTile, is_heavy
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks
 from tilewise.problem import Problem
@@ -58,12 +58,12 @@ def light(problem: Problem) -> bool:
 
 @dataclass(frozen=True)
 class Family:
-    """`NR` is the columns of the widest register tile. `suits` says in a sentence why it is the best, or nothing."""
+    """`suits` says in a sentence why it is the best, or nothing."""
 
     name: str
     idea: str
-    takes: Callable[[Problem, View, int], bool]
-    suits: Callable[[Problem, View, int], str]
+    takes: Callable[[Problem, View, RegisterTile], bool]
+    suits: Callable[[Problem, View, RegisterTile], str]
     KC: Callable[[Problem], int]
     tasks: Callable[[Arithmetic, Blocking, Extents], Tasks]
     text: Callable[[Arithmetic], str]

@@ -76,6 +76,7 @@ class Ready:
             arg=arg is not None,
             bits=cut.columns > 1,
         )
+        assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {a.target.name}"
         self.placed = [Placed.of(x, problem.stack) for x in (M, N, P, *([] if arg is None else [arg]))]
         if cut.swapped:
             self.placed = [x.turned() for x in self.placed]

@@ -26,6 +26,8 @@ class Target:
     triple: str = ""
     converts_half: bool = False  # float16 to float32 and back in hardware
     ranges: bool = False  # vrangeps: min and max that skip NaN on either side
+    by_lane: bool = False  # multiplies by one lane of a vector (NEON), so M is best loaded by whole vectors
+    min_number: bool = False  # fminnm: min and max that skip quiet NaN on either side
 
     def lanes(self, dtype: DType) -> int:
         """Lanes of one vector of the dtype's (real) parts."""
@@ -40,7 +42,17 @@ def known_target(name: str) -> Target:
     if name == "avx2":
         return Target("avx2", 32, 16, "haswell", "+avx2,+fma,+f16c,-avx512f", "x86_64-unknown-linux-gnu", True)
     if name == "neon":
-        return Target("neon", 16, 32, "generic", "+neon,+fp-armv8", "aarch64-unknown-linux-gnu", True)
+        return Target(
+            "neon",
+            16,
+            32,
+            "generic",
+            "+neon,+fp-armv8",
+            "aarch64-unknown-linux-gnu",
+            True,
+            by_lane=True,
+            min_number=True,
+        )
     if name == "generic":
         return replace(known_target("neon"), triple="") if is_arm() else Target("generic", 16, 16, "x86-64", "", "")
     raise UsageError(f"instruction set {name!r} is not known; known are {', '.join(INSTRUCTION_SETS)}")

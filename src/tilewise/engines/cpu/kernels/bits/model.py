@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewise.algebra.expression import Apply, Variable
+from tilewise.blocking import RegisterTile
 from tilewise.engines.cpu.family import View
 from tilewise.engines.cpu.kernels.packed.model import tasks
 from tilewise.problem import Problem
@@ -12,11 +13,11 @@ IDEA = "truth values, eight columns to a byte"
 __all__ = ["IDEA", "KC", "suits", "takes", "tasks"]
 
 
-def takes(problem: Problem, view: View, NR: int) -> bool:
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     return is_or_and(problem) and not problem.return_arg
 
 
-def suits(problem: Problem, view: View, NR: int) -> str:
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return "or and and over truth values work on bits" if view.preferred else ""
 
 

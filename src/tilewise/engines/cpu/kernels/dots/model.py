@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.blocking import Blocking
+from tilewise.blocking import Blocking, RegisterTile
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
@@ -11,11 +11,11 @@ from tilewise.problem import Problem
 IDEA = "one column; dot products along k"
 
 
-def takes(problem: Problem, view: View, NR: int) -> bool:
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     return light(problem) and view.n == 1 and view.m_along_k
 
 
-def suits(problem: Problem, view: View, NR: int) -> str:
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return "one column, and M's rows lie along k: dot products read M once" if view.m > 1 else ""
 
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.blocking import FEW, Blocking
+from tilewise.blocking import FEW, Blocking, RegisterTile
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
@@ -11,11 +11,11 @@ from tilewise.problem import Problem
 IDEA = "a handful of columns; M is read once, where it lies"
 
 
-def takes(problem: Problem, view: View, NR: int) -> bool:
-    return light(problem) and view.n <= NR and view.m_along_k and view.p_along_n
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    return light(problem) and view.n <= tile.NR and view.m_along_k and view.p_along_n
 
 
-def suits(problem: Problem, view: View, NR: int) -> str:
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     few = view.n <= FEW < view.m
     return f"{view.n} columns: M is read once where it lies, packing it would cost more" if few else ""
 

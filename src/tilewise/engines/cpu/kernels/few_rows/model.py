@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.algebra.to_llvm import part
-from tilewise.blocking import FEW, TALL_K, Blocking
+from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart
@@ -12,12 +12,12 @@ from tilewise.problem import Problem
 IDEA = "a handful of rows; N is read once, where it lies"
 
 
-def takes(problem: Problem, view: View, NR: int) -> bool:
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     return light(problem) and view.m <= FEW and view.n_along_n and view.p_along_n
 
 
-def suits(problem: Problem, view: View, NR: int) -> str:
-    wide = view.n >= 4 * NR or view.k < TALL_K
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    wide = view.n >= 4 * tile.NR or view.k < TALL_K
     return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""
 
 
@@ -30,4 +30,4 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    return columns_apart(a, x, FEW * min(cut.KC, x.k) * max(a.bytes, 4))
+    return columns_apart(a, x, FEW * min(cut.KC, x.k) * a.packed_m_bytes)

@@ -12,7 +12,7 @@ from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.kernels.shared.merge import merge_function
-from tilewise.engines.cpu.kernels.shared.pack import pack_function
+from tilewise.engines.cpu.kernels.shared.pack import pack_m_function
 from tilewise.engines.cpu.kernels.shared.tile import TileForm, tile_function
 
 WIDEST = 6  # vectors of a tile of one row
@@ -22,7 +22,7 @@ def few_rows_module(a: Arithmetic) -> str:
     forms = row_forms(a)
     edges = [_one_vector(form, masked) for form in forms for masked in (False, True)]
     tiles = {form.name: tile_function(a, form) for form in [*forms, *edges]}
-    pack = pack_function(a, "pack_m", FEW, a.source_m, a.spread)
+    pack = pack_m_function(a, FEW)
     return module([pack, merge_function(a), *tiles.values(), _run(a, forms)])
 
 
@@ -50,7 +50,7 @@ def _run(a: Arithmetic, forms: list[TileForm]) -> Function:
     N = f.at(a.kind, job.member_of_stack("N", "at_n", member, a.bytes), j0)
     P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), j0)
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
-    size_m = "i32" if a.spread > 1 else a.kind
+    size_m = a.packed_m_kind
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.blocking import Blocking
+from tilewise.blocking import Blocking, RegisterTile
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.few_rows.model import KC
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
@@ -15,11 +15,11 @@ STEPS = 2**20  # times bytes, up to which packing costs more than it brings: 64Â
 __all__ = ["IDEA", "KC", "suits", "takes", "tasks"]
 
 
-def takes(problem: Problem, view: View, NR: int) -> bool:
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     return light(problem) and view.n_along_n and view.p_along_n
 
 
-def suits(problem: Problem, view: View, NR: int) -> str:
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     small = view.m * view.k * view.n * problem.dtype.itemsize <= STEPS
     return "little enough for N to be read where it lies" if small else ""
 

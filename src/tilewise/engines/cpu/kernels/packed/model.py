@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.blocking import Blocking, even_strips
+from tilewise.blocking import Blocking, RegisterTile, even_strips
 from tilewise.engines.cpu.family import View
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips, stretches
@@ -11,11 +11,11 @@ from tilewise.problem import Problem
 IDEA = "panels of M and N packed first: for any strides and dtypes"
 
 
-def takes(problem: Problem, view: View, NR: int) -> bool:
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     return True
 
 
-def suits(problem: Problem, view: View, NR: int) -> str:
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     return "large enough for packed panels to pay" if view.preferred else ""
 
 
@@ -39,7 +39,7 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     tasks_m, tasks_n = -(-m // task_m), -(-n // task_n)
     depth = min(cut.KC, task_k)
     packed_n = -(-min(cut.NC, task_n) // a.NR) * a.width * depth * a.parts * a.bytes
-    packed_m = -(-min(cut.MC, task_m) // a.MR) * a.MR * depth * a.parts * max(a.bytes, 4)
+    packed_m = -(-min(cut.MC, task_m) // a.MR) * a.MR * depth * a.parts * a.packed_m_bytes
     block = task_m * (task_n // a.columns) * (a.parts * a.bytes + (8 if a.tracks_arg else 0)) + 128 if own else 0
     sums = x.members * tasks_k * m * n * a.parts * a.bytes if tasks_k > 1 else 0
     count, each = x.members * tasks_m * tasks_n * tasks_k, pages(packed_n + packed_m + block)

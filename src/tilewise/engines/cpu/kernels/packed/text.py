@@ -15,7 +15,7 @@ from tilewise.engines.cpu.kernels.shared.convert import load, store
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.kernels.shared.merge import merge_function
-from tilewise.engines.cpu.kernels.shared.pack import pack_function
+from tilewise.engines.cpu.kernels.shared.pack import pack_function, pack_m_function
 from tilewise.engines.cpu.kernels.shared.strips import strip_functions
 from tilewise.engines.cpu.kernels.shared.tile import TileForm, tile_function
 
@@ -33,7 +33,7 @@ def module_around(a: Arithmetic, pack_n: Function, write: Function) -> str:
     rows, vectors = a.tile
     forms = [TileForm(rows, v, panel=a.width, edge=v < vectors) for v in range(1, vectors + 1)]
     functions = [
-        pack_function(a, "pack_m", a.MR, a.source_m, a.spread),
+        pack_m_function(a, a.MR),
         pack_n,
         merge_function(a),
         *(tile_function(a, form) for form in forms),
@@ -54,7 +54,7 @@ def block_function(a: Arithmetic, forms: list[TileForm]) -> Function:
         ("i64", "plane"), ("i1", "first"), ("i64", "k0"), ("i64", "group"),
     ]  # fmt: skip
     f = Function("block", params)
-    panel_m = f.mul("%kc", a.MR * a.parts * (4 if a.spread > 1 else a.bytes))
+    panel_m = f.mul("%kc", a.MR * a.parts * a.packed_m_bytes)
     with f.loop(0, "%nc", "%group") as g:
         stop = f.lower(f.add(g.index, "%group"), "%nc")
         with f.loop(0, "%mc", a.MR) as i:

@@ -8,8 +8,19 @@ from functools import cached_property
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import Apply, Expression, Number, Variable
 from tilewise.algebra.semiring import Algebra
-from tilewise.algebra.to_llvm import KINDS, Renderer, Value, commutes, constant, exchanged, part, scalar_kind, vector
-from tilewise.blocking import is_heavy, register_tile
+from tilewise.algebra.to_llvm import (
+    KINDS,
+    Renderer,
+    Value,
+    commutes,
+    constant,
+    exchanged,
+    never_signals,
+    part,
+    scalar_kind,
+    vector,
+)
+from tilewise.blocking import is_heavy, is_plain, register_tile
 from tilewise.engines.cpu.kernels.shared.ir import Function
 from tilewise.engines.cpu.runtime.target import Target
 
@@ -69,7 +80,8 @@ class Arithmetic:
     @cached_property
     def tile(self) -> tuple[int, int]:
         """Rows and vectors of the register tile."""
-        return register_tile(self.target.registers, self.partial, tracks_arg=self.tracks_arg, heavy=self.heavy)
+        machine = self.target.vector_bytes, self.target.registers
+        return register_tile(*machine, self.partial, self.add, self.mul, tracks_arg=self.tracks_arg)
 
     @cached_property
     def MR(self) -> int:
@@ -85,13 +97,45 @@ class Arithmetic:
         return 4 // self.bytes if self.bytes < 4 else 1
 
     @cached_property
+    def fused(self) -> bool:
+        """Whether a step is one fused multiply-add."""
+        return is_plain(self.add, "add") and is_plain(self.mul, "mul") and self.partial.kind in "fc"
+
+    @cached_property
+    def repeats(self) -> int:
+        """How often an element is repeated in a packed M: once a lane, where a broadcast would take a vector port."""
+        wide = self.target.by_lane and self.bytes >= 4 and not (self.fused or self.heavy or self.tracks_arg)
+        return self.lanes if wide else 1
+
+    @cached_property
+    def packed_m_bytes(self) -> int:
+        """Bytes of one part of one element in a packed panel of M."""
+        return 4 if self.spread > 1 else self.bytes * self.repeats
+
+    @cached_property
+    def packed_m_kind(self) -> str:
+        """The type of that size."""
+        return "i32" if self.spread > 1 else vector(self.kind, self.repeats)
+
+    @cached_property
     def same_storage(self) -> bool:
         """Whether M and N can be multiplied where they lie: no conversion, one register a value."""
         same = self.source_m == self.source_n == self.result == self.partial
         return same and self.partial.kind in "iuf" and self.partial.name in KINDS
 
-    def renderer(self, f: Function, lanes: int) -> Renderer:
-        return Renderer(f, self.partial, lanes, self.target.ranges)
+    @cached_property
+    def quiets(self) -> bool:
+        """Whether a tile's operands are made quiet, where they hold signalling NaN: one min is one instruction then."""
+        return self.target.min_number and self.partial.kind == "f" and not (self.heavy or never_signals(self.mul))
+
+    def quiet(self, f: Function, register: str, lanes: int) -> str:
+        kind = vector(self.kind, lanes)
+        suffix = ("" if lanes == 1 else f"v{lanes}") + f"f{8 * self.bytes}"
+        return f.call(kind, f"llvm.canonicalize.{suffix}", [(kind, register)])
+
+    def renderer(self, f: Function, lanes: int, quiet: bool = False) -> Renderer:
+        """`quiet`: what it multiplies holds no signalling NaN."""
+        return Renderer(f, self.partial, lanes, self.target.ranges, self.target.min_number, quiet)
 
     def zeros(self, lanes: int) -> Value:
         return constant(self.zero, self.partial, lanes)

@@ -16,16 +16,22 @@ PARAMS = [("ptr", "src"), ("i64", "lane"), ("i64", "step"), ("i64", "lanes"), ("
 SQUARE = 8  # the side of the squares that are transposed in registers
 
 
-def pack_function(a: Arithmetic, name: str, width: int, source: DType, spread: int = 1) -> Function:
+def pack_function(a: Arithmetic, name: str, width: int, source: DType) -> Function:
     """`lane` and `step` are the strides, in elements, from lane to lane and from k to k."""
-    return _Pack(a, name, width, source, spread).function()
+    return _Pack(a, name, width, source).function()
+
+
+def pack_m_function(a: Arithmetic, width: int) -> Function:
+    """Panels of M, whose elements may be repeated: over 32 bits, or once a lane of the tile's vectors."""
+    return _Pack(a, "pack_m", width, a.source_m, a.spread, a.repeats).function()
 
 
 class _Pack:
-    def __init__(self, a: Arithmetic, name: str, width: int, source: DType, spread: int) -> None:
-        self.a, self.width, self.source, self.spread = a, width, source, spread
+    def __init__(self, a: Arithmetic, name: str, width: int, source: DType, spread: int = 1, repeats: int = 1) -> None:
+        self.a, self.width, self.source, self.spread, self.repeats = a, width, source, spread, repeats
         self.f = Function(name, PARAMS)
         self.kind = "i32" if spread > 1 else a.kind
+        self.place = vector(self.kind, repeats)  # what an element takes in the panel
         self.bytes = 4 if spread > 1 else a.bytes
         self.row = width * a.parts  # elements of one k in a panel
         even = width & -width
@@ -50,6 +56,8 @@ class _Pack:
 
     def fetch(self, address: str, lanes: int) -> Value:
         value = load(self.f, self.a.target, self.source, self.a.partial, address, lanes)
+        if self.a.quiets:
+            return (self.a.quiet(self.f, value[0], lanes),)
         if self.spread == 1:
             return value
         narrow, wide = vector(self.a.kind, lanes), vector("i32", lanes)
@@ -63,8 +71,24 @@ class _Pack:
 
     def keep(self, value: Value, address: str, lanes: int) -> None:
         for number, register in enumerate(value):
-            place = self.f.at(self.kind, address, number * self.width)
-            self.f.do(f"store {vector(self.kind, lanes)} {register}, ptr {place}, align {self.bytes}")
+            place = self.f.at(self.place, address, number * self.width)
+            if self.repeats == 1:
+                self.f.do(f"store {vector(self.kind, lanes)} {register}, ptr {place}, align {self.bytes}")
+                continue
+            for lane in range(lanes):
+                repeated = self.repeated(register, lane, lanes)
+                self.f.do(
+                    f"store {self.place} {repeated}, ptr {self.f.at(self.place, place, lane)}, align {self.bytes}"
+                )
+
+    def repeated(self, register: str, lane: int, lanes: int) -> str:
+        """One lane of a register, in every lane of a vector."""
+        kind = vector(self.kind, lanes)
+        if lanes == 1:
+            kind, lane = self.place, 0
+            register = self.f.op(f"insertelement {kind} poison, {self.kind} {register}, i32 0")
+        picks = ", ".join([f"i32 {lane}"] * self.repeats)
+        return self.f.op(f"shufflevector {kind} {register}, {kind} poison, <{self.repeats} x i32> <{picks}>")
 
     def prefetch(self, address: str) -> None:
         self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
@@ -75,15 +99,15 @@ class _Pack:
         panel = f.mul("%kc", self.row)
         with f.loop(0, "%kc") as k:
             src = f.at(self.size(), "%src", f.mul(k.index, "%step"))
-            dst = f.at(self.kind, "%dst", f.mul(k.index, self.row))
+            dst = f.at(self.place, "%dst", f.mul(k.index, self.row))
             with f.loop(0, whole) as p:
                 start = f.at(self.size(self.width), src, p.index)
-                to = f.at(self.kind, dst, f.mul(p.index, panel))
+                to = f.at(self.place, dst, f.mul(p.index, panel))
                 for c in range(0, self.width, self.chunk):
                     place = f.at(self.size(), start, c)
                     self.prefetch(f.at(self.size(), place, f.mul("%step", 2)))
                     value = self.fetch(place, self.chunk)
-                    self.keep(value, f.at(self.kind, to, c), self.chunk)
+                    self.keep(value, f.at(self.place, to, c), self.chunk)
 
     def copy_edge(self, whole: str, panels: str) -> None:
         """The last panel, when it is not whole: vectors as far as they go, then one by one to the end of a vector."""
@@ -93,24 +117,24 @@ class _Pack:
         end = f.lower(f.mul(f.div(f.add(left, self.a.lanes - 1), self.a.lanes), self.a.lanes), self.width)
         last = f.sub(left, 1)
         with f.loop(whole, panels) as p:
-            to = f.at(self.kind, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
+            to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
             start = f.at(self.size(self.width), "%src", p.index)
             with f.loop(0, "%kc") as k:
                 src = f.at(self.size(), start, f.mul(k.index, "%step"))
-                place = f.at(self.kind, to, f.mul(k.index, self.row))
+                place = f.at(self.place, to, f.mul(k.index, self.row))
                 with f.loop(0, vectors, self.chunk) as c:
                     value = self.fetch(f.at(self.size(), src, c.index), self.chunk)
-                    self.keep(value, f.at(self.kind, place, c.index), self.chunk)
+                    self.keep(value, f.at(self.place, place, c.index), self.chunk)
                 with f.loop(vectors, end) as c:
                     value = self.fetch(f.at(self.size(), src, f.lower(c.index, last)), 1)
-                    self.keep(value, f.at(self.kind, place, c.index), 1)
+                    self.keep(value, f.at(self.place, place, c.index), 1)
 
     def transpose(self, panels: str) -> None:
         """k side by side: squares are loaded along k and turned in registers."""
         f, side = self.f, self.square
         last = f.sub("%lanes", 1)
         with f.loop(0, panels) as p:
-            to = f.at(self.kind, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
+            to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
             first = f.mul(p.index, self.width)
             bulk = f.mul(f.div("%kc", side), side)
             with f.loop(0, self.width, side) as r:
@@ -123,15 +147,15 @@ class _Pack:
                     places = [f.at(self.size(), row, k.index) for row in rows]
                     for place in places:  # the next panel's rows: each is read for too short a way to be foreseen
                         self.prefetch(f.at(self.size(), place, ahead))
-                    place = f.at(self.kind, to, f.mul(k.index, self.row), r.index)
+                    place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
                     if self.a.bits and self.source.itemsize == 1 and self.width == side == SQUARE:
                         self.truths(places, place)
                     else:
                         self.squares(places, place)
                 with f.loop(bulk, "%kc") as k:
-                    place = f.at(self.kind, to, f.mul(k.index, self.row), r.index)
+                    place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
                     for i, row in enumerate(rows):
-                        self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.kind, place, i), 1)
+                        self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
 
     def squares(self, places: list[str], to: str) -> None:
         """A square of elements, loaded along k and stored along its lanes."""
@@ -139,7 +163,7 @@ class _Pack:
         for number in range(self.a.parts):
             columns = self.turned([value[number] for value in loaded])
             for i, column in enumerate(columns):
-                place = self.f.at(self.kind, to, i * self.row + number * self.width)
+                place = self.f.at(self.place, to, i * self.row + number * self.width)
                 self.keep((column,), place, self.square)
 
     def truths(self, places: list[str], to: str) -> None:
@@ -185,12 +209,12 @@ class _Pack:
         f = self.f
         last = f.sub("%lanes", 1)
         with f.loop(start, panels) as p:
-            to = f.at(self.kind, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
+            to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
             first = f.mul(p.index, self.width)
             with f.loop(0, "%kc") as k:
                 src = f.at(self.size(), "%src", f.mul(k.index, "%step"))
-                place = f.at(self.kind, to, f.mul(k.index, self.row))
+                place = f.at(self.place, to, f.mul(k.index, self.row))
                 with f.loop(0, self.width) as lane:
                     number = f.lower(f.add(first, lane.index), last)
                     value = self.fetch(f.at(self.size(), src, f.mul(number, "%lane")), 1)
-                    self.keep(value, f.at(self.kind, place, lane.index), 1)
+                    self.keep(value, f.at(self.place, place, lane.index), 1)

@@ -83,9 +83,12 @@ class _Tile:
     def __init__(self, a: Arithmetic, form: TileForm) -> None:
         self.a, self.form = a, form
         self.f = Function(form.name, [*PARAMS, ("ptr", "kept")] if form.keeps_n else PARAMS)
-        self.render = a.renderer(self.f, a.lanes)
+        self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
         long_loop = a.partial.kind in "fc" and not (a.heavy or a.tracks_arg or form.edge)
-        self.unroll = 4 if long_loop else 1  # unrolled integer chains are reassociated, and spill
+        if a.target.by_lane:  # the sums leave few registers: not enough for M's elements of several k
+            long_loop &= not (form.direct_m or form.direct_n or form.masked) and a.fused
+        often = a.bytes if a.target.by_lane else 4
+        self.unroll = often if long_loop else 1  # unrolled integer chains are reassociated, and spill
         self.width = form.vectors * a.lanes
         self.index_vector = vector(index_kind(a), a.lanes)
 
@@ -161,8 +164,9 @@ class _Tile:
         result = list(values)
         cells = form.rows * form.vectors
         count = values[-1] if a.tracks_arg else ""
+        columns = self.vectors_of_M(k)
         for row in range(form.rows):
-            element = self.element_of_M(k, row)
+            element = self.lane_of_M(columns, row) if columns else self.element_of_M(k, row)
             for v in range(form.vectors):
                 i = row * form.vectors + v
                 if a.tracks_arg:
@@ -181,24 +185,53 @@ class _Tile:
 
     def load_N(self, place: str) -> str:
         a, f = self.a, self.f
-        if not self.form.masked:
-            return f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
-        return masked_load(f, a, place, self.inside)
+        if self.form.masked:
+            loaded = masked_load(f, a, place, self.inside)
+        else:
+            loaded = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+        return a.quiet(f, loaded, a.lanes) if a.quiets and self.form.direct_n else loaded
+
+    def vectors_of_M(self, k: str) -> list[Value]:
+        """A packed panel's rows at k by whole vectors, where a product takes one lane of them; nothing elsewhere."""
+        a, f, form = self.a, self.f, self.form
+        if not (a.target.by_lane and a.fused) or form.direct_m or form.rows % a.lanes:
+            return []
+        panel = form.panel_m or form.rows
+        base = f.at(a.kind, "%M", f.mul(k, panel * a.parts))
+        return [
+            tuple(
+                f.op(f"load {a.vector}, ptr {f.at(a.kind, base, number * panel + row)}, align {a.bytes}")
+                for number in range(a.parts)
+            )
+            for row in range(0, form.rows, a.lanes)
+        ]
+
+    def lane_of_M(self, columns: list[Value], row: int) -> Value:
+        """M[row, k] in every lane, from the vector that holds it: NEON multiplies by a lane in the same instruction."""
+        a = self.a
+        picks = ", ".join([f"i32 {row % a.lanes}"] * a.lanes)
+        return tuple(
+            self.f.op(f"shufflevector {a.vector} {x}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+            for x in columns[row // a.lanes]
+        )
 
     def element_of_M(self, k: str, row: int) -> Value:
         """M[row, k] in every lane."""
         a, f = self.a, self.f
         if self.form.direct_m:
             place = f.at(a.kind, self.rows[row], k if self.form.along_k else f.mul(k, "%step_m"))
-            return (self.broadcast(f.op(f"load {a.kind}, ptr {place}, align {a.bytes}"), a.kind, a.lanes),)
+            element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
+            return (self.broadcast(a.quiet(f, element, 1) if a.quiets else element, a.kind, a.lanes),)
         panel = self.form.panel_m or self.form.rows
         if a.spread > 1:
             place = f.at("i32", "%M", f.mul(k, panel), row)
             lanes = a.lanes // a.spread
             wide = self.broadcast(f.op(f"load i32, ptr {place}, align 4"), "i32", lanes)
             return (f.op(f"bitcast {vector('i32', lanes)} {wide} to {a.vector}"),)
-        base = f.at(a.kind, "%M", f.mul(k, panel * a.parts))
-        places = [f.at(a.kind, base, number * panel + row) for number in range(a.parts)]
+        base = f.at(a.packed_m_kind, "%M", f.mul(k, panel * a.parts))
+        places = [f.at(a.packed_m_kind, base, number * panel + row) for number in range(a.parts)]
+        if a.repeats > 1:
+            return tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places)
         loaded = [f.op(f"load {a.kind}, ptr {place}, align {a.bytes}") for place in places]
         return tuple(self.broadcast(x, a.kind, a.lanes) for x in loaded)
 

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.blocking import Blocking
+from tilewise.blocking import Blocking, RegisterTile
 from tilewise.engines.cpu.family import View, in_place
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks
@@ -12,11 +12,11 @@ IDEA = "a call that costs more than its arithmetic"
 STEPS = 2048  # up to which the call is the cost
 
 
-def takes(problem: Problem, view: View, NR: int) -> bool:
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
     return in_place(problem)
 
 
-def suits(problem: Problem, view: View, NR: int) -> str:
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     small = view.m * view.k * view.n <= STEPS and not view.swapped
     return "so small that the call is the cost" if small else ""
 
