@@ -216,23 +216,23 @@ class Renderer:
         if name == "neg":
             return op(f"fneg {t} {args[0]}")
         if name in ("min", "max"):
-            if quiet and self.min_number:
-                t = self.type
-                return self.writer.call(t, f"llvm.{name}num.{self._suffix()}", [(t, args[0]), (t, args[1])])
-            return self._skip_nan(name, args[0], args[1], clean)
+            return self._skip_nan(name, args[0], args[1], clean, quiet)
         if name == "logaddexp":
             return self._log_add_exp(args[0], args[1])
         if name == "log1p":
             return self._each_lane("log1p" if self.kind == "double" else "log1pf", args[0])
         return self.writer.call(t, f"llvm.{'fabs' if name == 'abs' else name}.{self._suffix()}", [(t, args[0])])
 
-    def _skip_nan(self, name: str, a: str, b: str, clean: list[bool]) -> str:
-        """fmin or fmax. One vminps yields its second operand when it meets NaN, so the clean side goes there."""
+    def _skip_nan(self, name: str, a: str, b: str, clean: list[bool], quiet: bool) -> str:
+        """fmin or fmax. One vminps yields its second operand when it meets NaN, so the clean side goes there. fminnm
+        and vrangeps skip NaN on either side, but a signalling one turns their result into NaN."""
         op, t = self.writer.op, self.type
         code = "olt" if name == "min" else "ogt"
+        if quiet and self.min_number:
+            return self.writer.call(t, f"llvm.{name}num.{self._suffix()}", [(t, a), (t, b)])
         if clean[0] and not clean[1]:
             a, b = b, a
-        elif not clean[1] and self.skips_nan and self.lanes * self.dtype.itemsize == 64:
+        elif not clean[1] and quiet and self.skips_nan and self.lanes * self.dtype.itemsize == 64:
             short, mask = ("ps", "i16") if self.kind == "float" else ("pd", "i8")
             control = 4 if name == "min" else 5
             rest: list[tuple[str, str | int]] = [("i32", control), (t, a), (mask, -1), ("i32", 4)]

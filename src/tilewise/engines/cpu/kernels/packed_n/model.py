@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import replace
 
+from tilewise.algebra.to_llvm import never_signals
 from tilewise.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, even_strips, multiplies
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
@@ -13,7 +14,7 @@ from tilewise.problem import Problem
 IDEA = "M is read where it lies, panels of N are packed on the way, a register tile over all of KC"
 NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
 NEON_STEPS = 4**3 * 10**9  # over the cube of the itemsize: from 1000³ in float32, 500³ in float64
-NEON_COLUMNS = 64  # from which a repeated M is read often enough
+COLUMNS = 64  # from which a repeated M is read often enough
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 
 
@@ -26,6 +27,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     spread = problem.dtype.itemsize < 4 and view.m * view.k * view.n >= NARROW
     shared_k = view.k >= TALL_K and view.m * view.n <= SMALL_P
     packs_m = spread or shared_k or (tile.neon and _better_packed(problem, view))
+    if tile.registers >= 32 and problem.dtype.kind == "f" and not never_signals(problem.semiring.mul):
+        packs_m |= view.n >= COLUMNS  # a min that skips NaN is one instruction, once signalling NaN are made quiet
     return "" if packs_m else "M's rows lie along k, and are read where they are"
 
 
@@ -33,7 +36,7 @@ def _better_packed(problem: Problem, view: View) -> bool:
     """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port."""
     if multiplies(problem):
         return view.m * view.k * view.n >= NEON_STEPS // problem.dtype.itemsize**3
-    return view.n >= NEON_COLUMNS
+    return view.n >= COLUMNS
 
 
 def KC(problem: Problem) -> int:

@@ -125,8 +125,9 @@ class Arithmetic:
 
     @cached_property
     def quiets(self) -> bool:
-        """Whether a tile's operands are made quiet, where they hold signalling NaN: one min is one instruction then."""
-        return self.target.min_number and self.partial.kind == "f" and not (self.heavy or never_signals(self.mul))
+        """Whether packed operands are made quiet, where they hold signalling NaN: a min is one instruction then."""
+        has_one = self.target.min_number or self.target.ranges
+        return has_one and self.partial.kind == "f" and not (self.heavy or never_signals(self.mul))
 
     def quiet(self, f: Function, register: str, lanes: int) -> str:
         kind = vector(self.kind, lanes)

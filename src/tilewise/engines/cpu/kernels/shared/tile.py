@@ -83,7 +83,9 @@ class _Tile:
     def __init__(self, a: Arithmetic, form: TileForm) -> None:
         self.a, self.form = a, form
         self.f = Function(form.name, [*PARAMS, ("ptr", "kept")] if form.keeps_n else PARAMS)
-        self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
+        self.quiets = a.quiets and a.target.min_number  # what is read where it lies; on x86 that would cost more
+        packed = not (form.direct_m or form.direct_n)
+        self.render = a.renderer(self.f, a.lanes, quiet=self.quiets or (a.quiets and packed))
         long_loop = a.partial.kind in "fc" and not (a.heavy or a.tracks_arg or form.edge)
         if a.target.by_lane:  # the sums leave few registers: not enough for M's elements of several k
             long_loop &= not (form.direct_m or form.direct_n or form.masked) and a.fused
@@ -189,7 +191,7 @@ class _Tile:
             loaded = masked_load(f, a, place, self.inside)
         else:
             loaded = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
-        return a.quiet(f, loaded, a.lanes) if a.quiets and self.form.direct_n else loaded
+        return a.quiet(f, loaded, a.lanes) if self.quiets and self.form.direct_n else loaded
 
     def vectors_of_M(self, k: str) -> list[Value]:
         """A packed panel's rows at k by whole vectors, where a product takes one lane of them; nothing elsewhere."""
@@ -221,7 +223,7 @@ class _Tile:
         if self.form.direct_m:
             place = f.at(a.kind, self.rows[row], k if self.form.along_k else f.mul(k, "%step_m"))
             element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
-            return (self.broadcast(a.quiet(f, element, 1) if a.quiets else element, a.kind, a.lanes),)
+            return (self.broadcast(a.quiet(f, element, 1) if self.quiets else element, a.kind, a.lanes),)
         panel = self.form.panel_m or self.form.rows
         if a.spread > 1:
             place = f.at("i32", "%M", f.mul(k, panel), row)
