@@ -38,7 +38,7 @@ if TYPE_CHECKING:
     from tilewise.algebra.semiring import Semiring
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
-    from tilewise.engines.cpu.pool import set_num_threads
+    from tilewise.engines.cpu.runtime.pool import set_num_threads
     from tilewise.errors import (
         AlgebraError,
         CycleError,
@@ -109,7 +109,7 @@ _HOME = {
     "plan": "api",
     "closure": "graph.closure",
     "path": "graph.paths",
-    "set_num_threads": "engines.cpu.pool",
+    "set_num_threads": "engines.cpu.runtime.pool",
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",

@@ -15,7 +15,7 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewise.engines.cpu import pool
+from tilewise.engines.cpu.runtime import pool
 from tilewise.options import Key, keywords_key
 from tilewise.plans import Plan
 

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.engines.cpu.ready import Array, Ready
-from tilewise.engines.cpu.target import Target
+from tilewise.engines.cpu.runtime.target import Target
 from tilewise.plans import Plan
 
 
