@@ -16,8 +16,10 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
+from tilewise.shapes import written
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -55,6 +57,7 @@ class ArraySource:
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         part = self.array[rows, cols]
+        check_extent(part, self.name)  # each time: a file may be cut short while it is mapped
         bits = f"u{part.itemsize}" if part.itemsize in (1, 2, 4, 8) else part.dtype
         np.copyto(out.view(bits), part.view(bits))  # bits: a dtype NumPy does not own would hold the interpreter
 
@@ -173,13 +176,18 @@ class ZarrSource:
         for top, bottom in _cuts(rows, self.chunks[0]):
             for left, right in _cuts(cols, self.chunks[1]):
                 try:
-                    part = self.array[top:bottom, left:right]
+                    part = np.asarray(self.array[top:bottom, left:right])
                 except Exception as error:  # whatever the store, its codecs or its network raise
                     raise FileError(
                         f"{self.name} cannot be read: the chunk of rows {top} to {bottom - 1} and columns {left} to "
                         f"{right - 1} gave {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}; "
                         "finished tiles are kept"
                     ) from error
+                if part.shape != (bottom - top, right - left) or part.dtype != self.dtype.numpy:
+                    raise FileError(
+                        f"{self.name} is damaged: the chunk of rows {top} to {bottom - 1} and columns {left} to "
+                        f"{right - 1} came as {written(part.shape)} {part.dtype}; finished tiles are kept"
+                    )
                 out[top - rows.start : bottom - rows.start, left - cols.start : right - cols.start] = part
 
     def identity(self) -> dict[str, Any]:

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.arrays.extent import check_operand
 from tilewise.engines.cpu import compile
 from tilewise.engines.cpu.address import address
 from tilewise.engines.cpu.arithmetic import Arithmetic, arithmetic
@@ -45,5 +46,6 @@ def _compiled(a: Arithmetic) -> Any:
 
 def close_square(D: Array, algebra: Algebra) -> None:
     """Close D, a square of `algebra.partial` whose rows lie side by side, in place."""
+    check_operand(D, "D", (len(D), len(D)), algebra.partial.numpy)
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
     _compiled(a)(address(D), len(D), D.strides[0] // D.itemsize)

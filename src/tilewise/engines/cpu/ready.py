@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.arrays.extent import owned
 from tilewise.blocking import Blocking
 from tilewise.engines.cpu import compile, workspace
 from tilewise.engines.cpu.address import address, data_field
@@ -160,6 +161,7 @@ class Ready:
             and out.shape == self.shape
             and out.dtype == self.result
             and out.flags.writeable
+            and owned(out)
             and _apart(out, M)
             and _apart(out, N)
         )
