@@ -4,9 +4,9 @@ from __future__ import annotations
 
 import json
 import os
+import platform
 import re
 import signal
-import socket
 import subprocess
 import sys
 import time
@@ -62,7 +62,7 @@ def test_where_there_are_no_locks_the_file_is_the_lock(tmp_path, no_locks):
     first.remove()
     gone = subprocess.Popen([sys.executable, "-c", ""])
     gone.wait()
-    said = {"pid": gone.pid, "host": socket.gethostname(), "since": time.time()}
+    said = {"pid": gone.pid, "host": platform.node(), "since": time.time()}
     (tmp_path / "lock").write_text(json.dumps(said))
     Lock(tmp_path / "lock", "C.npy").take()  # its process is gone
     for other in ({**said, "host": "elsewhere"}, {"pid": "?"}, []):
@@ -94,7 +94,7 @@ def test_never_two_at_once_though_lock_files_come_and_go(tmp_path):
     racers = [subprocess.Popen(words, env=environment) for _ in range(4)]
     assert [racer.wait(60) for racer in racers] == [0] * 4
     log = (tmp_path / "log").read_bytes()
-    assert len(log) > 100
+    assert len(log) > 20
     assert log == b"+-" * (len(log) // 2)
     assert (tmp_path / "C.bin").read_bytes() == b"x" * 1000
     assert sorted(p.name for p in tmp_path.iterdir()) == ["C.bin", "log"]

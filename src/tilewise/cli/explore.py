@@ -38,6 +38,7 @@ def command(
     the source line by line, counters and faults. A rung of the ladder brings variants without each check and barrier.
     """
     from tilewise.cli.npy import reserved
+    from tilewise.engines.simt import budget
     from tilewise.page import explore
     from tilewise.problem import parse_shape
 
@@ -46,7 +47,8 @@ def command(
     if compare and (file is not None or kernel is not None):
         raise click.UsageError("give --compare A.cu B.cu, or one kernel, not both")
     first = compare[0] if compare else chosen_kernel(file, kernel, "tiled_edges")
-    with reserved(output, ()) as place:
+    options = settings(**rest)
+    with reserved(output, ()) as place, budget.within(options["limits"]):
         page = explore(
             first,
             compare=compare[1] if compare else None,
@@ -55,8 +57,9 @@ def command(
             blocks=block_choice(blocks) if blocks else None,
             shape=parse_shape(shapes[0]) if shapes else None,
             seed=seed,
-            **settings(**rest),
+            **options,
         )
+        budget.enter("writing the page")
         if place:
             place.write(page.html.encode())
             target = place.target

@@ -10,7 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
-import socket
+import platform
 import time
 from pathlib import Path
 from typing import Any
@@ -82,7 +82,7 @@ class Lock:
         return (named.st_dev, named.st_ino) == (mine.st_dev, mine.st_ino)
 
     def _sign(self) -> None:
-        text = json.dumps({"pid": os.getpid(), "host": socket.gethostname(), "since": time.time()})
+        text = json.dumps({"pid": os.getpid(), "host": platform.node(), "since": time.time()})
         with contextlib.suppress(OSError):  # a full disk is told of when it matters
             here().truncate(self._file, 0)
             here().write_at(self._file, memoryview(text.encode()), 0)
@@ -102,14 +102,14 @@ class Lock:
             return "another process"
         with contextlib.suppress(OverflowError, ValueError, OSError):
             since = time.strftime("%Y-%m-%d %H:%M:%S", time.localtime(found["since"]))
-            elsewhere = "" if found["host"] == socket.gethostname() else f" on {found['host'][:80]!r}"
+            elsewhere = "" if found["host"] == platform.node() else f" on {found['host'][:80]!r}"
             return f"process {found['pid']}{elsewhere}, since {since}"
         return "another process"
 
     def _abandoned(self) -> bool:
         """Where there are no locks: the process that made the file was of this machine, and is gone."""
         found = self._signed()
-        if not found or found["host"] != socket.gethostname() or WINDOWS:
+        if not found or found["host"] != platform.node() or WINDOWS:
             return False
         try:
             os.kill(found["pid"], 0)
