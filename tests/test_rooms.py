@@ -17,7 +17,7 @@ ROOMS = (
     "quantities", "errors", "__init__",
 )  # fmt: skip
 ENGINES = ("reference", "cpu", "cuda", "simt")
-SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "limits")
+SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "budget", "limits")
 
 
 def room_of(module):

@@ -5,15 +5,14 @@ llvmlite is imported here and in `target`, and nowhere before the first product.
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from typing import Any
 
 from tilewise.cache import DiskCache
+from tilewise.engines.cpu.llvm_lock import LLVM
 from tilewise.engines.cpu.target import Target
 from tilewise.errors import EngineError
 
-_lock = threading.RLock()
 _engines: list[Any] = []  # what owns the machine code; it lives as long as the process
 
 
@@ -53,7 +52,7 @@ def object_code(text: str, target: Target) -> bytes:
 
 def load(text: str, target: Target, names: tuple[str, ...]) -> dict[str, int]:
     """The addresses of a module's public functions, compiled or from the disk cache."""
-    with _lock:
+    with LLVM:
         llvm = _llvm()
         key = (text, target.cpu, target.features, target.triple or llvm.get_process_triple(), _version())
         data = DiskCache("llvm").get_or_build(key, lambda: object_code(text, target))

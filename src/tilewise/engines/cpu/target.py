@@ -9,6 +9,7 @@ from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import part
+from tilewise.engines.cpu.llvm_lock import LLVM
 from tilewise.errors import UsageError
 
 INSTRUCTION_SETS = ("avx512", "avx2", "neon", "generic")
@@ -53,10 +54,11 @@ def host_target() -> Target:
     asked = os.environ.get("TILEWISE_INSTRUCTION_SET")
     if asked:
         return replace(known_target(asked), triple="")
-    import llvmlite.binding as llvm
+    with LLVM:
+        import llvmlite.binding as llvm
 
-    features = llvm.get_host_cpu_features()
-    flat, cpu = features.flatten(), llvm.get_host_cpu_name()
+        features = llvm.get_host_cpu_features()
+        flat, cpu = features.flatten(), llvm.get_host_cpu_name()
     if all(features.get(f) for f in ("avx512f", "avx512dq", "avx512bw", "avx512vl")):
         return Target("avx512", 64, 32, cpu, flat, "", True, True)
     if features.get("avx2") and features.get("fma"):
