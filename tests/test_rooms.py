@@ -13,7 +13,7 @@ ROOT = Path(tilewise.__file__).parent
 ROOMS = (
     "__main__", "cli", "page", "bench", "jax", "torch", "interop", "graph", "api", "execution", "understanding",
     "tracing", "scale", "prepared", "planning", "kernels", "engines", "float8_scales", "arrays", "options", "shapes",
-    "recipe", "plans", "blocking", "problem", "epilogue", "machine", "tuning", "accuracy", "algebra", "cache",
+    "recipe", "plans", "blocking", "problem", "epilogue", "machine", "tuning", "accuracy", "algebra", "cache", "system",
     "quantities", "errors", "__init__",
 )  # fmt: skip
 ENGINES = ("reference", "cpu", "cuda", "simt")

@@ -20,6 +20,7 @@ from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem
 from tilewise.scale.panels import ReadAhead
+from tilewise.scale.pieces import is_long, run_in_pieces
 from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
 from tilewise.scale.sources import BAND, Source
 from tilewise.scale.targets import Target
@@ -37,6 +38,9 @@ USUAL = 40e9  # steps a second of a core
 def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
     """P = M ⊗ N, or P ⊕= M ⊗ N, on arrays in memory, by the engine the plan names. `problem` says the rest."""
     made = make_plan(of_panels(problem, M, N, P, accumulate), host_machine(NOMINAL))
+    if made.engine != "reference" and is_long(made.problem, made.machine):
+        run_in_pieces(made.problem, made.machine, M, N, P)
+        return made
     (reference.run if made.engine == "reference" else cpu.run)(made, M, N, P)
     return made
 
