@@ -363,3 +363,63 @@ def test_sigkill_five_times(tmp_path, seed):
     assert landed >= 3
     assert re.search(r"resumed +\d+ of", out) or landed
     assert (tmp_path / "C.npy").read_bytes() == whole
+
+
+def long_job(folder):
+    return FileProduct(folder / "A.npy", folder / "B.npy", folder / "C.npy", memory=400_000, level=LEVEL)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_long_k_is_not_begun_anew(tmp_path, monkeypatch, dtype):
+    """One tile of many phases, stopped in the middle: its sums were saved, and the bytes come out the same."""
+    np.save(tmp_path / "A.npy", values((60, 30_000), dtype, 1))
+    np.save(tmp_path / "B.npy", values((30_000, 50), dtype, 2))
+    report = long_job(tmp_path).run()
+    assert (report.schedule.tiles, report.schedule.phases > 20) == (1, True)
+    whole = (tmp_path / "C.npy").read_bytes()
+    (tmp_path / "C.npy").unlink()
+    monkeypatch.setattr("tilewise.scale.checkpoint.LEAST", 0.0)
+    monkeypatch.setattr("tilewise.scale.checkpoint.SHARE", 0)
+    multiplied = []
+    multiply = host.multiply
+
+    def stopping(*args):
+        if len(multiplied) == stop:
+            raise Stop
+        multiplied.append(1)
+        return multiply(*args)
+
+    for stop in (report.schedule.phases // 2, 5):  # noqa: B007  read by `stopping`
+        with monkeypatch.context() as patch:
+            multiplied.clear()
+            patch.setattr(host, "multiply", stopping)
+            with pytest.raises(Stop):
+                long_job(tmp_path).run()
+    stop = -1
+    multiplied.clear()
+    monkeypatch.setattr(host, "multiply", stopping)
+    damaged = tmp_path / ".C.npy.tilewise" / "sums-0"
+    assert damaged.exists()
+    long_job(tmp_path).run()
+    assert len(multiplied) == report.schedule.phases - report.schedule.phases // 2 - 5
+    assert (tmp_path / "C.npy").read_bytes() == whole
+    assert left_behind(tmp_path) == ["C.npy"]
+
+
+def test_saved_sums_that_were_damaged_are_made_again(tmp_path, monkeypatch):
+    np.save(tmp_path / "A.npy", values((60, 30_000), "float32", 1))
+    np.save(tmp_path / "B.npy", values((30_000, 50), "float32", 2))
+    long_job(tmp_path).run()
+    whole = (tmp_path / "C.npy").read_bytes()
+    monkeypatch.setattr("tilewise.scale.checkpoint.LEAST", 0.0)
+    monkeypatch.setattr("tilewise.scale.checkpoint.SHARE", 0)
+    calls = []
+    with monkeypatch.context() as patch:
+        patch.setattr(host, "write_rounded", lambda *_: (_ for _ in ()).throw(Stop()))
+        with pytest.raises(Stop):
+            long_job(tmp_path).run()
+    for name in ("sums-0", "sums-1"):
+        path = tmp_path / ".C.npy.tilewise" / name
+        path.write_bytes(b"?" + path.read_bytes()[1:])
+    long_job(tmp_path).run(progress=lambda *_: calls.append(1))
+    assert (tmp_path / "C.npy").read_bytes() == whole

@@ -21,6 +21,7 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.errors import FileError, ShapeError
 from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host
+from tilewise.scale.checkpoint import Begun, Checkpoint
 from tilewise.scale.journal import Journal
 from tilewise.scale.schedule import Level, Schedule, Tile
 from tilewise.scale.sources import BAND, ZarrSource, open_source
@@ -128,9 +129,10 @@ class FileProduct:
             self.journal.append({"tile": tile.number, "checksum": host.checksum(tile, self.target, dtype)})
 
         try:
-            done = self._begin(restart)
+            done, begun = self._begin(restart)
             if len(done) < self.schedule.tiles:
-                stream: Any = host.stream
+                checkpoint = Checkpoint(self.output.folder, self.journal)
+                stream: Any = partial(host.stream, checkpoint=checkpoint, begun=begun)
                 if self.device != "cpu":
                     from tilewise.scale import card
 
@@ -147,25 +149,33 @@ class FileProduct:
             self.close()
         return FileReport(self.schedule, time.perf_counter() - start, len(done), self.path)
 
-    def _begin(self, restart: bool) -> frozenset[int]:
-        """The tiles that need not be made again."""
+    def _begin(self, restart: bool) -> tuple[frozenset[int], Begun | None]:
+        """The tiles that need not be made again, and one that need not be made from its beginning."""
         known = None if restart else self.journal.open()
         part, whole = self.output.part, self.output.target
         if known and not part.exists() and whole.exists() and len(_tiles(known)) == self.schedule.tiles:
             done = self._as_said(known, whole)
             if len(done) == self.schedule.tiles:  # killed after its last step but one: only the journal was left
-                return done
+                return done, None
         if known is None or not part.exists():
             self.journal.close()
             self.output.discard_begun()
             self.target.begin()
             self.journal.begin()
-            return frozenset()
+            return frozenset(), None
         try:
             self.target.resume()
-            return self._as_said(known, part)
+            done = self._as_said(known, part)
+            return done, self._sums(known, done)
         except FileError as error:
             raise FileError(f"{error}: finished tiles cannot be used, so pass --restart to begin anew") from None
+
+    def _sums(self, known: list[dict[str, Any]], done: frozenset[int]) -> Begun | None:
+        begun = Checkpoint(self.output.folder, self.journal).begun(known, done)
+        if begun is None or not 0 <= begun.tile < self.schedule.tiles or begun.phases >= self.schedule.phases:
+            return None
+        rows, cols = self.schedule.tile(begun.tile).shape
+        return begun if begun.whole(rows * cols * self.schedule.problem.result.itemsize) else None
 
     def _as_said(self, known: list[dict[str, Any]], place: Path) -> frozenset[int]:
         """The finished tiles whose bytes are what the journal says of them."""

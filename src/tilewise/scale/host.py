@@ -89,13 +89,17 @@ def stream(
     done: frozenset[int] = frozenset(),
     progress: Progress | None = None,
     finished: Finished | None = None,
+    checkpoint: Any = None,
+    begun: Any = None,
 ) -> None:
-    """Every tile that is not done, walked, written and, once it is durable, reported to `finished`."""
+    """Every tile that is not done, walked, written and, once it is durable, reported to `finished`. `checkpoint` is
+    offered the sums of a tile between its phases; `begun` is a tile whose sums an earlier run saved so."""
     problem = schedule.problem
     result = problem.semiring.over(problem.dtype).result.numpy
     sums = np.empty(schedule.rows * schedule.cols, problem.result.numpy)
     total, count = schedule.tiles * max(1, schedule.phases), len(done) * max(1, schedule.phases)
-    with Finisher(P, finished) as finisher, ReadAhead(schedule, M, N, done) as panels:
+    start = None if begun is None else (begun.tile, begun.phases)
+    with Finisher(P, finished) as finisher, ReadAhead(schedule, M, N, done, start) as panels:
         if problem.k == 0:
             for tile in schedule.walk():
                 nothing = np.full(tile.shape, problem.algebra.zero, result)
@@ -105,10 +109,14 @@ def stream(
         for phase, panel_m, panel_n in panels:
             rows, cols = phase.tile.shape
             here = sums[: rows * cols].reshape(rows, cols)
+            if start == (phase.tile.number, phase.number):
+                begun.load(here)
             multiply(problem, panel_m, panel_n, here, not phase.first)
             if phase.last:
                 write_rounded(P, phase.tile, here, result)
                 finisher.take(phase.tile)
+            elif checkpoint is not None:
+                checkpoint.offer(phase.tile.number, phase.number + 1, here)
             count += 1
             if progress is not None:
                 progress(count, total)

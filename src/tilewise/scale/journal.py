@@ -10,6 +10,7 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
@@ -27,6 +28,7 @@ class Journal:
     def __init__(self, path: Path, job: dict[str, Any]) -> None:
         self.path, self.job = path, {"version": VERSION, **job}
         self._file, self._end = -1, 0
+        self._turn = threading.Lock()
 
     @staticmethod
     def peek(path: Path) -> dict[str, Any]:
@@ -65,10 +67,10 @@ class Journal:
     def append(self, record: dict[str, Any]) -> None:
         """What the record speaks of is on the disk: say so, durably."""
         line = _sealed(record)
-        with self._disk():
+        with self._turn, self._disk():
             put(self._file, memoryview(line), self._end)
             here().sync(self._file)
-        self._end += len(line)
+            self._end += len(line)
 
     def close(self) -> None:
         if self._file >= 0:
