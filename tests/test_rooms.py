@@ -24,7 +24,7 @@ def rooms():
 
 ROOMS = rooms()
 ENGINES = ("reference", "cpu", "cuda", "simt")
-SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "limits")
+SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "budget", "limits")
 
 
 def room_of(module):

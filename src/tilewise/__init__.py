@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import tilewise.system.forks  # noqa: F401  so that a fork never catches an import of ours midway
+
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:

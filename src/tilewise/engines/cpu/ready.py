@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.arrays.extent import owned
 from tilewise.blocking import Blocking
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.engines.cpu.kernels.shared.job import WORDS
@@ -142,6 +143,7 @@ class Ready:
             and out.shape == self.shape
             and out.dtype == self.result
             and out.flags.writeable
+            and owned(out)
             and _apart(out, M)
             and _apart(out, N)
         )

@@ -5,15 +5,14 @@ llvmlite is imported here and in `target`, and nowhere before the first product.
 
 from __future__ import annotations
 
-import threading
 from functools import lru_cache
 from typing import Any
 
 from tilewise.cache import DiskCache
 from tilewise.engines.cpu.runtime.target import Target
 from tilewise.errors import EngineError
+from tilewise.system.llvm_lock import LLVM
 
-_lock = threading.RLock()
 _engines: list[Any] = []  # what owns the machine code; it lives as long as the process
 
 
@@ -59,7 +58,7 @@ def kept(text: str, target: Target) -> bytes:
 
 def load(text: str, target: Target, names: tuple[str, ...]) -> dict[str, int]:
     """The addresses of a module's public functions, compiled or from the disk cache."""
-    with _lock:
+    with LLVM:
         llvm = _llvm()
         data = kept(text, target)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target, llvm.get_process_triple()))

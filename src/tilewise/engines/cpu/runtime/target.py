@@ -10,6 +10,7 @@ from functools import lru_cache
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import part
 from tilewise.errors import UsageError
+from tilewise.system.llvm_lock import LLVM
 
 INSTRUCTION_SETS = ("avx512", "avx2", "neon", "generic")
 
@@ -93,9 +94,10 @@ def is_arm() -> bool:
 @lru_cache(maxsize=1)
 def _host() -> tuple[str, dict[str, bool]]:
     """LLVM's name for this CPU and what it has; neither where LLVM cannot tell (it may refuse on some systems)."""
-    import llvmlite.binding as llvm
+    with LLVM:
+        import llvmlite.binding as llvm
 
-    try:
-        return llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
-    except RuntimeError:
-        return "generic" if is_arm() else "x86-64", {}
+        try:
+            return llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+        except RuntimeError:
+            return "generic" if is_arm() else "x86-64", {}

@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.semiring import Algebra
+from tilewise.arrays.extent import check_operand
 from tilewise.engines.cpu.kernels.floyd.text import floyd_module
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.engines.cpu.runtime import compile
@@ -26,5 +27,6 @@ def _compiled(a: Arithmetic) -> Any:
 
 def close_square(D: Array, algebra: Algebra) -> None:
     """Close D, a square of `algebra.partial` whose rows lie side by side, in place."""
+    check_operand(D, "D", (len(D), len(D)), algebra.partial.numpy)
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
     _compiled(a)(address(D), len(D), D.strides[0] // D.itemsize)
