@@ -87,7 +87,9 @@ def test_the_pool_of_windows_behind_a_fake_kernel32() -> None:
     pool = (ctypes.addressof(words) + 63) // 64 * 64
     assert start(pool, 3) == 3
     took_part: set[int] = set()
-    for turn in range(60):
+    until, turn = time.monotonic() + 30, 0
+    while turn < 60 or (len(took_part) < 2 and time.monotonic() < until):  # a busy machine may have no core to spare
+        turn += 1
         job = (ctypes.c_int64 * 1010)()
         run(pool, task, ctypes.addressof(job), 1000, 4)
         assert list(job[:1000]) == [1] * 1000
