@@ -113,6 +113,7 @@ class FileProduct:
             rows, cols, depth = tile  # rates are measured anew each time; tiles must stay
             self.schedule = replace(self.schedule, rows=rows, cols=cols, depth=depth)
         self.journal = Journal(self.output.journal, self._job(memory))
+        self.checkpoint = Checkpoint(self.output.folder, self.journal)
 
     def _job(self, memory: int) -> dict[str, Any]:
         s, p = self.schedule, self.schedule.problem
@@ -138,8 +139,7 @@ class FileProduct:
         try:
             done, begun = self._begin(restart)
             if len(done) < self.schedule.tiles:
-                checkpoint = Checkpoint(self.output.folder, self.journal)
-                stream: Any = partial(host.stream, checkpoint=checkpoint, begun=begun)
+                stream: Any = partial(host.stream, checkpoint=self.checkpoint, begun=begun)
                 if self.device != "cpu":
                     from tilewise.scale import card
 
@@ -178,9 +178,10 @@ class FileProduct:
             raise FileError(f"{error}: finished tiles cannot be used, so pass --restart to begin anew") from None
 
     def _sums(self, known: list[dict[str, Any]], done: frozenset[int]) -> Begun | None:
-        begun = Checkpoint(self.output.folder, self.journal).begun(known, done)
-        if begun is None or not 0 <= begun.tile < self.schedule.tiles or begun.phases >= self.schedule.phases:
-            return None
+        begun = self.checkpoint.begun(known, done)
+        following = next((tile.number for tile in self.schedule.walk() if tile.number not in done), -1)
+        if begun is None or begun.tile != following or begun.phases >= self.schedule.phases:
+            return None  # another tile comes first, whose sums would take the files
         rows, cols = self.schedule.tile(begun.tile).shape
         return begun if begun.whole(rows * cols * self.schedule.problem.result.itemsize) else None
 
