@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -57,22 +58,43 @@ class TorchLibrary:
         return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
 
 
+class Settled(threading.local):
+    """Inside the operator everything is settled: a product goes straight to its kernel, whatever torch watches."""
+
+    inside = False
+
+
+SETTLED = Settled()
+
+
 def needs_operator(M: Any, N: Any, out: Any = None) -> bool:
-    """Whether a product of these must go by torch's own dispatch: for a gradient, torch.compile, autocast, vmap."""
+    """Whether a product of these must go by torch's own dispatch: for a gradient or a tangent, or because of who is
+    watching."""
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
-    if not isinstance(N, torch.Tensor):
+    if not isinstance(N, torch.Tensor) or SETTLED.inside:
         return False
+    if M.is_nested or N.is_nested:
+        raise UsageError("M or N is a nested tensor, whose matrices have many shapes: unbind() it and multiply each")
     if (M.requires_grad or N.requires_grad) and torch.is_grad_enabled():
         return True
+    return bool(torch.autograd.forward_ad._current_level >= 0) or is_watched(M, N, out)
+
+
+def is_watched(M: Any, N: Any, out: Any = None) -> bool:
+    """Whether something of torch writes down, counts, transforms or casts what is done to these: make_fx, jit.trace, a
+    mode, torch.func, autocast, a subclass of Tensor, tensors without memory."""
+    torch = sys.modules["torch"]
     plain = (torch.Tensor, torch.nn.Parameter)
     if type(M) not in plain or type(N) not in plain:
         return True
     return bool(
         (out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu"))
-        or torch._C._functorch.is_functorch_wrapped_tensor(M)
-        or torch._C._functorch.is_functorch_wrapped_tensor(N)
+        or torch._C._len_torch_dispatch_stack()
+        or torch._C._are_functorch_transforms_active()
+        or torch._C._get_tracing_state() is not None
+        or M.is_meta
     )
 
 
