@@ -7,6 +7,7 @@ import os
 
 import pytest
 
+import tilewise as tw
 from tilewise.cache import DiskCache
 
 
@@ -68,3 +69,19 @@ def test_processes_share_a_folder(tmp_path):
         assert all(pool.map(build_many, [tmp_path] * 8))
     assert len(DiskCache("x", tmp_path).entries()) == 50
     assert not list((tmp_path / "x").glob("new-*"))
+
+
+def test_a_limit_that_is_no_number_says_so(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWISE_CACHE_LIMIT", "lots")
+    with pytest.raises(tw.UsageError, match="TILEWISE_CACHE_LIMIT='lots' must be a whole number of bytes"):
+        DiskCache("x", tmp_path)
+
+
+def test_it_can_be_cleared(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path))
+    DiskCache("llvm").get_or_build(("a",), lambda: b"12345")
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "card.json").write_text("{}")
+    assert tw.cache.clear() == 32 + 5
+    assert not DiskCache("llvm").entries()
+    assert (tmp_path / "tuned" / "card.json").exists()  # measured, not compiled

@@ -126,6 +126,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name == "cache":  # tw.cache.clear(), tw.cache.cache_folder()
+        return importlib.import_module("tilewise.cache")
     if name in ("jax", "torch"):  # tw.torch.Linear and kin; the framework is imported by whoever asks for them
         try:
             return importlib.import_module(f"tilewise.{name}")
@@ -143,4 +145,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, "__version__", "cache", "jax", "torch"])

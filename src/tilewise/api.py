@@ -18,7 +18,7 @@ from tilewise.engines.cpu.known import KNOWN
 from tilewise.engines.cuda.ready import call_key, queue_again, tensor_key
 from tilewise.epilogue import check_fits, epilogue_of
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
-from tilewise.execution import Call, copy, execute, machine_of, needs_detour, side_by_side
+from tilewise.execution import Call, copy, execute, machine_of, narrowed, needs_detour, side_by_side
 from tilewise.float8_scales import understand_scales
 from tilewise.machine import Times
 from tilewise.planning import make_plan
@@ -52,7 +52,7 @@ def matmul(
 
     M, N: arrays of NumPy, CuPy, PyTorch, JAX, or of any library with DLPack; both of one kind, and P is of that kind.
     semiring: a name (`plus_times`, `min_plus`, …), an alias (`tropical`, `viterbi`, …) or a `tw.Semiring`.
-    out: where P goes; may overlap M or N.
+    out: where P goes; may overlap M or N, but not itself.
     device: "auto" works where the operands are; "cuda" or "cuda:1" takes host arrays to a card and back; "simt"
         interprets the card's kernels on host arrays, with no card.
     kernel, tile: pin the rung of the ladder and its TILE_WIDTH (1 to 32) instead of letting the plan choose.
@@ -268,6 +268,9 @@ def _understand(
     library = find_library(M)
     _same_library(library, N, "N")
     left, right = library.operand(M, "M"), library.operand(N, "N")
+    if dtype is not None:
+        _reachable(dtype, promote(left.dtype, right.dtype))
+        left, right = narrowed(left, dtype), narrowed(right, dtype)
     if left.device != right.device:
         raise DeviceError(f"M is on {left.device} and N is on {right.device}: bring them together first")
     if out is None and accumulate:
@@ -291,7 +294,7 @@ def _understand(
         precision,
         return_arg,
         nonnegative,
-        wanted=None if dtype is None else _reachable(dtype, promote(left.dtype, right.dtype)),
+        wanted=dtype,
     )
     if given is not None:
         _check_out_dtype(given, problem.result)
@@ -301,11 +304,10 @@ def _understand(
     return Call(problem, shape, where, library, left, right, given)
 
 
-def _reachable(wanted: DType, common: DType) -> DType:
+def _reachable(wanted: DType, common: DType) -> None:
     """NumPy's rule: a dtype of the same kind, or of one that holds it."""
     if not np.can_cast(common.numpy, wanted.numpy, "same_kind"):
         raise DtypeError(f"dtype={wanted.name!r} cannot hold a product of {common}: convert M and N yourself")
-    return wanted
 
 
 def _with_epilogue(call: Call, alpha: float, bias: Any, activation: str | None) -> Call:
@@ -360,6 +362,11 @@ def _given_out(out: Any, library: Library, left: Operand) -> Operand:
     given = library.operand(out, "out")
     if not given.writable:
         raise ShapeError("out is read-only: pass an array that can be written")
+    if given.overlaps_itself:
+        raise ShapeError(
+            f"out is {written(given.shape)} with strides {given.strides}, so several of its cells are one place in "
+            "memory (expanded or broadcast): pass one whose cells lie apart"
+        )
     if given.device != left.device:
         raise DeviceError(f"out is on {given.device} and M is on {left.device}: bring them together first")
     return given

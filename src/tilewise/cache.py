@@ -15,6 +15,8 @@ import tempfile
 from collections.abc import Callable
 from pathlib import Path
 
+from tilewise.errors import UsageError
+
 DEFAULT_LIMIT = 256 * 1024 * 1024
 _DIGEST = hashlib.sha256
 
@@ -31,12 +33,36 @@ def cache_folder() -> Path:
     return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tilewise"
 
 
+def _limit() -> int:
+    asked = os.environ.get("TILEWISE_CACHE_LIMIT", "").strip()
+    if not asked:
+        return DEFAULT_LIMIT
+    if not asked.isdecimal():
+        raise UsageError(f"TILEWISE_CACHE_LIMIT={asked!r} must be a whole number of bytes, say {DEFAULT_LIMIT}")
+    return int(asked)
+
+
+def clear() -> int:
+    """Delete every compiled kernel on disk; how many bytes that gave back. Those a process has loaded stay loaded.
+
+    >>> freed = tw.cache.clear()
+    """
+    freed = 0
+    for path in cache_folder().glob("*/*"):
+        with contextlib.suppress(OSError):
+            if path.is_file() and len(path.name) == 64:
+                size = path.stat().st_size
+                path.unlink()
+                freed += size
+    return freed
+
+
 class DiskCache:
     """A folder of entries. Anything that goes wrong with the disk costs a rebuild, never a wrong answer."""
 
     def __init__(self, kind: str, folder: Path | None = None, limit: int | None = None) -> None:
         self.folder = (folder or cache_folder()) / kind
-        self.limit = limit if limit is not None else int(os.environ.get("TILEWISE_CACHE_LIMIT", DEFAULT_LIMIT))
+        self.limit = limit if limit is not None else _limit()
 
     def get_or_build(self, parts: tuple[str, ...], build: Callable[[], bytes]) -> bytes:
         """The entry for this key (the parts, in order), built and kept if it is not there or not whole."""

@@ -4,11 +4,12 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, promote
+from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays import HostArray, Library, Operand
 from tilewise.engines import cpu, reference
 from tilewise.engines.cpu.known import remember
@@ -53,11 +54,10 @@ def machine_of(device: str, measured: bool = False) -> Machine:
 
 
 def needs_detour(call: Call) -> bool:
-    """Whether the engine must not write to `out` itself: it holds operands, is of another dtype, or broadcasts."""
+    """Whether the engine must not write to `out` itself: it holds operands, or is of another dtype."""
     out = call.out
     assert out is not None
-    folded = any(stride == 0 and size > 1 for stride, size in zip(out.strides, out.shape, strict=True))
-    return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted or folded
+    return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted
 
 
 def execute(
@@ -194,7 +194,12 @@ def _on_the_card_and_back(
         streamed(*sources, p.semiring, None, call.device, p.precision).run(ArrayTarget(P))
         return made, Times(0.0, time.perf_counter() - start, 0.0)
     bias = None if call.bias is None else np.ascontiguousarray(_hosts(call.bias)[0])
-    return made, multiply_on_device(made, M, N, P, call.device, None if arg is None else _hosts(arg)[0], bias)
+    where = None if arg is None else _hosts(arg)[0]
+    return made, around(
+        no_edge_of(p.algebra),
+        lambda M, N, P, where: multiply_on_device(made, M, N, P, call.device, where, bias),
+        M, N, P, where, p.algebra if p.accumulate else None,
+    )  # fmt: skip
 
 
 def _hosts(*operands: Operand) -> list[HostArray]:
@@ -222,11 +227,21 @@ def side_by_side(operand: Operand) -> Operand:
     return made
 
 
-def copy(source: Operand, target: Operand) -> None:
+def narrowed(operand: Operand, dtype: DType) -> Operand:
+    """The operand in `dtype=`, where that does not hold its own: then NumPy rounds before it multiplies, and so do we.
+    What it does hold is widened on the way into the tiles."""
+    if operand.dtype.name in FLOAT8 or promote(operand.dtype, dtype) == dtype:
+        return operand
+    made = operand.library.empty(operand.shape, dtype, operand.device)
+    copy(operand, made, "unsafe")
+    return replace(made, converted=True)
+
+
+def copy(source: Operand, target: Operand, casting: Literal["same_kind", "unsafe"] = "same_kind") -> None:
     """From one operand to another of the same shape, wherever both lie."""
     if target.host is not None and source.host is not None:
         with np.errstate(all="ignore"):
-            np.copyto(target.array if target.converted else target.host, source.host, casting="same_kind")
+            np.copyto(target.array if target.converted else target.host, source.host, casting=casting)
         return
     from cuda.core import Stream
 

@@ -111,6 +111,14 @@ class Semiring:
         """This semiring over `dtype`, or a DtypeError that says why not."""
         return _over(self, dtype)
 
+    def with_zero(self, zero: Any) -> Semiring:
+        """The same operations from another zero."""
+        made = object.__new__(Semiring)
+        values = {"name": self.name, "add": self.add, "mul": self.mul, "zero": lift(zero), "boolean": self.boolean}
+        for key, value in {**values, "pad_m": None, "pad_n": None}.items():
+            object.__setattr__(made, key, value)
+        return made
+
     @property
     def selective(self) -> bool:
         """Whether add picks one of its two values (min, max), so that a product has a winning k."""

@@ -24,7 +24,7 @@ from tilewise.arrays.operand import Operand
 from tilewise.engines.cpu.floyd import close_square
 from tilewise.errors import CycleError, DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.graph.cycles import find_cycle
-from tilewise.graph.laws import check_idempotent, one_of, stand_in_for_zero
+from tilewise.graph.laws import check_idempotent, kept_apart, one_of, stand_in_for_zero
 from tilewise.graph.paths import NONE
 from tilewise.graph.predecessors import found_anew, repair
 from tilewise.scale.sources import is_dask
@@ -95,7 +95,7 @@ def closure(
     edges = graph.D.copy() if return_predecessors else None
     _close(graph, 0, len(graph.D), 0, progress)
     if graph.before is not None and edges is not None:
-        repair(graph.before, edges, work, graph.one, graph.absent)
+        repair(graph.before, edges, graph.algebra, graph.one, graph.absent)
     made = library.empty(operand.shape, algebra.result, "cpu")
     assert made.host is not None
     reached = graph.finished()
@@ -165,14 +165,14 @@ def _mend(W: Array, closed: CardClosure, work: Algebra, table: Operand | None, s
         named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else "its nodes could not be named"
         raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
     assert table is not None
-    put_rows(table, closed.lost, found_anew(closed.lost, graph.D, work, graph.one, graph.absent), stream)
+    put_rows(table, closed.lost, found_anew(closed.lost, graph.D, graph.algebra, graph.one, graph.absent), stream)
 
 
 def close_block(D: Array, algebra: Algebra, one: Number, first: int = 0) -> None:
     """Close a square of a larger closure in place; its nodes are numbered from `first` there."""
     assert not isinstance(algebra.zero, complex)
     try:
-        _close(_Graph(D.copy(), D, None, algebra, one, algebra.zero), 0, len(D), 0)
+        _close(_Graph(D.copy(), D, None, algebra, one, algebra.zero, algebra), 0, len(D), 0)
     except CycleError as error:
         nodes = tuple(node + first for node in error.nodes)
         named = (
@@ -190,7 +190,8 @@ class _Graph:
     before: Array | None
     algebra: Algebra
     one: Number
-    absent: bool | int | float  # stands for "no edge"
+    absent: bool | int | float  # stands for "no edge", and is the zero of `algebra`
+    given: Algebra  # the same with the zero that people write
 
     @classmethod
     def of(cls, W: Array, algebra: Algebra, tracks: bool) -> _Graph:
@@ -209,11 +210,11 @@ class _Graph:
         diagonal = D.ravel()[:: len(D) + 1] if len(D) else D.ravel()
         with np.errstate(all="ignore"):
             diagonal[...] = algebra.add(diagonal, np.full(1, one, partial))
-        return cls(W, D, before, algebra, one, absent)
+        return cls(W, D, before, kept_apart(algebra, absent), one, absent, algebra)
 
     def finished(self) -> Array:
         """The closure, with "no path" spelled as the semiring's zero again."""
-        D, zero = self.D, self.algebra.zero
+        D, zero = self.D, self.given.zero
         if self.absent != zero:  # half the range stood for it, and negative weights may have nibbled at that
             far = self.absent // 2 < D if self.absent > 0 else -(-self.absent // 2) > D
             D = np.where(far, np.asarray(zero, D.dtype), D)
@@ -225,7 +226,7 @@ class _Graph:
         worse = np.flatnonzero(diagonal != self.one)
         if not worse.size:
             return
-        nodes = find_cycle(self.W, self.algebra, self.one)
+        nodes = find_cycle(self.W, self.given, self.one)
         named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else f"one through node {start + int(worse[0])}"
         raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
 
