@@ -38,6 +38,8 @@ if TYPE_CHECKING:
     from tilewise.algebra.semiring import Semiring
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
+    from tilewise.contraction.chain import chain, matvec, power
+    from tilewise.contraction.einsum import einsum
     from tilewise.engines.cpu.pool import set_num_threads
     from tilewise.errors import (
         AlgebraError,
@@ -79,8 +81,10 @@ __all__ = [
     "Trace",
     "UsageError",
     "absolute",
+    "chain",
     "check",
     "closure",
+    "einsum",
     "exp",
     "explore",
     "largest",
@@ -91,10 +95,12 @@ __all__ = [
     "logical_not",
     "logical_or",
     "matmul",
+    "matvec",
     "maximum",
     "minimum",
     "path",
     "plan",
+    "power",
     "semirings",
     "set_num_threads",
     "smallest",
@@ -109,6 +115,10 @@ _HOME = {
     "plan": "api",
     "closure": "graph.closure",
     "path": "graph.paths",
+    "chain": "contraction.chain",
+    "einsum": "contraction.einsum",
+    "matvec": "contraction.chain",
+    "power": "contraction.chain",
     "set_num_threads": "engines.cpu.pool",
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",

@@ -9,8 +9,9 @@ print(done)
 """
 
 from tilewise.interop.torch.accelerate import Acceleration, accelerate
+from tilewise.interop.torch.elementwise import elementwise
 from tilewise.interop.torch.finished import finished
 from tilewise.interop.torch.linear import Linear, linear
 from tilewise.interop.torch.operator import check_call, matmul
 
-__all__ = ["Acceleration", "Linear", "accelerate", "check_call", "finished", "linear", "matmul"]
+__all__ = ["Acceleration", "Linear", "accelerate", "check_call", "elementwise", "finished", "linear", "matmul"]
