@@ -9,9 +9,20 @@ print(done)
 """
 
 from tilewise.interop.torch.accelerate import Acceleration, accelerate
+from tilewise.interop.torch.closure import closure
 from tilewise.interop.torch.elementwise import elementwise
 from tilewise.interop.torch.finished import finished
 from tilewise.interop.torch.linear import Linear, linear
 from tilewise.interop.torch.operator import check_call, matmul
 
-__all__ = ["Acceleration", "Linear", "accelerate", "check_call", "elementwise", "finished", "linear", "matmul"]
+__all__ = [
+    "Acceleration",
+    "Linear",
+    "accelerate",
+    "check_call",
+    "closure",
+    "elementwise",
+    "finished",
+    "linear",
+    "matmul",
+]

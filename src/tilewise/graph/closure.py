@@ -7,6 +7,7 @@ matrix is copied first and never written; a call that is interrupted leaves noth
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
 from typing import TYPE_CHECKING, Any
@@ -21,6 +22,7 @@ from tilewise.api import matmul
 from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.operand import Operand
+from tilewise.arrays.torch_library import needs_operator
 from tilewise.engines.cpu.floyd import close_square
 from tilewise.errors import CycleError, DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.graph.cycles import find_cycle
@@ -50,8 +52,8 @@ def closure(
 ) -> Any:
     """The best over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
 
-    W: a square matrix of weights from row to column; the semiring's zero (∞ for min_plus, the dtype's largest value for
-    integers, False for lor_land) means there is no edge. NaN counts as no edge.
+    W: a square matrix of weights from row to column, or a stack of them; the semiring's zero (∞ for min_plus, the
+    dtype's largest value for integers, False for lor_land) means there is no edge. NaN counts as no edge.
     semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability.
     return_predecessors: also the node before each target on its path, −1 for none; `tw.path` rebuilds paths from them.
     progress: called with (blocks done, blocks in all) after each block.
@@ -71,8 +73,17 @@ def closure(
         if return_predecessors:
             raise UsageError("closures of Dask arrays come without predecessors: compute W first")
         return dask_closure(W, semiring)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(W, torch.Tensor) and needs_operator(W, W):
+        import tilewise  # what torch follows stands above this room
+
+        if device not in ("auto", W.device.type, str(W.device)) or progress is not None:
+            raise UsageError("device= and progress= take no part in what torch follows: pass W.detach()")
+        return tilewise.torch.closure(W, semiring=semiring, return_predecessors=return_predecessors)
     library = find_library(W)
     operand = library.operand(W, "W")
+    if len(operand.shape) > 2 and operand.shape[-1] == operand.shape[-2]:
+        return _of_each(W, operand, semiring, return_predecessors, device)
     if len(operand.shape) != 2 or operand.shape[0] != operand.shape[1]:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {operand.shape}")
     ring = find_semiring(semiring)
@@ -108,6 +119,23 @@ def closure(
     assert table.host is not None
     table.host[...] = graph.before
     return library.deliver(made), library.deliver(table)
+
+
+def _of_each(W: Any, operand: Operand, semiring: str | Semiring, tracks: bool, device: str) -> Any:
+    """A stack of graphs: the closure of each."""
+    if operand.host is None:
+        raise DeviceError("a stack of graphs is closed on the host only: copy W there, or close one at a time")
+    library, stack = operand.library, operand.shape[:-2]
+    algebra = find_semiring(semiring).over(operand.dtype)
+    made = library.empty(operand.shape, algebra.result, "cpu")
+    table = library.empty(operand.shape, DTYPES["int64"], "cpu") if tracks else None
+    for member in np.ndindex(*stack):
+        closed = closure(operand.host[member], semiring=semiring, return_predecessors=tracks, device=device)
+        D, before = closed if tracks else (closed, None)
+        for target, part in ((made, D), (table, before)):
+            if target is not None and target.host is not None:
+                target.host[member] = part
+    return library.deliver(made) if table is None else (library.deliver(made), library.deliver(table))
 
 
 def _place(operand: Operand, device: str) -> str:
