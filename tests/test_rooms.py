@@ -12,7 +12,7 @@ ROOT = Path(tilewise.__file__).parent
 # from the roof to the ground; a room may import from itself and from what stands below it
 ROOMS = (
     "__main__", "cli", "page", "bench", "jax", "torch", "interop", "graph", "contraction", "api", "execution",
-    "tracing", "scale",
+    "tracing", "sparse", "scale",
     "engines", "kernels", "float8_scales", "arrays", "shapes", "planning", "card_plans", "plans", "mma_tiles",
     "plain_tiles", "few_tiles",
     "plain_ways", "split_tiles", "k_major_tiles", "tensor_tiles", "rungs", "blocking", "problem", "epilogue", "machine",

@@ -11,7 +11,7 @@ import numpy as np
 from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import DTYPES, DType, dtype_given, promote
 from tilewise.algebra.semiring import Semiring
-from tilewise.arrays import Library, Operand, find_library
+from tilewise.arrays import HostArray, Library, Operand, find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.torch_library import needs_operator, wants_gradient
 from tilewise.engines.cpu.known import KNOWN
@@ -25,6 +25,7 @@ from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.problem import Problem, check_precision, row_major
 from tilewise.shapes import product_shape, written
+from tilewise.sparse.arrays import is_sparse
 
 
 def matmul(
@@ -51,6 +52,7 @@ def matmul(
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
     M, N: arrays of NumPy, CuPy, PyTorch, JAX, or of any library with DLPack; both of one kind, and P is of that kind.
+        scipy.sparse goes with itself and with NumPy.
     semiring: a name (`plus_times`, `min_plus`, …), an alias (`tropical`, `viterbi`, …) or a `tw.Semiring`.
     out: where P goes; may overlap M or N, but not itself.
     device: "auto" works where the operands are; "cuda" or "cuda:1" takes host arrays to a card and back; "simt"
@@ -89,11 +91,14 @@ def matmul(
                     "that lie in memory whole"
                 )
             return larger_matmul(M, N, semiring, out, device, precision, memory)
+    if is_sparse(M) or is_sparse(N):
+        from tilewise.sparse.product import sparse_matmul
+
+        return sparse_matmul(M, N, semiring, matmul, out, return_arg, device, bias, activation)
     key: tuple[Any, ...] | None = None
     again: tuple[Any, ...] | None = None
     bare = bias is None and activation is None and alpha == 1
-    if dtype is not None:
-        dtype = dtype_given(dtype)
+    dtype = None if dtype is None else dtype_given(dtype)
     if scales is not None:
         if not bare:
             raise UsageError("scales= and alpha=, bias= or activation= exclude each other: put alpha into a scale")
@@ -179,7 +184,7 @@ def _deliver(
 class Report:
     """A product with what ran and how long it took."""
 
-    product: np.ndarray[Any, np.dtype[Any]]
+    product: HostArray
     plan: Plan
     times: Times
 
@@ -197,8 +202,8 @@ class Report:
 
 
 def timed_matmul(
-    M: np.ndarray[Any, np.dtype[Any]],
-    N: np.ndarray[Any, np.dtype[Any]],
+    M: HostArray,
+    N: HostArray,
     *,
     semiring: str | Semiring = "plus_times",
     device: str = "cpu",
@@ -206,7 +211,7 @@ def timed_matmul(
     tile: int | None = None,
     precision: str = "high",
     alpha: float = 1.0,
-    bias: np.ndarray[Any, np.dtype[Any]] | None = None,
+    bias: HostArray | None = None,
     activation: str | None = None,
 ) -> Report:
     """`matmul` of host arrays, with the clock: what the commands report from."""
@@ -363,10 +368,7 @@ def _given_out(out: Any, library: Library, left: Operand) -> Operand:
     if not given.writable:
         raise ShapeError("out is read-only: pass an array that can be written")
     if given.overlaps_itself:
-        raise ShapeError(
-            f"out is {written(given.shape)} with strides {given.strides}, so several of its cells are one place in "
-            "memory (expanded or broadcast): pass one whose cells lie apart"
-        )
+        raise ShapeError("several of its cells are one place in memory: out is expanded or broadcast, pass a fresh one")
     if given.device != left.device:
         raise DeviceError(f"out is on {given.device} and M is on {left.device}: bring them together first")
     return given
