@@ -1,65 +1,61 @@
-"""The card's launches on the host: kernels behind the C++ compiler, memory from NumPy."""
+"""The card's launches on the host: recipes run step by step, kernels behind the C++ compiler, memory from NumPy."""
 
 from __future__ import annotations
 
 import ctypes
-from contextlib import contextmanager
 
 import numpy as np
 
 from behind_a_compiler import built
+from tilewise import prepared
 from tilewise.algebra.dtypes import dtype_of
-from tilewise.engines.cuda import few, launch, placed, plain
+from tilewise.kernels.detours import recipe_of
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
+from tilewise.recipe import Zero
+
+_known = {}
 
 
-class HostBuffer:
-    def __init__(self, nbytes):
-        self.memory = np.full(nbytes + 64, 0xFF, np.uint8)
-        self.handle = -(-self.memory.ctypes.data // 64) * 64
-
-    def close(self, stream=None):
-        self.memory = None
-
-
-@contextmanager
-def host_scratch(needs, device, stream):
-    yield [HostBuffer(nbytes) for nbytes in needs.values()]
+def parameter(argument, bases):
+    """A kernel parameter with its holes filled."""
+    data = bytearray(argument.data)
+    for at, address in argument.holes:
+        data[at : at + 8] = (bases[address.base] + address.offset).to_bytes(8, "little")
+    return (ctypes.c_char * len(data)).from_buffer_copy(data)
 
 
-class HostLaunch:
-    def __init__(self, function, grid, block, arguments, stream, shared_bytes=0, overlap=False):
-        self.call = (function, grid, block, arguments)
-
-    def __call__(self):
-        function, grid, block, arguments = self.call
-        function(grid, block, arguments)
-
-
-class HostFill:
-    def __init__(self, pointer, stream):
-        self.word = ctypes.c_uint.from_address(pointer)
-
-    def __call__(self):
-        self.word.value = 0
+def run_recipe(recipe, folder, **bases):
+    """Every step of a recipe for these addresses; scratch memory starts poisoned."""
+    memory = np.full(recipe.scratch_bytes + 64, 0xFF, np.uint8)
+    bases = {"scratch": -(-memory.ctypes.data // 64) * 64, **bases}
+    for step in recipe.steps:
+        if isinstance(step, Zero):
+            ctypes.c_uint.from_address(bases[step.address.base] + step.address.offset).value = 0
+            continue
+        if (step.source, step.name) not in _known:
+            _known[step.source, step.name] = built(step.source, step.name, folder)
+        arguments = [parameter(argument, bases) for argument in step.arguments]
+        _known[step.source, step.name](step.grid, step.block, arguments)
 
 
-def put_on_the_host(monkeypatch, folder, *more):
-    """Everything that would reach for a card reaches for the host instead."""
-    known = {}
+def put_on_the_host(monkeypatch, folder):
+    """Launchers that would reach for a card run their recipe on the host instead."""
 
-    def kernel_function(source, name, device, shared_bytes=0):
-        if (source, name) not in known:
-            known[source, name] = built(source, name, folder)
-        return known[source, name]
+    class HostLauncher:
+        def __init__(self, recipe, device, spans=None):
+            self.recipe, self.device, self.scratch_bytes, self.header = recipe, device, 0, 0
 
-    for module in (few, plain, launch, *more):
-        monkeypatch.setattr(module, "kernel_function", kernel_function)
-        monkeypatch.setattr(module, "Launch", HostLaunch)
-    monkeypatch.setattr(plain, "Fill", HostFill)
-    monkeypatch.setattr(placed, "scratch", host_scratch)
-    monkeypatch.setattr(launch, "open_card", lambda device: None)
+        def __call__(self, stream, **addresses):
+            run_recipe(self.recipe, folder, **{name: at for name, at in addresses.items() if name != "scratch"})
+            return True
+
+    import tilewise.engines.cuda.launcher as launcher
+
+    monkeypatch.setattr(launcher, "Launcher", HostLauncher)
+    prepared.launcher_of.cache_clear()
+    monkeypatch.setattr(prepared, "launcher_of", lambda plan, device, *_: HostLauncher(recipe_of(plan), device))
+    return HostLauncher
 
 
 class HostStream:
@@ -97,16 +93,16 @@ class HostDeviceArray:
 
 def layout_of(a):
     strides = tuple(s // a.itemsize for s in a.strides)
-    return Layout(strides[-2], strides[-1], strides[:-2], min(16, a.ctypes.data & -a.ctypes.data))
+    return Layout(strides[-2], strides[-1], strides[:-2], a.ctypes.data % 16)
 
 
-def multiplied(M, N, semiring, machine, P, *, kernel=None, where=None, accumulate=False, nonnegative=False):
+def multiplied(M, N, semiring, machine, P, folder, *, kernel=None, where=None, accumulate=False, nonnegative=False):
     """P = M ⊗ N by the plan's kernels; returns the plan."""
     problem = Problem(
         M.shape[-2], M.shape[-1], N.shape[-1], P.shape[:-2], dtype_of(M.dtype), dtype_of(N.dtype), semiring,
         layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
     )  # fmt: skip
     plan = make_plan(problem, machine, kernel)
-    pointers = (M.ctypes.data, N.ctypes.data, P.ctypes.data)
-    launch.prepare(plan, *pointers, "cuda:0", None, 0 if where is None else where.ctypes.data)()
+    more = {} if where is None else {"arg": where.ctypes.data}
+    run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data, **more)
     return plan

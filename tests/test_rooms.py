@@ -11,13 +11,11 @@ ROOT = Path(tilewise.__file__).parent
 
 # from the roof to the ground; a room may import from itself and from what stands below it
 ROOMS = (
-    "__main__", "cli", "page", "bench", "jax", "torch", "interop", "graph", "contraction", "api", "execution",
-    "tracing", "sparse", "scale",
-    "engines", "kernels", "float8_scales", "arrays", "shapes", "planning", "card_plans", "plans", "mma_tiles",
-    "plain_tiles", "few_tiles",
-    "plain_ways", "split_tiles", "k_major_tiles", "tensor_tiles", "rungs", "blocking", "problem", "epilogue", "machine",
-    "tuning", "accuracy", "algebra",
-    "cache", "quantities", "errors", "__init__",
+    "__main__", "cli", "page", "bench", "jax", "torch", "interop", "graph", "contraction", "api",
+    "execution", "understanding", "tracing", "sparse", "scale",
+    "prepared", "planning", "kernels", "engines", "float8_scales", "arrays", "options", "shapes",
+    "recipe", "plans", "blocking", "problem", "epilogue", "machine", "tuning", "accuracy", "algebra", "cache",
+    "quantities", "errors", "__init__",
 )  # fmt: skip
 ENGINES = ("reference", "cpu", "cuda", "simt")
 SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "limits")

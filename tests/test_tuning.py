@@ -7,7 +7,8 @@ from dataclasses import replace
 
 import pytest
 
-from tilewise import mma_tiles, tensor_tiles
+import tilewise.kernels.mma_sync.model as mma_sync
+import tilewise.kernels.wgmma_half.model as wgmma_half
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
@@ -16,36 +17,34 @@ from tilewise.tuning import CLOSE, Entry, Table, class_of, preferred, slug, tabl
 H200 = KNOWN_CARDS["h200"]
 
 
-def tuned_for(problem, way, family=tensor_tiles):
+def tuned_for(problem, way, family=wgmma_half):
     entry = Entry((problem.m, problem.k, problem.n), way.spec(), 1e-6, "another", 2e-6)
     return replace(H200, tuned=Table(H200.name, {family.tuning_class(problem): entry}))
 
 
-@pytest.mark.parametrize(("dtype", "family"), [("bfloat16", tensor_tiles), ("float64", mma_tiles)])
+@pytest.mark.parametrize(("dtype", "family"), [("bfloat16", wgmma_half), ("float64", mma_sync)])
 def test_a_table_decides_where_the_model_calls_it_close(dtype, family):
     problem = problem_of_shape(4096, 4096, 4096, dtype)
     timed = sorted((family.expected(way, problem, H200), i, way) for i, way in enumerate(family.ways(problem, H200)))
     close = [way for seconds, _, way in timed[1:] if seconds <= CLOSE * timed[0][0]]
     assert close
     plan = make_plan(problem, tuned_for(problem, close[-1], family))
-    assert (plan.tensor or plan.mma) == close[-1]
+    assert plan.way == close[-1]
     assert "(tuned)" in plan.why
     assert timed[-1][0] > CLOSE * timed[0][0]
     plan = make_plan(problem, tuned_for(problem, timed[-1][2], family))
-    assert (plan.tensor or plan.mma) == timed[0][2], "a way the model holds to be far slower was taken"
+    assert plan.way == timed[0][2], "a way the model holds to be far slower was taken"
     assert "(by the model)" in make_plan(problem, H200).why
 
 
 def test_a_way_that_hardly_won_decides_nothing():
     problem = problem_of_shape(4096, 4096, 4096, "bfloat16")
-    timed = sorted(
-        (tensor_tiles.expected(w, problem, H200), i, w) for i, w in enumerate(tensor_tiles.ways(problem, H200))
-    )
+    timed = sorted((wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.ways(problem, H200)))
     second = timed[1][2]
     for model_seconds, chosen in ((1.005e-6, timed[0][2]), (1.02e-6, second)):
         entry = Entry((4096, 4096, 4096), second.spec(), 1e-6, "another", model_seconds)
-        table = Table(H200.name, {tensor_tiles.tuning_class(problem): entry})
-        assert make_plan(problem, replace(H200, tuned=table)).tensor == chosen
+        table = Table(H200.name, {wgmma_half.tuning_class(problem): entry})
+        assert make_plan(problem, replace(H200, tuned=table)).way == chosen
 
 
 def test_the_tables_that_ship_name_ways_that_exist():
@@ -53,7 +52,7 @@ def test_the_tables_that_ship_name_ways_that_exist():
     assert table is not None
     for key, entry in table.entries.items():
         kernel, dtype, layouts = key.split()[:3]
-        family = {"tensor_cores": tensor_tiles, "mma_sync": mma_tiles}[kernel]
+        family = {"wgmma_half": wgmma_half, "mma_sync": mma_sync}[kernel]
         m, k, n = entry.shape
         layout_m, layout_n = (
             Layout(cols, 1) if side == "N" else Layout(1, rows)
@@ -66,13 +65,13 @@ def test_the_tables_that_ship_name_ways_that_exist():
 
 
 def test_classes_hold_neighbours_and_keep_others_apart():
-    square = class_of("tensor_cores", "bfloat16", (4096, 4096, 4096), "NN", True)
-    assert square == class_of("tensor_cores", "bfloat16", (4200, 4000, 4096), "NN", True)
+    square = class_of("wgmma_half", "bfloat16", (4096, 4096, 4096), "NN", True)
+    assert square == class_of("wgmma_half", "bfloat16", (4200, 4000, 4096), "NN", True)
     others = {
-        class_of("tensor_cores", "bfloat16", (8192, 4096, 4096), "NN", True),
-        class_of("tensor_cores", "float16", (4096, 4096, 4096), "NN", True),
-        class_of("tensor_cores", "bfloat16", (4096, 4096, 4096), "NT", True),
-        class_of("tensor_cores", "bfloat16", (4096, 4096, 4096), "NN", False),
+        class_of("wgmma_half", "bfloat16", (8192, 4096, 4096), "NN", True),
+        class_of("wgmma_half", "float16", (4096, 4096, 4096), "NN", True),
+        class_of("wgmma_half", "bfloat16", (4096, 4096, 4096), "NT", True),
+        class_of("wgmma_half", "bfloat16", (4096, 4096, 4096), "NN", False),
         class_of("mma_sync", "bfloat16", (4096, 4096, 4096), "NN", True),
     }
     assert len(others | {square}) == 6
@@ -98,7 +97,7 @@ def test_names_of_cards_as_files():
 
 def test_without_an_entry_the_model_decides():
     problem = problem_of_shape(1000, 1000, 1000, "bfloat16")
-    timed = [(tensor_tiles.expected(w, problem, H200), i, w) for i, w in enumerate(tensor_tiles.ways(problem, H200))]
+    timed = [(wgmma_half.expected(w, problem, H200), i, w) for i, w in enumerate(wgmma_half.ways(problem, H200))]
     for table in (None, Table("x", {})):
         seconds, way, tuned = preferred(timed, "no such class", table)
         assert (seconds, way, tuned) == (min(timed)[0], min(timed)[2], False)

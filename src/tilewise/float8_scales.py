@@ -24,6 +24,12 @@ class Scales:
     of_m: Operand | None
     of_n: Operand | None
 
+    @property
+    def steps(self) -> tuple[int | None, int | None]:
+        """Elements from one number to the next of each side's array, None where it has none."""
+        of_m, of_n = (None if x is None else step(x) for x in (self.of_m, self.of_n))
+        return of_m, of_n
+
     def apply(self, sums: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[Any]]:
         """On the host."""
         made = sums * np.float32(self.factor)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, field
 
 from tilewise.tuning import Table
@@ -44,6 +45,16 @@ class Times:
     copy_in: float
     kernel: float
     copy_out: float
+
+
+def arch_number(arch: str) -> int:
+    digits = re.match(r"sm_(\d+)", arch)
+    return int(digits.group(1)) if digits else 0
+
+
+def starts_early(arch: str) -> bool:
+    """Whether a card can start a kernel while the one queued before it ends (programmatic dependent launch)."""
+    return arch_number(arch) >= 90
 
 
 def card(

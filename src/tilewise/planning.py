@@ -10,26 +10,28 @@ from functools import lru_cache
 
 from tilewise.blocking import KERNELS as CPU_KERNELS
 from tilewise.blocking import choose, has_kernel
-from tilewise.card_plans import check_whole_tiles, on_card
 from tilewise.errors import DeviceError, DtypeError, UsageError
+from tilewise.kernels.family import Family
+from tilewise.kernels.registry import COURSE, FAMILIES, family_of
 from tilewise.machine import Machine
-from tilewise.plans import DEFAULT_TILE, Plan, assemble, epilogue_after
+from tilewise.plans import DEFAULT_TILE, Geometry, Plan, assemble, epilogue_after
 from tilewise.problem import Problem
-from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
+
+REFERENCE = "the notes' algorithm in NumPy, phase by phase"
 
 
 def make_plan(problem: Problem, machine: Machine, kernel: str | None = None, tile: object = None) -> Plan:
     """The plan for a problem on a machine; `kernel` and `tile` pin what the model would choose."""
-    width = None if tile is None else check_tile(tile, LADDER.get(kernel) if kernel else None)
+    width = None if tile is None else COURSE.checked_tile(tile, kernel)
     if kernel is not None and not isinstance(kernel, str):
-        raise UsageError(f"kernel={kernel!r} must be a name: reference, {', '.join(LADDER)}")
+        raise UsageError(f"kernel={kernel!r} must be a name: reference, {', '.join(COURSE.kernels)}")
     return _plan(problem, machine, kernel, width)
 
 
 @lru_cache(maxsize=4096)
 def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     problem.algebra  # noqa: B018  refuses a dtype the semiring does not take, before anything else is decided
-    place = {"cpu": _on_cpu, "simt": _in_the_interpreter}.get(machine.kind, on_card)
+    place = {"cpu": _on_cpu, "simt": _in_the_interpreter}.get(machine.kind, _on_card)
     return place(problem, machine, kernel, tile)
 
 
@@ -37,7 +39,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
     if kernel is not None and kernel not in ("reference", *CPU_KERNELS):
-        find_rung(kernel)
+        family_of(kernel)
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     compiled = machine.vector_bytes > 0 and has_kernel(problem) and (problem.k > 0 or problem.return_arg)
@@ -48,27 +50,89 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
                 f"return_arg=True needs a compiled kernel, and the cpu engine has none for {problem.dtype} here: "
                 "convert the operands to float64, and leave kernel='reference' out"
             )
-        geometry = LADDER["tiled_edges"].geometry(tile or DEFAULT_TILE, problem.algebra)
-        plan = assemble(problem, machine, "reference", "reference", tile or DEFAULT_TILE, geometry)
+        geometry = COURSE.geometry(tile or DEFAULT_TILE, problem.algebra)
+        plan = assemble(problem, machine, "reference", "reference", REFERENCE, tile or DEFAULT_TILE, geometry)
         why = "it was asked for" if kernel else "the cpu engine has no kernel for this, and the reference engine has"
         return replace(plan, floor=floor, bound=bound, predicted=floor, why=why, notes=notes)
     cut = choose(problem, machine.vector_bytes, machine.registers, kernel)
     packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
     geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
-    plan = assemble(problem, machine, "cpu", cut.kernel, cut.NR, geometry)
+    plan = assemble(problem, machine, "cpu", cut.kernel, CPU_KERNELS[cut.kernel], cut.NR, geometry)
+    words = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
     if tile is not None:
         notes = (*notes, f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches")
-    return replace(plan, floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut)
+    return replace(plan, floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=words)
 
 
 def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
-    rung = find_rung(kernel or "tiled_edges")
-    width = tile or DEFAULT_TILE
-    plan = assemble(problem, machine, "simt", rung.name, width, rung.geometry(width, problem.algebra))
-    if rung.whole_tiles_only:
-        check_whole_tiles(problem, rung.name, width)
+    plan = COURSE.interpreted(problem, machine, kernel, tile)
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     why = "device='simt' was asked for: the card's kernel text is interpreted, thread by thread, with no card"
     return replace(plan, floor=floor, bound=bound, predicted=floor, why=why)
+
+
+def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    """The family whose plan has the least expected time, or the one whose kernel was asked for."""
+    if kernel is not None:
+        plans = [(_asked_for(problem, machine, kernel, tile))]
+    else:
+        plans = [_by(family, problem, machine, None, tile) for family in _competing(problem, machine, tile)]
+    if not plans:
+        raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
+    best = min(plans, key=lambda plan: plan.predicted)
+    return replace(best, notes=(*best.notes, *_precision_notes(best, problem, machine)))
+
+
+def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None) -> Plan:
+    family = family_of(kernel)
+    if problem.return_arg and not family.tracks_arg:
+        raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
+    if problem.scaled and not family.scales:
+        raise UsageError(f"kernel={kernel!r} does not scale rows and columns: leave kernel= out, or scales=")
+    if why_not := family.refusal(_seen_by(family, problem), machine, kernel):
+        raise UsageError(why_not)
+    return _by(family, problem, machine, kernel, tile)
+
+
+def _competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
+    """The families that take a problem and can do all that is asked for with it."""
+    able = [
+        family
+        for family in FAMILIES
+        if (family.tracks_arg or not problem.return_arg)
+        and (family.scales or not problem.scaled)
+        and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
+    ]
+    taking = {f.name: f for f in able if f.refusal(_seen_by(f, problem), machine) is None}
+    if tile is None and problem.k > 0:  # without a k there is only P to be written, and the simplest kernel does that
+        taking = {name: f for name, f in taking.items() if not f.teaches} or taking
+    return [family for family in taking.values() if family.offered(problem, machine)]
+
+
+def _seen_by(family: Family, problem: Problem) -> Problem:
+    """The problem, without its epilogue where the family leaves that to a pass of its own."""
+    return problem if family.fuses or not problem.epilogue else problem.bare
+
+
+def _by(family: Family, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    plan = family.plan(_seen_by(family, problem), machine, kernel, tile)
+    return plan if family.fuses else epilogue_after(plan, problem)
+
+
+def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[str, ...]:
+    """What becomes of float32 that might have run on tensor cores."""
+    chosen = family_of(plan.kernel)
+    if (
+        problem.dtype.name != "float32"
+        or problem.semiring.name != "plus_times"
+        or problem.precision in chosen.precisions
+    ):
+        return ()
+    others = [
+        f for f in FAMILIES if problem.precision in f.precisions and f.refusal(_seen_by(f, problem), machine) is None
+    ]
+    if others:
+        return (f"precision={problem.precision!r} runs as 'ieee' here: splitting operands would take longer",)
+    return (f"precision={problem.precision!r} runs as 'ieee': there is no tensor-core path for it here",)

@@ -6,29 +6,27 @@ import math
 from dataclasses import dataclass, replace
 from typing import Any
 
-from tilewise.blocking import KERNELS as CPU_KERNELS
 from tilewise.blocking import Blocking
-from tilewise.k_major_tiles import IDEA as K_MAJOR_IDEA
-from tilewise.k_major_tiles import KERNEL as K_MAJOR
-from tilewise.k_major_tiles import KMajorWay
 from tilewise.machine import Machine
-from tilewise.mma_tiles import IDEA as MMA_IDEA
-from tilewise.mma_tiles import KERNEL as MMA
-from tilewise.mma_tiles import MmaWay
-from tilewise.plain_tiles import IDEAS as PLAIN_KERNELS
 from tilewise.problem import Problem
 from tilewise.quantities import seconds, size
-from tilewise.rungs import LADDER, Geometry
-from tilewise.split_tiles import IDEA as SPLIT_IDEA
-from tilewise.split_tiles import KERNEL as SPLIT_KERNEL
-from tilewise.split_tiles import SplitWay
-from tilewise.tensor_tiles import IDEA, KERNEL, TensorWay
 
 JSON_VERSION = 1
 DEFAULT_TILE = 16
 GRID_Y_LIMIT = 65535  # CUDA's; a taller grid is launched in bands
 LAUNCH_SECONDS = 3e-6  # what the emptiest kernel takes
 QUAD = 4  # elements of one vector load
+
+
+@dataclass(frozen=True)
+class Geometry:
+    """What one block does: `block` threads (x, y) make a `rows`×`cols` piece of P in phases of `depth`."""
+
+    block: tuple[int, int]
+    rows: int
+    cols: int
+    depth: int
+    shared_bytes: int
 
 
 @dataclass(frozen=True)
@@ -51,10 +49,12 @@ class Plan:
     why: str
     notes: tuple[str, ...] = ()
     blocking: Blocking | None = None  # how the cpu engine cuts it
-    tensor: TensorWay | None = None  # how Hopper's tensor cores take it
-    split: SplitWay | None = None  # how they take float32
-    k_major: KMajorWay | None = None  # how they take tf32 and 8-bit elements
-    mma: MmaWay | None = None  # how tensor cores take it by mma.sync
+    family: str = ""  # the folder under kernels/ whose text runs on a card
+    way: Any = None  # that family's own choice, as its model made it
+    shares: bool = True  # threads of a block share what they load
+    planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing
+    idea: str = ""  # the kernel's, in a sentence
+    cut: str = ""  # how P is cut, in the words of the kernel that cuts it
 
     @property
     def phases(self) -> int:
@@ -77,7 +77,7 @@ class Plan:
     def loads_with_tiles(self) -> int:
         """Elements read when a block shares them: M once for each column of blocks, N once for each row of blocks."""
         p = self.problem
-        if self.kernel == "naive":
+        if not self.shares:
             return self.loads_without_tiles
         return (p.m * p.k * self.grid[1] + p.k * p.n * self.grid[0]) * p.members
 
@@ -110,8 +110,8 @@ class Plan:
             ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
             ("device", f"{self.machine.name} ({self.machine.units} units, {self.machine.source})"),
             ("engine", self.engine),
-            ("kernel", f"{self.kernel}: {kernel_idea(self.kernel)}"),
-            ("tile", self.tile_words()),
+            ("kernel", f"{self.kernel}: {self.idea}"),
+            ("tile", self.cut),
             ("grid", f"{self.grid[0]} x {self.grid[1]} blocks (y, x)" + (f" x {p.members}" if p.stack else "")),
             ("block", f"{g.block[1]} x {g.block[0]} threads (y, x)"),
             ("phases", f"{self.phases} of {g.depth}"),
@@ -131,15 +131,6 @@ class Plan:
         ]
         return rows + [("note", note) for note in self.notes]
 
-    def tile_words(self) -> str:
-        """How P is cut, in the words of the kernel that cuts it."""
-        cut, g = self.blocking, self.geometry
-        if self.kernel in (KERNEL, SPLIT_KERNEL, K_MAJOR, MMA) or self.kernel in PLAIN_KERNELS:
-            return f"a block makes {g.rows}x{g.cols} of P"
-        if cut is None:
-            return f"TILE_WIDTH {self.tile}; a block makes {g.rows}x{g.cols} of P"
-        return f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
-
     def to_json(self) -> dict[str, Any]:
         g = self.geometry
         return {
@@ -148,6 +139,7 @@ class Plan:
             "device": {"kind": self.machine.kind, "name": self.machine.name, "arch": self.machine.arch},
             "engine": self.engine,
             "kernel": self.kernel,
+            "family": self.family,
             "tile": self.tile,
             "grid": list(self.grid),
             "block": [g.block[1], g.block[0]],
@@ -176,18 +168,9 @@ def packed_lead(cols: int) -> int:
     return -(-cols // (2 * QUAD)) * 2 * QUAD
 
 
-def kernel_idea(kernel: str) -> str:
-    ideas = {KERNEL: IDEA, SPLIT_KERNEL: SPLIT_IDEA, K_MAJOR: K_MAJOR_IDEA, MMA: MMA_IDEA}
-    if kernel in ideas:
-        return ideas[kernel]
-    if kernel in PLAIN_KERNELS:
-        return PLAIN_KERNELS[kernel]
-    if kernel in CPU_KERNELS:
-        return CPU_KERNELS[kernel]
-    return LADDER[kernel].idea if kernel in LADDER else "the notes' algorithm in NumPy, phase by phase"
-
-
-def assemble(problem: Problem, machine: Machine, engine: str, kernel: str, tile: int, geometry: Geometry) -> Plan:
+def assemble(
+    problem: Problem, machine: Machine, engine: str, kernel: str, idea: str, tile: int, geometry: Geometry
+) -> Plan:
     """What every plan says; the times and the reason are still to come."""
     grid = (math.ceil(problem.m / geometry.rows), math.ceil(problem.n / geometry.cols))
     packs, leads, aligned = [], [], True
@@ -216,12 +199,14 @@ def assemble(problem: Problem, machine: Machine, engine: str, kernel: str, tile:
         grid=grid,
         geometry=geometry,
         index="int" if reach < 2**31 else "long long",
-        aligned=aligned and kernel == "register_tiled",
+        aligned=aligned,
         packs=tuple(packs),
         predicted=0.0,
         floor=0.0,
         bound="",
         why="",
+        idea=idea,
+        cut=f"TILE_WIDTH {tile}; a block makes {geometry.rows}x{geometry.cols} of P",
     )
 
 

@@ -18,12 +18,17 @@ PRECISIONS = ("ieee", "high", "tf32")
 
 @dataclass(frozen=True)
 class Layout:
-    """How a matrix lies in memory: strides in elements, stack strides first, and the alignment of its first byte."""
+    """How a matrix lies in memory: strides in elements, and its first byte's distance from a 16-byte boundary."""
 
     row: int
     col: int
     stack: tuple[int, ...] = ()
-    alignment: int = 16
+    skew: int = 0  # bytes past a 16-byte boundary
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two, up to 16, that divides its address."""
+        return math.gcd(self.skew, 16)
 
     def leading_dimension(self, rows: int, cols: int) -> int | None:
         """The distance from row to row when the columns lie side by side, else None: such a matrix is packed first."""
@@ -102,6 +107,11 @@ class Problem:
         inputs = self.m * self.k * self.dtype_m.itemsize + self.k * self.n * self.dtype_n.itemsize
         output = self.m * self.n * self.result.itemsize * (2 if self.accumulate else 1)
         return (inputs + output) * self.members
+
+    @property
+    def member_bytes(self) -> int:
+        """The same of one product of the stack."""
+        return self.least_bytes // max(1, self.members)
 
     @property
     def shape(self) -> str:

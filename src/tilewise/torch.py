@@ -11,18 +11,8 @@ print(done)
 from tilewise.interop.torch.accelerate import Acceleration, accelerate
 from tilewise.interop.torch.closure import closure
 from tilewise.interop.torch.elementwise import elementwise
-from tilewise.interop.torch.finished import finished
+from tilewise.interop.torch.followed import followed_matmul
 from tilewise.interop.torch.linear import Linear, linear
-from tilewise.interop.torch.operator import check_call, matmul
+from tilewise.interop.torch.operator import matmul
 
-__all__ = [
-    "Acceleration",
-    "Linear",
-    "accelerate",
-    "check_call",
-    "closure",
-    "elementwise",
-    "finished",
-    "linear",
-    "matmul",
-]
+__all__ = ["Acceleration", "Linear", "accelerate", "closure", "elementwise", "followed_matmul", "linear", "matmul"]

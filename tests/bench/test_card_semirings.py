@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from host_card import HostDeviceArray, HostLaunch
+from host_card import HostDeviceArray
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.bench import card_semirings as bench
 from tilewise.bench.plot import draw
@@ -32,8 +32,7 @@ def host(monkeypatch):
     monkeypatch.setattr(bench, "matmul", matmul)
     monkeypatch.setattr(bench, "describe", lambda device: KNOWN_CARDS["h200"])
     monkeypatch.setattr(bench, "default_stream", lambda device: None)
-    monkeypatch.setattr(bench, "kernel_function", lambda *_: lambda *call: None)
-    monkeypatch.setattr(bench, "Launch", HostLaunch)
+    monkeypatch.setattr(bench, "Launcher", lambda recipe, device: lambda stream: None)
     return matmul
 
 

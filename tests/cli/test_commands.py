@@ -196,7 +196,7 @@ def test_plan_prints_the_tensor_cores_source_too(capsys):
         capsys, ["plan", "--shape", "4097x4097x4097", "--dtype", "bfloat16", "--device", "h200", "--source"], 0
     ).out
     assert "wgmma.mma_async" in out
-    assert "tensor_cores(" in out
+    assert "wgmma_half(" in out
 
 
 @pytest.mark.parametrize("arguments", [["plan", "--shape", "9x9x9"], ["info"], ["info", "--dtypes"], ["demo"]])

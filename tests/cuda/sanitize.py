@@ -11,18 +11,16 @@ from dataclasses import replace
 import numpy as np
 
 import tilewise as tw
-import tilewise.card_plans as card_plans
-import tilewise.plain_tiles as plain_tiles
+import tilewise.kernels.plain.model as plain_tiles
+import tilewise.kernels.wgmma_half.model as tensor_tiles
 import tilewise.planning as planning
-import tilewise.tensor_tiles as tensor_tiles
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.card import default_stream
-from tilewise.engines.cuda import plain
 from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.launch import prepare
-from tilewise.plain_ways import way_of
+from tilewise.kernels.ladder.model import LADDER
+from tilewise.kernels.plain.ways import way_of
+from tilewise.prepared import run_plan
 from tilewise.problem import Layout, problem_of_shape
-from tilewise.rungs import LADDER
 
 all_tiles = plain_tiles.tiles_of
 wrong = 0
@@ -67,7 +65,7 @@ for semiring, nonnegative in (("plus_times", False), ("min_plus", False), ("min_
 plain_tiles.tiles_of = all_tiles
 plain_tiles.choose.cache_clear()
 planning._plan.cache_clear()
-chosen, thin_from = plain.choose, plain_tiles.THIN_FROM
+chosen, thin_from = plain_tiles.choose, plain_tiles.THIN_FROM
 plain_tiles.THIN_FROM = (
     64  # thin edges while the last tiles run, and tiles in pieces of k, in products as small as these
 )
@@ -78,11 +76,12 @@ for semiring, (m, k, n), tail in (
 ):
     widest = all_tiles(way_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0")))[0]
 
-    def choose(problem, machine, kernel=None, tile=widest, tail=tail):
+    def choose(problem, machine, tile=widest, tail=tail):
         rows, cols = plain_tiles.tiled_part(problem, machine, tile)
-        return replace(chosen(problem, machine, kernel), tile=tile, pieces=1, rows=rows, cols=cols, tail=tail)
+        return replace(chosen(problem, machine), tile=tile, pieces=1, rows=rows, cols=cols, tail=tail)
 
-    plain.choose = choose
+    plain_tiles.choose = choose
+    planning._plan.cache_clear()
     M, N = (np.random.default_rng(1).integers(0, 9, s).astype(np.float32) for s in ((m, k), (k, n)))
     with (
         tw.to_device(M) as Md,
@@ -90,7 +89,7 @@ for semiring, (m, k, n), tail in (
         tw.matmul(Md, Nd, kernel="plain", semiring=semiring, precision="ieee") as Pd,
     ):
         wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring=semiring))
-plain.choose, plain_tiles.THIN_FROM = chosen, thin_from
+plain_tiles.choose, plain_tiles.THIN_FROM = chosen, thin_from
 seeking, plain_tiles.SEEK_SECONDS = plain_tiles.SEEK_SECONDS, -1.0  # operands looked through, however small
 for least in (0, -3):
     plain_tiles.choose.cache_clear()
@@ -130,9 +129,9 @@ for m, k, n in halves if describe("cuda:0").arch.startswith("sm_90") else ():
         key = (way.routes, way.tile.rows, way.tile.cluster, *special)
         kinds.setdefault(key, way)
     for way in kinds.values():
-        card_plans.best_way = lambda problem, machine, way=way: (way, 1e-9)
+        tensor_tiles.best_way = lambda problem, machine, way=way: (way, 1e-9)
         planning._plan.cache_clear()
-        with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel="tensor_cores") as Pd:
+        with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel="wgmma_half") as Pd:
             wrong += not np.allclose(Pd.numpy(), exact, rtol=1e-2, atol=0.3)
 thin = (129, 447, 257)  # a longer k would be cut
 for layouts in ("NN", "NT", "TN", "TT") if describe("cuda:0").arch.startswith("sm_90") else ():
@@ -145,12 +144,13 @@ for layouts in ("NN", "NT", "TN", "TT") if describe("cuda:0").arch.startswith("s
     problem = replace(problem_of_shape(m, k, n, "float16"), layout_m=of_m, layout_n=of_n)
     for way in tensor_tiles.ways(problem, describe("cuda:0")):
         if way.edge_rows and way.tile.rows == 128 and way.tile.cols == 256:
-            card_plans.best_way = lambda problem, machine, way=way: (way, 1e-9)
+            tensor_tiles.best_way = lambda problem, machine, way=way: (way, 1e-9)
             planning._plan.cache_clear()
-            plan = planning.make_plan(problem, describe("cuda:0"), "tensor_cores")
+            plan = planning.make_plan(problem, describe("cuda:0"), "wgmma_half")
             lines = (np.ascontiguousarray(x.T if t == "T" else x) for x, t in zip((M, N), layouts, strict=True))
             with tw.to_device(next(lines)) as Md, tw.to_device(next(lines)) as Nd, tw.to_device(M[:, :n]) as Pd:
-                prepare(plan, Md.pointer, Nd.pointer, Pd.pointer, "cuda:0", default_stream("cuda:0"))()
+                stream = default_stream("cuda:0")
+                run_plan(plan, "cuda:0", stream, M=Md.pointer, N=Nd.pointer, P=Pd.pointer)
                 exact = M.astype(np.float32) @ N.astype(np.float32)
                 wrong += not np.allclose(Pd.numpy(), exact, rtol=1e-2, atol=0.3)
 print(f"{wrong} wrong products")

@@ -10,11 +10,12 @@ import sys
 import numpy as np
 
 import tilewise as tw
-import tilewise.card_plans as card_plans
+import tilewise.kernels.bf16x6.model as bf16x6
+import tilewise.kernels.k_major.model as k_major
 import tilewise.planning as planning
 from tilewise.engines.cuda.device import describe
-from tilewise.k_major_tiles import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorTile, KMajorWay
-from tilewise.split_tiles import SplitTile, SplitWay
+from tilewise.kernels.bf16x6.model import SplitTile, SplitWay
+from tilewise.kernels.k_major.model import ACROSS, ACROSS_TILES, BY_CLASSES, KMajorTile, KMajorWay
 
 wrong = 0
 TURNED = ("turned", "turned")
@@ -32,7 +33,7 @@ for m, k, n in ((129, 65, 257), (64, 520, 64), (5, 33, 300)) if describe("cuda:0
         ("k_major", np.int8, {"dtype": "int32"}, (KMajorWay(KMajorTile(128), TURNED),)),
     ):
         for way in ways:
-            card_plans.best_split = card_plans.best_k_major = lambda problem, machine, way=way: (way, 1e-9)
+            bf16x6.best_way = k_major.best_way = lambda problem, machine, way=way: (way, 1e-9)
             planning._plan.cache_clear()
             with (
                 tw.to_device(M.astype(dtype)) as Md,

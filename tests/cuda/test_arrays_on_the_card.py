@@ -9,7 +9,7 @@ from hypothesis import given, settings
 import tilewise as tw
 from oracle import assert_product
 from strategies import CARD_DTYPES, cases, values
-from tilewise.rungs import LADDER
+from tilewise.kernels.ladder.model import LADDER
 
 cupy = pytest.importorskip("cupy")
 torch = pytest.importorskip("torch")

@@ -7,11 +7,13 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.card_plans as card_plans
+import tilewise.kernels.bf16x6.model as model
+import tilewise.kernels.bf16x6.recipe as recipe
+import tilewise.kernels.detours as detours
 import tilewise.planning as planning
+import tilewise.prepared as prepared
 from tilewise.bench.card_dtypes import DATA, operands
-from tilewise.engines.cuda import bf16x6
-from tilewise.split_tiles import TILES, SplitTile, SplitWay
+from tilewise.kernels.bf16x6.model import TILES, SplitTile, SplitWay
 
 torch = pytest.importorskip("torch")
 
@@ -46,7 +48,7 @@ def error(P, M, N):
 
 def multiply_by(way, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(card_plans, "best_split", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(model, "best_way", lambda problem, machine: (way, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="bf16x6", **options)
@@ -167,10 +169,18 @@ def test_a_graph_replays_the_product_safe_or_not(shape):
         assert torch.isfinite(P[0]).all() == (turn != 2)
 
 
+def forget():
+    """Recipes that were laid out for another slab."""
+    detours.recipe_of.cache_clear()
+    prepared.launcher_of.cache_clear()
+
+
 @pytest.mark.parametrize("bad", [False, True])
-def test_k_in_slabs(bad, monkeypatch):
+def test_k_in_slabs(bad, monkeypatch, request):
     """Planes of a part of k at a time; the verdict is of all of it, before anything is written."""
-    monkeypatch.setattr(bf16x6, "slab_of", lambda m, k, n: 320)
+    monkeypatch.setattr(recipe, "slab_of", lambda m, k, n: 320)
+    forget()
+    request.addfinalizer(forget)
     M, N = matrix(130, 1000, extra=1)[0], matrix(1000, 201, transposed=True)[0]
     if bad:
         M[3, 999] = float("inf")

@@ -9,8 +9,9 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+import tilewise.kernels.mma_sync.model as mma_sync
+import tilewise.kernels.wgmma_half.model as wgmma_half
 import tilewise.planning as planning
-from tilewise import mma_tiles, tensor_tiles
 from tilewise.engines.cuda.device import describe
 
 torch = pytest.importorskip("torch")
@@ -25,8 +26,8 @@ ACTIVATIONS = {
 }
 BOUNDS = {"bfloat16": 6e-3, "float16": 1e-3, "float32": 1e-3, "float64": 1e-14}
 FAMILIES = {
-    "tensor_cores": (tensor_tiles, "tilewise.card_plans.best_way"),
-    "mma_sync": (mma_tiles, "tilewise.card_plans.best_mma_way"),
+    "wgmma_half": (wgmma_half, "tilewise.kernels.wgmma_half.model.best_way"),
+    "mma_sync": (mma_sync, "tilewise.kernels.mma_sync.model.best_way"),
 }
 
 
@@ -46,10 +47,10 @@ def kind(way):
 @pytest.mark.parametrize(
     ("kernel", "name", "activation", "alpha", "bias_name", "accumulate"),
     [
-        ("tensor_cores", "bfloat16", "gelu", 1.0, "bfloat16", False),
-        ("tensor_cores", "float16", "silu", 0.5, None, True),
-        ("tensor_cores", "bfloat16", "relu", 1.0, "float32", False),
-        ("tensor_cores", "bfloat16", "gelu_tanh", -2.0, None, False),
+        ("wgmma_half", "bfloat16", "gelu", 1.0, "bfloat16", False),
+        ("wgmma_half", "float16", "silu", 0.5, None, True),
+        ("wgmma_half", "bfloat16", "relu", 1.0, "float32", False),
+        ("wgmma_half", "bfloat16", "gelu_tanh", -2.0, None, False),
         ("mma_sync", "bfloat16", "gelu_tanh", 1.0, "bfloat16", False),
         ("mma_sync", "float64", "gelu", -2.0, "float64", True),
         ("mma_sync", "float32", "silu", 1.0, "float32", False),
@@ -59,7 +60,7 @@ def kind(way):
 @pytest.mark.parametrize("shape", [(129, 65, 257), (64, 1000, 64), (2049, 72, 1025), (4097, 64, 520)])
 def test_every_way(kernel, name, activation, alpha, bias_name, accumulate, shape, monkeypatch):
     dtype, (m, k, n), (family, chooser) = getattr(torch, name), shape, FAMILIES[kernel]
-    if kernel == "tensor_cores" and not describe("cuda:0").arch.startswith("sm_90"):
+    if kernel == "wgmma_half" and not describe("cuda:0").arch.startswith("sm_90"):
         pytest.skip("made for Hopper")
     bias = None if bias_name is None else torch.randn(n, device="cuda").to(getattr(torch, bias_name))
     how = {"alpha": alpha, "bias": bias, "activation": activation, "precision": "tf32"}

@@ -7,9 +7,9 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.card_plans as card_plans
+import tilewise.kernels.k_major.model as model
 import tilewise.planning as planning
-from tilewise.k_major_tiles import (
+from tilewise.kernels.k_major.model import (
     ACROSS,
     ACROSS_TILES,
     BY_CLASSES,
@@ -18,7 +18,7 @@ from tilewise.k_major_tiles import (
     KMajorWay,
     routes,
 )
-from tilewise.k_major_tiles import KINDS as ELEMENTS
+from tilewise.kernels.k_major.model import KINDS as ELEMENTS
 
 torch = pytest.importorskip("torch")
 
@@ -74,7 +74,7 @@ def options_of(kind):
 
 def multiply_by(way, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(card_plans, "best_k_major", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(model, "best_way", lambda problem, machine: (way, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="k_major", **options)
@@ -228,7 +228,7 @@ def test_they_are_what_runs():
     M = torch.randn(2048, 2048, device="cuda")
     made = tw.plan(M, M, precision="tf32")
     assert made.kernel == "k_major"
-    assert made.k_major.routes == ("as it is", ACROSS)
+    assert made.way.routes == ("as it is", ACROSS)
     small = torch.randint(-9, 9, (2048, 2048), device="cuda", dtype=torch.int8)
     assert tw.plan(small, small).kernel == "k_major"
     tiny = matrix(40, 40, "float8_e4m3fn")[0]

@@ -7,10 +7,10 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.card_plans as card_plans
+import tilewise.kernels.mma_sync.model as model
 import tilewise.planning as planning
 from tilewise.engines.cuda.device import describe
-from tilewise.mma_tiles import TILES, ways
+from tilewise.kernels.mma_sync.model import TILES, ways
 
 torch = pytest.importorskip("torch")
 
@@ -49,16 +49,21 @@ def exact_product(M, N, name):
     return (M.double() @ N.double()).long().to(M.dtype)  # exact, then it wraps
 
 
-def assert_right(P, exact, name):
+def assert_right(P, exact, name, usual=0.0):
+    """`usual`: how large such a product is in the mean; a few cells may be small by chance."""
     if name in BOUNDS:
-        assert (P.double() - exact).norm() <= BOUNDS[name] * exact.norm()
+        assert (P.double() - exact).norm() <= BOUNDS[name] * max(exact.norm().item(), usual)
     else:
         assert torch.equal(P, exact)
 
 
+def usual_size(M, N):
+    return (M.double().norm() * N.double().norm() / M.shape[1] ** 0.5).item()
+
+
 def multiply_by(way, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(card_plans, "best_mma_way", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(model, "best_way", lambda problem, machine: (way, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="mma_sync", precision="tf32", **options)
@@ -85,7 +90,7 @@ def test_every_way(name, layouts, monkeypatch):
         for way in kinds.values():
             P.fill_(poison(name))
             multiply_by(way, monkeypatch, M, N, out=P)
-            assert_right(P, exact, name)
+            assert_right(P, exact, name, usual_size(M, N))
             first = P.clone()
             P.fill_(poison(name))
             assert is_poison(around, name), f"something was written outside P by {way}"

@@ -8,7 +8,7 @@ import pytest
 import tilewise as tw
 from oracle import assert_product
 from strategies import CARD_DTYPES, SEMIRINGS, values, works
-from tilewise.rungs import LADDER
+from tilewise.kernels.ladder.model import LADDER
 
 SIZES = (1, 2, 3, 15, 16, 17, 31, 33)
 MIXES = ((1, 33, 2), (17, 1, 31), (3, 16, 15), (33, 31, 1), (16, 17, 33), (2, 15, 3), (1000, 17, 33), (31, 1000, 2))

@@ -9,7 +9,7 @@ import pytest
 
 import tilewise as tw
 from behind_a_compiler import COMPILER
-from host_card import HostBuffer, HostDeviceArray, HostStream, put_on_the_host
+from host_card import HostDeviceArray, HostStream, put_on_the_host
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.arrays.numpy_library import NUMPY
@@ -22,11 +22,23 @@ pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
 @pytest.fixture
 def card(monkeypatch, tmp_path_factory):
-    put_on_the_host(monkeypatch, tmp_path_factory.getbasetemp(), card_closure)
+    launcher = put_on_the_host(monkeypatch, tmp_path_factory.getbasetemp())
+    monkeypatch.setattr(card_closure, "Launcher", launcher)
     monkeypatch.setattr(card_closure, "allocate", lambda nbytes, device, stream: HostBuffer(nbytes))
     monkeypatch.setattr(card_closure, "memory", lambda device: (1 << 40, 1 << 40))
     monkeypatch.setattr(card_closure, "describe", lambda device: KNOWN_CARDS["h200"])
     monkeypatch.setattr(card_closure, "DeviceArray", HostDeviceArray)
+
+
+class HostBuffer:
+    """Memory of the card, on the host; it starts poisoned."""
+
+    def __init__(self, nbytes):
+        self.memory = np.full(nbytes + 64, 0xFF, np.uint8)
+        self.handle = -(-self.memory.ctypes.data // 64) * 64
+
+    def close(self, stream=None):
+        self.memory = None
 
 
 def weights(n, dtype, seed, density=0.3):

@@ -47,13 +47,3 @@ class JaxLibrary:
 
 
 JAX = JaxLibrary()
-
-
-def traced(M: Any, N: Any, out: Any, device: str, kernel: str | None, tile: int | None, accumulate: bool) -> bool:
-    """Whether JAX is tracing M or N, with nothing asked for that a traced product cannot have."""
-    jax = sys.modules["jax"]
-    if not isinstance(M, jax.core.Tracer) and not isinstance(N, jax.core.Tracer):
-        return False
-    if out is not None or accumulate or kernel is not None or tile is not None or device not in ("auto", "cpu"):
-        raise UsageError("inside jax.jit and kin a product has no out=, accumulate=, kernel=, tile= or device=")
-    return True

@@ -75,9 +75,8 @@ class Operand:
     def layout(self, stack: tuple[int, ...]) -> Layout:
         """The layout of its matrices, with a stride of 0 along every stack axis it is broadcast over."""
         own = [0 if size == 1 else stride for size, stride in zip(self.shape[:-2], self.strides[:-2], strict=True)]
-        alignment = self.pointer & -self.pointer if self.pointer else 16
         row, col = self.strides[-2:]
-        return Layout(row, col, (*[0] * (len(stack) - len(own)), *own), min(alignment, 16))
+        return Layout(row, col, (*[0] * (len(stack) - len(own)), *own), self.pointer % 16)
 
 
 class Library(Protocol):

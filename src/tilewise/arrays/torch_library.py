@@ -67,9 +67,9 @@ class Settled(threading.local):
 SETTLED = Settled()
 
 
-def needs_operator(M: Any, N: Any, out: Any = None) -> bool:
-    """Whether a product of these must go by torch's own dispatch: for a gradient or a tangent, or because of who is
-    watching."""
+def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
+    """Whether a product of these must go by torch's own dispatch: for a gradient or a tangent, torch.compile, autocast,
+    or because something of torch watches."""
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
@@ -77,24 +77,30 @@ def needs_operator(M: Any, N: Any, out: Any = None) -> bool:
         return False
     if M.is_nested or N.is_nested:
         raise UsageError("M or N is a nested tensor, whose matrices have many shapes: unbind() it and multiply each")
-    if (M.requires_grad or N.requires_grad) and torch.is_grad_enabled():
+    if torch.is_grad_enabled() and (M.requires_grad or N.requires_grad or wants_gradient(bias)):
         return True
-    return bool(torch.autograd.forward_ad._current_level >= 0) or is_watched(M, N, out)
+    return observed(M, N, out)
 
 
-def is_watched(M: Any, N: Any, out: Any = None) -> bool:
-    """Whether something of torch writes down, counts, transforms or casts what is done to these: make_fx, jit.trace, a
-    mode, torch.func, autocast, a subclass of Tensor, tensors without memory."""
+def observed(M: Any, N: Any, out: Any = None) -> bool:
+    """Whether these are of a subclass of Tensor, without memory, under autocast, or something of torch watches."""
     torch = sys.modules["torch"]
     plain = (torch.Tensor, torch.nn.Parameter)
-    if type(M) not in plain or type(N) not in plain:
+    if M.__class__ not in plain or N.__class__ not in plain or M.is_meta:
         return True
+    return bool((out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu")) or is_watched())
+
+
+def is_watched() -> bool:
+    """Whether torch writes down, counts or transforms what is done: make_fx, jit.trace, a mode, torch.func, forward
+    mode."""
+    torch = sys.modules["torch"]
+    c = torch._C
     return bool(
-        (out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu"))
-        or torch._C._len_torch_dispatch_stack()
-        or torch._C._are_functorch_transforms_active()
-        or torch._C._get_tracing_state() is not None
-        or M.is_meta
+        c._len_torch_dispatch_stack()
+        or c._are_functorch_transforms_active()
+        or c._get_tracing_state() is not None
+        or torch.autograd.forward_ad._current_level >= 0
     )
 
 

@@ -16,11 +16,12 @@ from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.bench.timing import Work, interleaved
 from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.launch import prepare
-from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.engines.cuda.launcher import Launcher
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
+from tilewise.prepared import run_plan
 from tilewise.problem import problem_of_shape
+from tilewise.recipe import Launch, Recipe
 
 DEVICE = "cuda:0"
 TOLERANCE = 5e-6  # float32 sums of a few thousand terms; NaN never passes
@@ -136,7 +137,7 @@ def _work(entry: Entry, arena: Arena, stream: Any) -> tuple[Work, Plan | None]:
         return _cublas(arena), None
     plan = make_plan(problem_of_shape(*arena.shape), describe(DEVICE), entry.kernel, entry.tile or None)
     M, N, P = arena.M.pointer, arena.N.pointer, arena.P.pointer
-    return prepare(plan, M, N, P, DEVICE, stream), plan
+    return (lambda: run_plan(plan, DEVICE, stream, M=M, N=N, P=P)), plan
 
 
 def _course(tile: int, arena: Arena, stream: Any) -> Work:
@@ -144,8 +145,9 @@ def _course(tile: int, arena: Arena, stream: Any) -> Work:
     m, k, n = arena.shape
     pointers = (ctypes.c_void_p(x.pointer) for x in (arena.M, arena.N, arena.P))
     arguments = (*pointers, *(ctypes.c_int(extent) for extent in (m, k, n)))
-    function = kernel_function(text, "course", DEVICE)
-    return Launch(function, (math.ceil(n / tile), math.ceil(m / tile)), (tile, tile), arguments, stream)
+    launch = Launch.of(text, "course", (math.ceil(n / tile), math.ceil(m / tile)), (tile, tile), arguments)
+    launcher = Launcher(Recipe((launch,)), DEVICE)
+    return lambda: launcher(int(stream.handle))
 
 
 def vendor() -> str | None:

@@ -22,9 +22,10 @@ from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.bench.card_shapes import CACHE_BYTES, GAP_SECONDS, rotating
 from tilewise.bench.timing import interleaved
 from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.queue import Launch, kernel_function
-from tilewise.kernels.render_plain import render_limit
-from tilewise.plain_ways import Way, way_of
+from tilewise.engines.cuda.launcher import Launcher
+from tilewise.kernels.plain.text import render_limit
+from tilewise.kernels.plain.ways import Way, way_of
+from tilewise.recipe import Launch, Recipe
 
 DEVICE = "cuda:0"
 Row = dict[str, Any]
@@ -101,12 +102,12 @@ def limit_work(algebra: Any, way: Way) -> tuple[Callable[[], Any], int]:
     blocks, sets = 2 * machine.units, 4
     words = to_device(np.random.default_rng(0).uniform(1, 2, 8192).astype(np.float32))
     out = DeviceArray((blocks * 256,), algebra.partial, DEVICE)
-    function = kernel_function(render_limit(algebra, way, rows, cols), "limit", DEVICE)
     arguments = (ctypes.c_void_p(words.pointer), ctypes.c_void_p(out.pointer), ctypes.c_int(rounds), ctypes.c_int(-1))
-    launch = Launch(function, (blocks,), (256,), arguments, default_stream(DEVICE))
+    launch = Launch.of(render_limit(algebra, way, rows, cols), "limit", (blocks,), (256,), arguments)
+    launcher, stream = Launcher(Recipe((launch,)), DEVICE), int(getattr(default_stream(DEVICE), "handle", 0))
 
     def work(keeps: tuple[DeviceArray, DeviceArray] = (words, out)) -> None:
-        launch()
+        launcher(stream)
 
     return work, blocks * 256 * rounds * sets * rows * cols * way.per_word
 

@@ -16,7 +16,7 @@ import numpy as np
 
 from tilewise.arrays.card import card_count
 from tilewise.errors import UsageError
-from tilewise.rungs import LADDER
+from tilewise.kernels.ladder.model import LADDER
 
 Shape = tuple[int, int, int]
 Row = dict[str, Any]

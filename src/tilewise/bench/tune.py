@@ -9,20 +9,21 @@ import os
 from collections.abc import Callable, Iterator
 from concurrent.futures import ThreadPoolExecutor
 from dataclasses import dataclass, replace
+from functools import partial
 from typing import Any
 
-from tilewise import mma_tiles, tensor_tiles
 from tilewise.bench.card_shapes import CACHE_BYTES, CASES, Case, operand, rotating, torch_for
-from tilewise.card_plans import pinned
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.registry import family_of
 from tilewise.machine import Machine
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
+from tilewise.prepared import run_plan
 from tilewise.problem import Problem
 from tilewise.tuning import WORTH, Entry, Table
 
 AT_MOST = 6  # ways of one product
 NEAR = 1.3  # of the least expected time: what the model holds to be slower is not tried
-FAMILIES: dict[str, Any] = {tensor_tiles.KERNEL: tensor_tiles, mma_tiles.KERNEL: mma_tiles}
 
 
 @dataclass(frozen=True)
@@ -54,9 +55,10 @@ def tune(
             return
         problem, M, N, P = _operands(product)
         kernel = make_plan(problem, untuned).kernel
-        if kernel not in FAMILIES:
+        family = family_of(kernel)
+        if not family.configurations(problem, untuned):
             continue
-        key = FAMILIES[kernel].tuning_class(problem)
+        key = family.tuning_class(problem)
         if key in table.entries:
             yield product, key, None, table
             continue
@@ -70,14 +72,14 @@ def _measured(
 ) -> Entry:
     from cuda.core import Stream
 
-    from tilewise.engines.cuda.launch import prepare
-
     torch = torch_for("tilewise tune")
     plans = _candidates(problem, machine, kernel)
     _compile_all(list(plans.values()), machine.arch)
     stream = Stream.from_handle(torch.cuda.current_stream().cuda_stream)
     M, N, P = (x.data_ptr() for x in tensors)
-    works = {spec: prepare(plan, M, N, P, "cuda:0", stream) for spec, plan in plans.items()}
+    works: dict[str, Callable[[], Any]] = {
+        spec: partial(run_plan, plan, "cuda:0", stream, M=M, N=N, P=P) for spec, plan in plans.items()
+    }
     m, k, n = product.case.shape
     nbytes = problem.dtype.itemsize * (m * k + k * n + m * n)
     seconds = rotating(works, rounds, cold=nbytes < CACHE_BYTES)
@@ -89,20 +91,20 @@ def _measured(
 
 def _candidates(problem: Problem, machine: Machine, kernel: str) -> dict[str, Plan]:
     """By name, the model's choice first."""
-    family = FAMILIES[kernel]
-    timed = [(family.expected(way, problem, machine), way) for way in family.ways(problem, machine)]
+    family = family_of(kernel)
+    timed = [(family.seconds(way, problem, machine), way) for way in family.configurations(problem, machine)]
     timed.sort(key=lambda pair: pair[0])
     near = [way for seconds, way in timed if seconds <= NEAR * timed[0][0]][:AT_MOST]
-    return {way.spec(): pinned(problem, machine, way) for way in near}
+    return {way.spec(): family.pinned(problem, machine, way) for way in near}
 
 
 def _compile_all(plans: list[Plan], arch: str) -> None:
     """Together, before anything is timed."""
     from tilewise.engines.cuda.compile import compile_source
-    from tilewise.kernels.source import source_of
 
     with ThreadPoolExecutor(os.cpu_count()) as pool:
-        list(pool.map(lambda text: compile_source(text, arch), [source_of(plan) for plan in plans]))
+        texts = {text for plan in plans for text in recipe_of(plan).sources}
+        list(pool.map(lambda text: compile_source(text, arch), texts))
 
 
 def _operands(product: Product) -> tuple[Problem, Any, Any, Any]:

@@ -46,7 +46,7 @@ def command(device: str, as_json: bool) -> int:
     p, where = plan.problem, plan.machine.name if plan.engine == "cuda" else "CPU"
     rows = [
         ("problem", f"{p.shape} {p.dtype}: {plan.grid[0]}x{plan.grid[1]} blocks, {plan.phases} phases each"),
-        ("device", f"{where} ({plan.engine}:{plan.kernel}; {plan.tile_words()})"),
+        ("device", f"{where} ({plan.engine}:{plan.kernel}; {plan.cut})"),
         ("loads", f"{plan.loads_without_tiles:,} without tiles, {plan.loads_with_tiles:,} with: ÷ {plan.reuse:.1f}"),
         ("check", f"{'ok' if checked.passed else 'WRONG'}: relative error {checked.error:.1e} against float64"),
     ]

@@ -46,7 +46,7 @@ def kernel_options(function: Any) -> Any:
 
 def chosen_kernel(file: Path | None, kernel: str | None, default: str | None) -> str | Path:
     """The file, or the rung."""
-    from tilewise.rungs import find_rung
+    from tilewise.kernels.ladder.model import find_rung
 
     if file is not None and kernel is not None:
         raise click.UsageError("give KERNEL.cu or --kernel NAME, not both")

@@ -138,7 +138,7 @@ def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str
     made = f"{p.epilogue.words()}, " if p.epilogue else ""
     rows = [
         ("problem", f"{p.shape} {p.dtype} {p.semiring} -> {p.result}"),
-        ("ran", f"{made}{plan.engine}:{plan.kernel} on {plan.machine.name}; {plan.tile_words()}; {plan.phases} phases"),
+        ("ran", f"{made}{plan.engine}:{plan.kernel} on {plan.machine.name}; {plan.cut}; {plan.phases} phases"),
     ]
     if plan.engine == "cuda":
         rows.append(("copy in", seconds(times.copy_in)))

@@ -75,9 +75,9 @@ def command(
     if source:
         if plan.engine != "cuda":
             raise UsageError("--source shows a kernel's text: name a card, for example --device h200")
-        from tilewise.kernels.source import source_of
+        from tilewise.kernels.detours import recipe_of
 
-        sys.stdout.write(source_of(plan))
+        sys.stdout.write("\n".join(recipe_of(plan).sources))
     elif as_json:
         print_json(plan.to_json())
     else:

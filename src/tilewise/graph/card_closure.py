@@ -20,14 +20,14 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.arrays.card import allocate, memory
 from tilewise.arrays.device_array import DeviceArray, to_device
 from tilewise.arrays.operand import Operand
-from tilewise.engines.cuda import launch
 from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.placed import Placed
-from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.engines.cuda.launcher import Launcher, launch_now
 from tilewise.errors import OutOfMemoryError
 from tilewise.graph.laws import one_of, stand_in
-from tilewise.kernels.render_closure import SIDE, ClosureForm, render_closure
+from tilewise.kernels.closure.text import SIDE, ClosureForm, render_closure
+from tilewise.kernels.detours import copy_recipe
 from tilewise.planning import make_plan
+from tilewise.prepared import run_plan
 from tilewise.problem import Layout, Problem
 
 BLOCKS = (512, SIDE)  # sides of the blocks, from the outermost; one kernel closes the last
@@ -35,6 +35,23 @@ BAND = 1024  # rows whose predecessors are updated at a time
 LOST_BLOCKS = 264  # that look for lost rows, each with two rows of its own
 INT, LONG = DTYPES["int32"], DTYPES["int64"]
 Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class _Matrix:
+    """A matrix on the card, at its address."""
+
+    pointer: int
+    dtype: DType
+    rows: int
+    cols: int
+    layout: Layout
+
+
+def _copy(source: _Matrix, target: _Matrix, device: str, stream: Any) -> None:
+    places = (source.dtype, source.layout, target.dtype, target.layout)
+    recipe = copy_recipe(source.rows, source.cols, (), *places)
+    Launcher(recipe, device)(int(stream.handle), M=source.pointer, P=target.pointer)
 
 
 @dataclass
@@ -71,8 +88,8 @@ def at_home(W: Operand, stream: Any) -> Array:
     """A host copy of a matrix on a card."""
     rows, cols = W.shape
     with DeviceArray(W.shape, W.dtype, W.device) as copy:
-        source = Placed(W.pointer, W.dtype, rows, cols, W.layout(()))
-        launch.copy(source, Placed(copy.pointer, W.dtype, rows, cols, Layout(cols, 1)), (), W.device, stream)
+        source = _Matrix(W.pointer, W.dtype, rows, cols, W.layout(()))
+        _copy(source, _Matrix(copy.pointer, W.dtype, rows, cols, Layout(cols, 1)), W.device, stream)
         stream.sync()
         return copy.numpy()
 
@@ -83,19 +100,19 @@ def put_rows(table: Operand, rows: Array, values: Array, stream: Any) -> None:
     with to_device(values, table.device) as held:
         for number, row in enumerate(rows):
             source, target = (
-                Placed(start + int(i) * n * 8, LONG, 1, n, Layout(n, 1))
+                _Matrix(start + int(i) * n * 8, LONG, 1, n, Layout(n, 1))
                 for start, i in ((held.pointer, number), (table.pointer, row))
             )
-            launch.copy(source, target, (), table.device, stream)
+            _copy(source, target, table.device, stream)
         stream.sync()
 
 
 def _heaviest(W: Operand, form: ClosureForm, device: str, stream: Any) -> int:
     found = DeviceArray((1,), LONG, device)
     found.copy_from(np.zeros(1, np.int64))
-    function = kernel_function(render_closure("heaviest", form), "heaviest", device)
     arguments = (ctypes.c_void_p(W.pointer), ctypes.c_void_p(found.pointer), *_extent_and_strides(W))
-    Launch(function, (min(1056, math.ceil(W.shape[0] ** 2 / 256)),), (256,), arguments, stream)()
+    blocks = min(1056, math.ceil(W.shape[0] ** 2 / 256))
+    launch_now(render_closure("heaviest", form), "heaviest", (blocks,), (256,), arguments, device, stream)
     stream.sync()
     return int(found.numpy().view(np.uint64)[0])
 
@@ -169,8 +186,8 @@ class _Closing:
         return int(buffer.handle)
 
     def _queue(self, file: str, kernel: str, blocks: int, *arguments: Any) -> None:
-        function = kernel_function(render_closure(file, self.form), kernel, self.device)
-        Launch(function, (blocks,), (256,), arguments, self.stream)()
+        source = render_closure(file, self.form)
+        launch_now(source, kernel, (blocks,), (256,), arguments, self.device, self.stream)
 
     @property
     def _before_pointer(self) -> tuple[Any, ...]:
@@ -214,14 +231,13 @@ class _Closing:
             ctypes.c_void_p(self.flags.pointer), ctypes.c_int(stop - start), ctypes.c_longlong(self.n),
         )  # fmt: skip
 
-    def _part(self, pointer: int, dtype: DType, rows: slice, cols: slice) -> Placed:
+    def _part(self, pointer: int, dtype: DType, rows: slice, cols: slice) -> _Matrix:
         at = pointer + (rows.start * self.n + cols.start) * dtype.itemsize
-        alignment = min(16, at & -at)
-        return Placed(at, dtype, rows.stop - rows.start, cols.stop - cols.start, Layout(self.n, 1, (), alignment))
+        return _Matrix(at, dtype, rows.stop - rows.start, cols.stop - cols.start, Layout(self.n, 1, (), at % 16))
 
-    def _copied(self, part: Placed, pointer: int) -> Placed:
-        made = Placed(pointer, part.dtype, part.rows, part.cols, Layout(part.cols, 1))
-        launch.copy(part, made, (), self.device, self.stream)
+    def _copied(self, part: _Matrix, pointer: int) -> _Matrix:
+        made = _Matrix(pointer, part.dtype, part.rows, part.cols, Layout(part.cols, 1))
+        _copy(part, made, self.device, self.stream)
         return made
 
     def _by_way_of(self, rows: slice, K: slice, cols: slice) -> None:
@@ -236,8 +252,8 @@ class _Closing:
         steps = self._copied(self._part(self.before.pointer, LONG, K, cols), self.steps)
         for top in range(0, target.rows, BAND):
             band = min(BAND, target.rows - top)
-            part = Placed(left.pointer + top * left.cols * dtype.itemsize, dtype, band, left.cols, left.layout)
-            made = Placed(self.made, dtype, band, target.cols, Layout(target.cols, 1))
+            part = _Matrix(left.pointer + top * left.cols * dtype.itemsize, dtype, band, left.cols, left.layout)
+            made = _Matrix(self.made, dtype, band, target.cols, Layout(target.cols, 1))
             self._multiply(part, right, made, where=self.won)
             cell = (rows.start + top) * self.n + cols.start
             self._queue(
@@ -247,13 +263,13 @@ class _Closing:
                 ctypes.c_int(target.cols), ctypes.c_longlong(self.n),
             )  # fmt: skip
 
-    def _multiply(self, M: Placed, N: Placed, P: Placed, *, accumulate: bool = False, where: int = 0) -> None:
+    def _multiply(self, M: _Matrix, N: _Matrix, P: _Matrix, *, accumulate: bool = False, where: int = 0) -> None:
         problem = Problem(
             M.rows, M.cols, N.cols, (), M.dtype, N.dtype, self.form.work.semiring, M.layout, N.layout, P.layout,
             accumulate, "ieee", bool(where), self.nonnegative,
         )  # fmt: skip
         plan = make_plan(problem, self.machine)
-        launch.run(plan, M.pointer, N.pointer, P.pointer, self.device, self.stream, where)
+        run_plan(plan, self.device, self.stream, M=M.pointer, N=N.pointer, P=P.pointer, arg=where)
 
     def finish(self) -> bool:
         """P from D; waits, and says whether a cycle improves."""

@@ -22,7 +22,7 @@ from tilewise.api import matmul
 from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.operand import Operand
-from tilewise.arrays.torch_library import needs_operator
+from tilewise.arrays.torch_library import followed
 from tilewise.engines.cpu.floyd import close_square
 from tilewise.errors import CycleError, DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.graph.cycles import find_cycle
@@ -82,7 +82,7 @@ def closure(
     if is_sparse(W):
         return closure_of_sparse(W, find_semiring(semiring), return_predecessors, progress, device, sources)
     torch = sys.modules.get("torch")
-    if torch is not None and isinstance(W, torch.Tensor) and needs_operator(W, W):
+    if torch is not None and isinstance(W, torch.Tensor) and followed(W, W):
         import tilewise  # what torch follows stands above this room
 
         if device not in ("auto", W.device.type, str(W.device)) or progress is not None:

@@ -17,6 +17,7 @@ from tilewise.algebra.builtin import SEMIRINGS, find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import UsageError
+from tilewise.options import Options
 from tilewise.shapes import product_shape
 
 
@@ -99,3 +100,13 @@ def _on_the_host(M: Any, N: Any, ring: Semiring, precision: str, return_arg: boo
     if not return_arg:
         return np.asarray(done)
     return np.asarray(done[0]), np.asarray(done[1]).astype(np.int32)
+
+
+def traced_matmul(M: Any, N: Any, o: Options) -> Any:
+    """`tw.matmul` inside jit and kin: every keyword is honoured or refused."""
+    o.refuse("are not known inside jax.jit: apply them to the product", "alpha", "bias", "activation")
+    why = "have no meaning inside jax.jit and kin: leave them out"
+    o.refuse(why, "out", "accumulate", "kernel", "tile", "dtype", "scales")
+    if o.device not in ("auto", "cpu"):
+        raise UsageError(f"device={o.device!r} was asked for inside jax.jit, where a product stays where JAX puts it")
+    return matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)

@@ -35,7 +35,6 @@ SPLIT_BANDS = 4  # and where N's panel is packed, or split, for each of them ane
 SLOT_RATE = 27e9  # bytes a second that slots may be asked to carry to a card while it multiplies
 LINK = (36e9, 25e9)  # bytes a second to a card and back, threads included; pinned pages alone: 47 and 54 on an H200
 REVISIT = 0.6  # of the card's bandwidth, when a phase adds onto the sums of the one before
-PLANE_SHARE = 1.6  # of a panel of float32, that its planes take, padding included
 LAUNCH = 2e-4  # seconds a phase costs beside its work
 
 
@@ -63,8 +62,7 @@ def schedule_for(
     level = Level(
         f"host → {machine.name}", *LINK, sample.steps / plan.predicted, REVISIT * machine.bandwidth, each=LAUNCH
     )
-    planes = PLANE_SHARE if plan.split else 0.0
-    copied = (float("M" in plan.packs) + planes, float("N" in plan.packs) + planes)
+    copied = (float("M" in plan.packs) + plan.planes, float("N" in plan.packs) + plan.planes)
     bands = SPLIT_BANDS if copied[1] else BANDS
     return make_schedule(
         problem, level, memory, spare=memory // 64, grain=grain, copied=copied, align=ALIGN, bands=bands

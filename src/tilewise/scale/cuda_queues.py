@@ -9,12 +9,12 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType
 from tilewise.arrays.card import allocate, open_card
-from tilewise.engines.cuda import launch
 from tilewise.engines.cuda.device import describe
-from tilewise.engines.cuda.queue import Launch, kernel_function
+from tilewise.engines.cuda.launcher import launch_now
 from tilewise.errors import EngineError, OutOfMemoryError
-from tilewise.kernels.render import render_round
+from tilewise.kernels.shared.text import render_round
 from tilewise.planning import make_plan
+from tilewise.prepared import run_plan
 from tilewise.problem import Problem
 from tilewise.scale.pinning import PAGE, make_pages
 from tilewise.scale.queues import Bytes
@@ -131,12 +131,12 @@ class CudaQueues:
         _check(driver.cuMemcpy2DAsync(job, stream.handle)[0], "a copy from the card")
 
     def multiply(self, problem: Problem, M: int, N: int, P: int, stream: Any) -> None:
-        launch.run(make_plan(problem, self.machine), M, N, P, self.device, stream)
+        run_plan(make_plan(problem, self.machine), self.device, stream, M=M, N=N, P=P)
 
     def round(self, sums: int, lead: int, rows: int, cols: int, kinds: tuple[DType, DType], stream: Any) -> None:
-        function = kernel_function(render_round(*kinds), "round_rows", self.device)
         arguments = (ctypes.c_void_p(sums), ctypes.c_int(rows), ctypes.c_int(cols), ctypes.c_longlong(lead))
-        Launch(function, (min(rows, ROUND_BLOCKS),), (512,), arguments, stream)()
+        blocks = (min(rows, ROUND_BLOCKS),)
+        launch_now(render_round(*kinds), "round_rows", blocks, (512,), arguments, self.device, stream)
 
     def close(self) -> None:
         from cuda.bindings import driver

@@ -263,10 +263,11 @@ class TileTask:
             from tilewise.engines.cuda.device import describe
             from tilewise.engines.cuda.host import multiply_on_device
             from tilewise.planning import make_plan
+            from tilewise.prepared import launcher_of
 
             M, N = np.ascontiguousarray(M), np.ascontiguousarray(N)
             plan = make_plan(host.of_panels(self.problem, M, N, P, not fresh), describe("cuda:0"))
-            multiply_on_device(plan, M, N, P, "cuda:0")
+            multiply_on_device(launcher_of(plan, "cuda:0"), not fresh, M, N, P)
         else:
             host.multiply(self.problem, M, N, P, not fresh)
         return P

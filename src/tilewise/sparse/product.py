@@ -27,13 +27,8 @@ CELL, STEP = 1.6, 0.09  # nanoseconds: a cell of a gathered row, and a step of t
 BAND = 1 << 20  # cells that are gathered at a time
 
 
-def sparse_matmul(
-    M: Any, N: Any, semiring: str | Semiring, dense: Callable[..., Any], out: Any = None, return_arg: bool = False,
-    device: str = "auto", bias: Any = None, activation: Any = None,
-) -> Any:  # fmt: skip
+def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[..., Any]) -> Any:
     """M ⊗ N where at least one is sparse; `dense` multiplies arrays."""
-    if out is not None or return_arg or device not in ("auto", "cpu") or bias is not None or activation:
-        raise UsageError("a scipy.sparse operand takes semiring= only: pass M.toarray() for the rest")
     ring = find_semiring(semiring)
     for name, x in (("M", M), ("N", N)):
         if not is_sparse(x) and type(x) is not np.ndarray:

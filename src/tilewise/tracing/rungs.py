@@ -9,9 +9,9 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import DtypeError
-from tilewise.kernels.render import render_rung
-from tilewise.plans import DEFAULT_TILE
-from tilewise.rungs import LADDER, Geometry, check_tile, find_rung
+from tilewise.kernels.ladder.model import LADDER, check_tile, find_rung
+from tilewise.kernels.ladder.text import render_rung
+from tilewise.plans import DEFAULT_TILE, Geometry
 
 
 @dataclass(frozen=True)

@@ -17,14 +17,14 @@ from hypothesis import strategies as st
 import tilewise as tw
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.kernels.guarded import guarded
-from tilewise.kernels.render_plain import render_combine
-from tilewise.kernels.render_split import render_bf16x6, render_split
+from tilewise.kernels.bf16x6.model import DEPTH, SHARED_BYTES, TILES, SplitTile, _ways, plane_bytes, slab_of
+from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
+from tilewise.kernels.plain.model import whole_tiles
+from tilewise.kernels.plain.text import render_combine
+from tilewise.kernels.shared.guarded import guarded
 from tilewise.machine import KNOWN_CARDS
-from tilewise.plain_tiles import whole_tiles
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
-from tilewise.split_tiles import DEPTH, SHARED_BYTES, TILES, SplitTile, _ways, plane_bytes, slab_of
 
 H200 = KNOWN_CARDS["h200"]
 

@@ -11,8 +11,9 @@ from strategies import CARD_DTYPES, SEMIRINGS, works
 from tilewise.algebra.dtypes import DTYPES, promote
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.kernels.render import render_pack, render_round, render_rung
-from tilewise.rungs import LADDER
+from tilewise.kernels.ladder.model import LADDER
+from tilewise.kernels.ladder.text import render_rung
+from tilewise.kernels.shared.text import render_pack, render_round
 
 ARCHS = ("sm_75", "sm_80", "sm_89", "sm_90a", "sm_100")
 ALL = [(s, d) for s in SEMIRINGS for d in CARD_DTYPES if works(s, d)]

@@ -11,11 +11,12 @@ import pytest
 
 from behind_a_compiler import COMPILER, built
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.engines.cuda import k_across
-from tilewise.engines.cuda.placed import Placed
-from tilewise.k_major_tiles import ACROSS, TURNED, AcrossTile, KMajorWay
-from tilewise.kernels.render import kernel_text
+from tilewise.kernels.k_major import across
+from tilewise.kernels.k_major.model import ACROSS, TURNED, AcrossTile, KMajorWay
+from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.text import kernel_text
 from tilewise.problem import Layout
+from tilewise.recipe import Address
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
@@ -82,7 +83,7 @@ def text_of(tile, apart, onto=False, boxed=False):
     defines = {"BLOCK_M": tile.rows, "BLOCK_N": tile.cols, "CLUSTER": tile.cluster, "BESIDE": int(tile.beside)}
     defines |= {"APART": int(apart), "ONTO": int(onto), "BOXED": int(boxed)}
     text = "\n".join(f"#define {name} {value}" for name, value in defines.items())
-    return text + STUBS + kernel_text("hopper/k_across_columns.cuh") + KERNELS
+    return text + STUBS + kernel_text("k_major/k_across_columns.cuh") + KERNELS
 
 
 def of_thread(thread):
@@ -111,21 +112,27 @@ def test_every_thread_gets_its_own_elements_of_N(tmp_path, leads, tile):
         start = (-memory.ctypes.data % 16) // 4 + offset
         N = memory[start : start + k * lead].reshape(k, lead)[:, :n]
         N[...] = rng.standard_normal((k, n), np.float32)
-        placed = Placed(N.ctypes.data, DTYPES["float32"], k, n, Layout(lead, 1))
+        placed = Placed(
+            Address("N", N.ctypes.data - N.ctypes.data % 16, N.ctypes.data % 16),
+            DTYPES["float32"],
+            k,
+            n,
+            Layout(lead, 1),
+        )
         maps = []
 
         def tensor_map(address, lines, length, apart_by, size, box, box_lines, swizzled, into=maps):
             assert address % 16 == apart_by % 16 == box * size % 16 == 0
-            into.append((address, lines, length, apart_by, box, box_lines))
+            into.append((address.offset + address.skew, lines, length, apart_by, box, box_lines))
 
-        _, skews = k_across.maps_of_n(placed, KMajorWay(tile, (TURNED, ACROSS)), (), tensor_map)
+        _, skews = across.maps_of_n(placed, KMajorWay(tile, (TURNED, ACROSS)), (), tensor_map)
         described, distances, given = (
             np.array(maps, np.int64),
             np.array(skews, np.int32),
             np.zeros((256, 16), np.float32),
         )
         pointers = (ctypes.c_void_p(x.ctypes.data) for x in (described, distances, given))
-        load((1,), (384,), (*pointers, first, early, left))
+        load((1,), (384,), (*pointers, *map(ctypes.c_int, (first, early, left))))
         padded = np.zeros((64 + k + 64, n + 256), np.float32)  # the copy engine fills with 0
         padded[64 : 64 + k, :n] = N
         assert np.array_equal(given, padded[64 + first - early + rows, left + columns])
@@ -149,7 +156,7 @@ def test_sums_arrive_in_P_and_nothing_around_it_is_touched(tmp_path, apart):
                 memory = np.full(80 * lead + 256, 77, np.float32)
                 P = memory[offset : offset + rows * lead].reshape(rows, lead)
                 arguments = (ctypes.c_void_p(held.ctypes.data), ctypes.c_void_p(P.ctypes.data), ctypes.c_longlong(lead))
-                store((1,), (384,), (*arguments, rows, columns))
+                store((1,), (384,), (*arguments, ctypes.c_int(rows), ctypes.c_int(columns)))
                 inside = np.s_[: min(rows, high), : min(columns, 128)]
                 expected = tile[inside] * (2 if onto else 1) + (77 if onto else 0)  # stored twice, one after the other
                 assert np.array_equal(P[inside], expected)

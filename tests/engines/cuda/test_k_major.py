@@ -2,13 +2,10 @@
 
 from __future__ import annotations
 
-import contextlib
-import ctypes
 import itertools
 import re
 import shutil
 import subprocess
-import types
 from dataclasses import replace
 
 import ml_dtypes
@@ -18,10 +15,9 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, dtype_given, promote
 from tilewise.cache import DiskCache
-from tilewise.engines.cuda import k_across, k_major, placed
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.engines.cuda.placed import Placed
-from tilewise.k_major_tiles import (
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.k_major.model import (
     ACROSS,
     ACROSS_TILES,
     BY_CLASSES,
@@ -35,9 +31,8 @@ from tilewise.k_major_tiles import (
     paired,
     route,
 )
-from tilewise.kernels.render import render_pack
-from tilewise.kernels.render_k_major import render_k_across, render_k_major, render_turn
-from tilewise.kernels.source import source_of
+from tilewise.kernels.k_major.text import render_k_across, render_k_major, render_turn
+from tilewise.kernels.shared.text import render_pack
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
@@ -124,11 +119,11 @@ def test_every_tile_fits_a_multiprocessor():
 def test_blocks_side_by_side_leave_no_half_of_a_cluster_below_P():
     """4097 rows are 33 of tiles: a pair of blocks above one another would have nothing to do 20 times."""
     columns = Layout(1, 4097)  # of N, k side by side
-    way = make_plan(replace(problem(4097, 4097, 4097, "float32", precision="tf32"), layout_n=columns), H200).k_major
+    way = make_plan(replace(problem(4097, 4097, 4097, "float32", precision="tf32"), layout_n=columns), H200).way
     assert way.tile.beside
     assert "2 blocks, side by side, share their tiles of M" in way.words()
     columns = Layout(1, 4096)
-    way = make_plan(replace(problem(4096, 4096, 4096, "float32", precision="tf32"), layout_n=columns), H200).k_major
+    way = make_plan(replace(problem(4096, 4096, 4096, "float32", precision="tf32"), layout_n=columns), H200).way
     assert not way.tile.beside
 
 
@@ -144,12 +139,12 @@ def test_blocks_side_by_side_leave_no_half_of_a_cluster_below_P():
 )
 def test_N_stays_as_it_lies_where_that_was_measured_sooner_done(size, routes):
     plan = make_plan(problem(size, size, size, "float32", precision="tf32"), H200)
-    assert plan.k_major.routes == routes
+    assert plan.way.routes == routes
     from_registers = "N goes to the tensor cores from registers: its k may lie across its lines"
-    assert (from_registers in plan.k_major.words()) == (routes[1] == ACROSS)
-    assert ("k_across(" in source_of(plan)) == (routes[1] == ACROSS)
+    assert (from_registers in plan.way.words()) == (routes[1] == ACROSS)
+    assert any("k_across(" in text for text in recipe_of(plan).sources) == (routes[1] == ACROSS)
     columns = replace(problem(size, size, size, "float32", precision="tf32"), layout_n=Layout(1, size))
-    assert ACROSS not in make_plan(columns, H200).k_major.routes  # its k lies side by side
+    assert ACROSS not in make_plan(columns, H200).way.routes  # its k lies side by side
 
 
 def test_plans_choose_it_on_hopper_alone():
@@ -203,53 +198,30 @@ def test_the_route_follows_the_strides(strides, expected):
     assert route(24, 1, 32, 20, 16, 1) == "turned"
 
 
-class Queued:
-    """A launch that is only looked at."""
-
-    def __init__(self, function, grid, block, arguments, stream, shared=0, overlap=False):
-        assert all(ctypes.addressof(argument) for argument in arguments)
-        assert min(grid) >= 1
-
-    def __call__(self):
-        pass
-
-
-@contextlib.contextmanager
-def no_memory(needs, device, stream):
-    yield [types.SimpleNamespace(handle=1 << 20) for _ in needs]
-
-
 @pytest.mark.parametrize(
     "shape", [(1, 1, 1), (1, 16, 5), (5, 1, 1), (129, 65, 257), (64, 64, 64), (3, 5000, 30), (40, 40, 255)]
 )
 @pytest.mark.parametrize(("kind", "wanted"), [("float32", None), ("int8", "int32"), ("int8", None), (E4M3, "bfloat16")])
-def test_the_copy_engine_is_told_of_whole_16_bytes(shape, kind, wanted, monkeypatch):
-    """Addresses and strides of every descriptor, for every layout; the copy engine refuses any others."""
-    told = []
-    monkeypatch.setattr(k_major, "Launch", Queued)
-    monkeypatch.setattr(k_major, "kernel_function", lambda source, name, device, shared=0: name)
-    monkeypatch.setattr(placed, "scratch", no_memory)
-    monkeypatch.setattr(k_major, "_map", lambda *what, swizzled=True: told.append((swizzled, *what)))
-    for module in (k_major, k_across):
-        monkeypatch.setattr(module, "bits", lambda made: (ctypes.c_ulonglong * 16)())
+def test_the_tma_is_told_of_whole_16_bytes(shape, kind, wanted):
+    """Addresses and strides of every tensor map, for every layout; the TMA refuses any others."""
     m, k, n = shape
+    told = 0
     for extra, turned in itertools.product((0, 1, 16), (False, True)):
         asked = problem(m, k, n, kind, wanted=wanted, precision="tf32")
         layout_m = Layout(1, m + extra) if turned else Layout(k + extra, 1)
         layout_n = Layout(1, k + extra) if turned else Layout(n + extra, 1)
         asked = replace(asked, layout_m=layout_m, layout_n=layout_n, layout_p=Layout(n + extra, 1))
-        M = Placed(1 << 30, asked.dtype_m, m, k, layout_m)
-        N = Placed(1 << 31, asked.dtype_n, k, n, layout_n)
-        P = Placed(1 << 32, asked.result, m, n, asked.layout_p)
-        k_major.prepare(make_plan(asked, H200, "k_major"), M, N, P, "cuda:0", None)()
-    assert len(told) >= 12
-    for swizzled, pointer, lines, length, lead, size, box, box_lines, *of_p in told:
-        assert pointer % 16 == lead % 16 == 0
-        assert lines >= 1
-        assert not of_p or length * size % 16 == 0, "it would write whole 16 bytes where P ends"
-        assert lead >= length * size or lines == 1
-        assert box * size == 128 if swizzled else box in (132, 136)
-        assert box_lines <= 256
+        for step in recipe_of(make_plan(asked, H200, "k_major")).steps:
+            for made in (made for argument in step.arguments for _, made in argument.maps):
+                size, told = {"uint8": 1, "uint16": 2}.get(made.kind, 4), told + 1
+                assert made.address % 16 == made.lead % 16 == 0
+                assert made.lines >= 1
+                whole = made.length * size % 16 == 0
+                assert made.address.base != "P" or whole, "it would write whole 16 bytes where P ends"
+                assert made.lead >= made.length * size or made.lines == 1
+                assert made.box * size == 128 if made.swizzled else made.box in (132, 136)
+                assert made.box_lines <= 256
+    assert told >= 12
 
 
 def test_how_P_is_stored_follows_its_rows():

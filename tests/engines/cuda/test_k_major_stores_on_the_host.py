@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 from behind_a_compiler import COMPILER, built
-from tilewise.kernels.render import kernel_text
+from tilewise.kernels.shared.text import kernel_text
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
@@ -54,7 +54,7 @@ def storer(folder, cols, size, boxed, pack):
     text = "\n".join(f"#define {key} {value}" for key, value in defines.items())
     text += f"\ntypedef float Sum;\ntypedef {name} Result;\n"
     text += f"static Result narrow(Sum sum) {{ {narrow} }}\nstatic Sum widen(Result held) {{ {widen} }}\n"
-    return built(text + STUBS + kernel_text("hopper/k_major_stores.cuh") + KERNEL, "stored", folder)
+    return built(text + STUBS + kernel_text("k_major/k_major_stores.cuh") + KERNEL, "stored", folder)
 
 
 def given_to_threads(tile):
@@ -76,8 +76,13 @@ def check(store, cols, size, m, n, extra, offset, onto=0):
     for top, left in ((0, 0), (0, max(n - cols, 0) // 8 * 8)):
         P = memory[start : start + m * (n + extra)].reshape(m, n + extra)[:, :n]
         before = P.copy()
-        arguments = (ctypes.c_void_p(held.ctypes.data), ctypes.c_void_p(P.ctypes.data), m, n)
-        store((1,), (128,), (*arguments, ctypes.c_longlong(n + extra), top, left, onto))
+        arguments = (
+            ctypes.c_void_p(held.ctypes.data),
+            ctypes.c_void_p(P.ctypes.data),
+            ctypes.c_int(m),
+            ctypes.c_int(n),
+        )
+        store((1,), (128,), (*arguments, ctypes.c_longlong(n + extra), *map(ctypes.c_int, (top, left, onto))))
         high, wide = min(m, 64), min(cols, n - left)
         expected, part = before.copy(), np.s_[:high, left : left + wide]
         expected[part] = tile[:high, :wide].astype(kind) + onto * before[part]

@@ -13,17 +13,19 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.cache import DiskCache
-from tilewise.card_plans import pinned
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.engines.cuda.mma_sync import _realigned, _scratch_bytes, source_of
-from tilewise.engines.cuda.placed import Placed
 from tilewise.epilogue import Epilogue
-from tilewise.kernels.render_ampere import Form, render_add_parts, render_mma_sync
-from tilewise.kernels.render_hopper import render_realign
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.mma_sync.family import MmaSync
+from tilewise.kernels.mma_sync.model import TILES, line_bytes, ways
+from tilewise.kernels.mma_sync.text import Form, render_mma_sync
+from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.realign import Lines, Realigned, render_realign, scratch_bytes
+from tilewise.kernels.shared.sums import render_add_parts
 from tilewise.machine import KNOWN_CARDS
-from tilewise.mma_tiles import TILES, line_bytes, ways
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
+from tilewise.recipe import Address
 
 H200, A100, RTX4090 = (KNOWN_CARDS[name] for name in ("h200", "a100", "rtx4090"))
 ARCHS = ("sm_80", "sm_89", "sm_90a", "sm_120")
@@ -126,7 +128,7 @@ def test_plans_choose_it_where_it_is_the_way_to_the_tensor_cores():
         kernel(large, "float64", H200) == kernel(odd, "float64", H200) == kernel(large, "float64", A100) == "mma_sync"
     )
     assert kernel(large, "float64", RTX4090) == "plain"  # its tensor cores are no faster there
-    assert kernel(large, "bfloat16", H200) == kernel((128, 65536, 128), "bfloat16", H200) == "tensor_cores"
+    assert kernel(large, "bfloat16", H200) == kernel((128, 65536, 128), "bfloat16", H200) == "wgmma_half"
     assert kernel(large, "bfloat16", KNOWN_CARDS["t4"]) != "mma_sync"
 
 
@@ -153,7 +155,7 @@ def test_a_plan_says_what_is_special():
     assert make_plan(problem_of_shape(4096, 4096, 4096, "float64"), H200).notes == ()
     halves = make_plan(problem_of_shape(4097, 4097, 4097, "bfloat16"), A100).notes
     assert any(note.startswith("M is realigned first") for note in halves)  # no copy moves 2 bytes
-    tall = make_plan(problem_of_shape(128, 65536, 128, "float64"), H200).mma
+    tall = make_plan(problem_of_shape(128, 65536, 128, "float64"), H200).way
     assert tall.parts > 8
 
 
@@ -164,14 +166,13 @@ def test_copies_are_as_wide_as_lines_allow():
     assert line_bytes(Layout(61, 1), 9, 61, 2) == 2
     assert line_bytes(Layout(61, 1), 9, 61, 8) == 8
     assert line_bytes(Layout(61, 1), 1, 61, 2) == 16  # one line has no next
-    assert line_bytes(Layout(64, 1, alignment=4), 9, 64, 2) == 4
+    assert line_bytes(Layout(64, 1, skew=4), 9, 64, 2) == 4
     assert line_bytes(Layout(128, 2), 9, 64, 2) == 0  # elements apart
 
 
 @pytest.mark.parametrize("name", NAMES)
 @pytest.mark.parametrize("machine", [H200, A100, RTX4090], ids=lambda m: m.arch)
 def test_every_way_has_a_text_and_room(name, machine):
-    dtype = DTYPES[name]
     for extra, turned in ((0, False), (1, True), (2, False)):
         layout_m, layout_n = (
             (Layout(1, 300 + extra), Layout(1, 70 + extra))
@@ -186,10 +187,8 @@ def test_every_way_has_a_text_and_room(name, machine):
             assert way.tile.threads <= 1024
             if "packed" in way.routes:
                 continue
-            M, N = Placed(256, dtype, 300, 70, layout_m), Placed(512, dtype, 70, 259, layout_n)
-            P = Placed(1024, dtype, 300, 259, problem.layout_p)
-            if "realigned" not in way.routes:
-                assert "mma_sync" in source_of(pinned(problem, machine, way), M, N, P)
+            texts = recipe_of(MmaSync().pinned(problem, machine, way)).sources
+            assert any("mma_sync" in text for text in texts)
 
 
 @pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
@@ -198,18 +197,19 @@ def test_realigned_lines_are_the_same_bytes_on_boundaries(name, turned):
     dtype = DTYPES[name]
     size, rows, cols, lead = dtype.itemsize, 37, 45, 51
     own = Layout(1, lead, (3000, 0)) if turned else Layout(lead, 1, (3000, 0))
-    source = Placed(4096 + size, dtype, rows, cols, own)
-    made, jobs = _realigned(source, (2, 5), 1 << 20)
+    source = Placed(Address("M", 4096, size % 16), dtype, rows, cols, own)
+    made = Realigned(source, (2, 5), Address("scratch"))
     length, count = (rows, cols) if turned else (cols, rows)
-    assert len(jobs) == 2  # the axis it is broadcast over counts once
-    for number, job in enumerate(jobs):
-        assert job.source == source.pointer + 3000 * size * number
+    assert len(made.jobs) == 2  # the axis it is broadcast over counts once
+    for number, argument in enumerate(made.jobs):
+        job, (of_source, of_target) = Lines.from_buffer_copy(argument.data), (a for _, a in argument.holes)
+        assert of_source == source.pointer + 3000 * size * number
         assert (job.lines, 2 * job.length, 2 * job.lead) == (count, length * size, lead * size)
-        assert job.to % 128 == 2 * job.lead_to % 128 == 0
-        assert job.to == made.member((number, 4))
-        assert job.to + 2 * job.lead_to * count <= (1 << 20) + _scratch_bytes(source, (2, 5))
-    assert line_bytes(made.layout, rows, cols, size) == 16
-    assert (made.layout.row == 1) == turned
+        assert of_target.offset % 128 == 2 * job.lead_to % 128 == 0
+        assert of_target == made.placed.member((number, 4))
+        assert of_target.offset + 2 * job.lead_to * count <= scratch_bytes(source, (2, 5))
+    assert line_bytes(made.placed.layout, rows, cols, size) == 16
+    assert (made.placed.layout.row == 1) == turned
 
 
 def test_thin_edges_are_read_as_they_lie():

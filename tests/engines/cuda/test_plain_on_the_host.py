@@ -8,15 +8,15 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-import tilewise.plain_tiles as plain_tiles
+import tilewise.kernels.plain.model as plain_tiles
+import tilewise.planning as planning
 from behind_a_compiler import COMPILER
-from host_card import multiplied, put_on_the_host
+from host_card import multiplied
 from oracle import assert_product
 from strategies import values
-from tilewise.engines.cuda import plain
-from tilewise.kernels.render_plain import combine_share
+from tilewise.kernels.plain.model import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
+from tilewise.kernels.plain.text import combine_share
 from tilewise.machine import KNOWN_CARDS
-from tilewise.plain_tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
 from tilewise.problem import problem_of_shape
 
 H200 = KNOWN_CARDS["h200"]
@@ -25,8 +25,9 @@ pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
 
 @pytest.fixture
-def host(monkeypatch, tmp_path_factory):
-    put_on_the_host(monkeypatch, tmp_path_factory.getbasetemp())
+def host(tmp_path_factory):
+    """Where compiled kernels go."""
+    return tmp_path_factory.getbasetemp()
 
 
 def lying(a, way):
@@ -49,11 +50,11 @@ def lying(a, way):
     return memory[::2, ::3]
 
 
-def product(M, N, name, machine=SMALL, **how):
+def product(host, M, N, name, machine=SMALL, **how):
     ring = tw.semirings[name]
     dtype = np.dtype(bool) if name == "lor_land" else np.promote_types(M.dtype, N.dtype)
     P = np.zeros((M.shape[0], N.shape[1]), dtype)
-    plan = multiplied(M, N, ring, machine, P, **how)
+    plan = multiplied(M, N, ring, machine, P, host, **how)
     return P, plan
 
 
@@ -91,7 +92,7 @@ def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
     m, k, n = shape
     for specials in (False, True):
         M, N = values((m, k), dtype, 1, specials=specials), values((k, n), dtype, 2, specials=specials)
-        P, plan = product(lying(M, way_m), lying(N, way_n), name, kernel="plain")
+        P, plan = product(host, lying(M, way_m), lying(N, way_n), name, kernel="plain")
         assert plan.kernel == "plain"
         assert_product(P, M, N, name)
 
@@ -118,7 +119,7 @@ def test_few_rows_and_few_columns(host, name, dtype, way, shape, kernel):
     for specials in (False, True):  # over so long a k, hardly a sum with specials in it is a number
         M, N = values((m, k), dtype, 1, specials=specials), values((k, n), dtype, 2, specials=specials)
         left, right = (lying(M, way), N) if n < m else (M, lying(N, way))
-        P, plan = product(left, right, name, kernel=kernel)
+        P, plan = product(host, left, right, name, kernel=kernel)
         assert plan.kernel == kernel
         assert_product(P, M, N, name)
 
@@ -133,25 +134,25 @@ def test_the_k_that_won(host, shape, machine):
     N = values((k, n), "float32", 2, specials=True).round(0)
     expected, won = tw.matmul(M, N, semiring="min_plus", return_arg=True)
     where = np.full((m, n), -7)
-    P, _ = product(M, N, "min_plus", machine, where=where)
+    P, _ = product(host, M, N, "min_plus", machine, where=where)
     np.testing.assert_array_equal(P, expected)
     np.testing.assert_array_equal(where, won)
 
 
 def test_pieces_of_k_are_added_in_order(host):
     M, N = values((33, 900), "float32", 1), values((900, 40), "float32", 2)
-    P, plan = product(M, N, "plus_times", H200, kernel="plain")
+    P, plan = product(host, M, N, "plus_times", H200, kernel="plain")
     assert "pieces" in plan.why
     assert_product(P, M, N, "plus_times")
 
 
 def test_thin_edges_are_made_apart(host, monkeypatch):
-    import tilewise.plain_tiles as tiles
+    import tilewise.kernels.plain.model as tiles
 
     monkeypatch.setattr(tiles, "THIN_FROM", 64)
     tiles.choose.cache_clear()
     M, N = values((129, 70), "float32", 1), values((70, 131), "float32", 2)
-    P, _ = product(M, N, "min_plus", kernel="plain")
+    P, _ = product(host, M, N, "min_plus", kernel="plain")
     assert_product(P, M, N, "min_plus")
     tiles.choose.cache_clear()
 
@@ -164,7 +165,7 @@ def test_accumulate_adds_onto_what_is_there(host, name, shape):
     before = values((m, n), "float64", 3)
     for machine in (SMALL, H200):
         P = before.copy()
-        multiplied(M, N, tw.semirings[name], machine, P, kernel=None if m < 16 else "plain", accumulate=True)
+        multiplied(M, N, tw.semirings[name], machine, P, host, kernel=None if m < 16 else "plain", accumulate=True)
         expected = before.copy()
         tw.matmul(M, N, semiring=name, out=expected, accumulate=True)
         np.testing.assert_allclose(P, expected, rtol=1e-12)
@@ -173,7 +174,7 @@ def test_accumulate_adds_onto_what_is_there(host, name, shape):
 def test_what_is_promised_not_negative_is_compared_three_at_a_time(host):
     M, N = abs(values((40, 45), "float32", 1)), abs(values((45, 33), "float32", 2))
     for name in ("min_plus", "max_plus"):
-        P, plan = product(M, N, name, kernel="plain", nonnegative=True)
+        P, plan = product(host, M, N, name, kernel="plain", nonnegative=True)
         assert "three at a time" in plan.why
         assert_product(P, M, N, name)
 
@@ -182,12 +183,7 @@ def test_a_stack_and_a_dtype_that_must_be_converted(host):
     M, N = values((3, 1, 20, 30), "float32", 1), values((2, 30, 25), "float64", 2)
     P = np.zeros((3, 2, 20, 25))
     wide = np.broadcast_to(M, (3, 2, 20, 30)), np.broadcast_to(N, (3, 2, 30, 25))
-    with pytest.MonkeyPatch.context() as patch:
-        import tilewise.engines.cuda.placed as placed
-        from host_card import HostBuffer
-
-        patch.setattr(placed, "allocate", lambda nbytes, device, stream: HostBuffer(nbytes))
-        multiplied(*wide, tw.semirings["plus_times"], SMALL, P, kernel="plain")
+    multiplied(*wide, tw.semirings["plus_times"], SMALL, P, host, kernel="plain")
     np.testing.assert_allclose(P, M @ N, rtol=1e-12)
 
 
@@ -205,7 +201,7 @@ def test_every_tile_at_its_edges(host, monkeypatch, name, tile):
     monkeypatch.setattr(plain_tiles, "tiles_of", lambda way: (tile,))
     plain_tiles.choose.cache_clear()
     M, N = values((tile.rows + 3, 39), "float32", 1), values((39, tile.cols + 5), "float32", 2)
-    P, plan = product(lying(M, "rows"), lying(N, "odd rows"), name, kernel="plain")
+    P, plan = product(host, lying(M, "rows"), lying(N, "odd rows"), name, kernel="plain")
     plain_tiles.choose.cache_clear()
     assert plan.geometry.rows == tile.rows
     assert_product(P, M, N, name)
@@ -214,9 +210,9 @@ def test_every_tile_at_its_edges(host, monkeypatch, name, tile):
 @pytest.mark.parametrize("k", [500, 3000])
 def test_few_and_many_pieces_of_k_are_combined(host, k):
     M, N = values((33, k), "float32", 1), values((k, 20), "float32", 2)
-    P, _ = product(M, N, "plus_times", H200, kernel="plain")
+    P, _ = product(host, M, N, "plus_times", H200, kernel="plain")
     assert_product(P, M, N, "plus_times")
-    choice = plain_tiles.choose(problem_of_shape(33, k, 20, precision="ieee"), H200, "plain")
+    choice = plain_tiles.choose(problem_of_shape(33, k, 20, precision="ieee"), H200)
     assert combine_share(choice.pieces) == (1 if k == 500 else 8)
 
 
@@ -230,14 +226,15 @@ def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols
     tail = plain_tiles.Tail(2, 3, 96, 64)
     real = plain_tiles.choose
 
-    def choose(problem, machine, kernel=None):
-        whole = replace(real(problem, machine, kernel), tile=tile, pieces=1, rows=problem.m, cols=problem.n)
+    def choose(problem, machine):
+        whole = replace(real(problem, machine), tile=tile, pieces=1, rows=problem.m, cols=problem.n)
         return replace(whole, tail=tail)
 
-    monkeypatch.setattr(plain, "choose", choose)
+    monkeypatch.setattr(plain_tiles, "choose", choose)
+    planning._plan.cache_clear()
     m, k = 2 * tile.rows + 9, 200
     M, N = values((m, k), "float32", 1), values((k, cols), "float32", 2)
-    P, _ = product(M, lying(N, way_n), name, kernel="plain")
+    P, _ = product(host, M, lying(N, way_n), name, kernel="plain")
     assert_product(P, M, N, name)
 
 
@@ -253,7 +250,7 @@ def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(host, m
         if odd is not None:  # and twice as much, for two that are below 0 in one sum
             odd_one = M[100] if side == "M" else N[:, 100]
             odd_one[7], odd_one[9] = odd, 2 * odd
-        P, plan = product(M, N, name, kernel="plain")
+        P, plan = product(host, M, N, name, kernel="plain")
         assert "found below 0" in plan.why
         assert_product(P, M, N, name)
     plain_tiles.choose.cache_clear()

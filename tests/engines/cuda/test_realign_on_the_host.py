@@ -11,19 +11,15 @@ import numpy as np
 import pytest
 
 from behind_a_compiler import COMPILER, built
+from host_card import parameter
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.engines.cuda.mma_sync import _realigned, _scratch_bytes
-from tilewise.engines.cuda.placed import Placed
-from tilewise.engines.cuda.realign import LINES, Edge, Lines, Sums, planes_of, realigned, scratch_bytes
-from tilewise.kernels.render import kernel_text
-from tilewise.kernels.render_hopper import (
-    SEGMENT,
-    SUMMED_ACROSS,
-    SUMMED_ALONG,
-    render_realign,
-    render_realign_with_edges,
-)
+from tilewise.kernels.shared.placed import Placed
+from tilewise.kernels.shared.realign import LINES, SEGMENT, Lines, Realigned, render_realign, scratch_bytes
+from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
+from tilewise.kernels.wgmma_half.thin_edges import EdgeCopy, Sums, planes_of
 from tilewise.problem import Layout
+from tilewise.recipe import Address
 
 BFLOAT16 = ml_dtypes.bfloat16
 
@@ -44,7 +40,7 @@ static void copy_bytes(void* to, const void* from, unsigned bytes, Barrier*) { m
 
 def without_ptx(text):
     """Nothing is queued behind these kernels here, and what they ask of the copy engine comes at once."""
-    return text.replace(kernel_text("hopper/ptx.cuh"), COPIES)
+    return text.replace(kernel_text("shared/ptx.cuh"), COPIES)
 
 
 @pytest.fixture(scope="module")
@@ -62,6 +58,12 @@ def realign_with_edges(tmp_path_factory):
     }
 
 
+def lines_at(made, source, scratch):
+    """What the kernel is told of a single matrix, its holes filled with these addresses."""
+    bases = {"M": source, "scratch": -(-scratch.ctypes.data // 128) * 128}
+    return Lines.from_buffer_copy(parameter(made.jobs[0], bases)), bases["scratch"]
+
+
 def bytes_at(address, count):
     return bytes((ctypes.c_char * count).from_address(address))
 
@@ -77,16 +79,17 @@ def test_lines_arrive_whole(realign, name, rows, cols, extra, offset, turned):
     lead = length + extra
     memory = np.random.default_rng(0).integers(0, 256, (count * lead + offset) * size + 16, np.uint8)
     start = -(-memory.ctypes.data // 16) * 16 + offset * size
-    source = Placed(start, dtype, rows, cols, Layout(1, lead) if turned else Layout(lead, 1))
-    scratch = np.zeros(_scratch_bytes(source, ()) + 128, np.uint8)
-    made, (job,) = _realigned(source, (), -(-scratch.ctypes.data // 128) * 128)
+    source = Placed(Address("M", 0, start % 16), dtype, rows, cols, Layout(1, lead) if turned else Layout(lead, 1))
+    scratch = np.zeros(scratch_bytes(source, ()) + 128, np.uint8)
+    made = Realigned(source, (), Address("scratch"))
+    job, target = lines_at(made, start, scratch)
     for along in {1, 2, math.ceil(job.length / SEGMENT)}:  # blocks that share a line
         scratch[:] = 0
         realign((math.ceil(job.lines / LINES), along, 1), (256,), (job, Lines()))
-        lead_to = made.layout.col if turned else made.layout.row
+        lead_to = made.placed.layout.col if turned else made.placed.layout.row
         for line in range(count):
             wanted = bytes_at(start + line * lead * size, length * size)
-            assert bytes_at(made.pointer + line * lead_to * size, length * size) == wanted
+            assert bytes_at(target + line * lead_to * size, length * size) == wanted
 
 
 @pytest.mark.parametrize("along_k", [False, True])
@@ -102,21 +105,22 @@ def test_lines_are_multiplied_with_an_edge_on_the_way(realign_with_edges, lines,
     cells = np.lib.stride_tricks.as_strided(memory[first:], (lines, length), (2 * lead, 2))
     cells[:] = random.normal(size=(lines, length)).astype(BFLOAT16)
     edge = random.normal(size=(length if along_k else lines, 3)).astype(BFLOAT16)
-    source = Placed(cells.ctypes.data, DTYPES["bfloat16"], lines, length, Layout(lead, 1))
+    source = Placed(Address("M", 0, cells.ctypes.data % 16), DTYPES["bfloat16"], lines, length, Layout(lead, 1))
     scratch = np.zeros(scratch_bytes(source, ()) + 128, np.uint8)
-    made, (job,) = realigned(source, (), -(-scratch.ctypes.data // 128) * 128)
+    made = Realigned(source, (), Address("scratch"))
+    job, target = lines_at(made, cells.ctypes.data, scratch)
     count, pitch = planes_of(source, along_k)
     planes = np.full(count * pitch + 8, np.nan, np.float32)
     at = -(-planes.ctypes.data // 16) * 16
     copied = np.zeros(3 * edge.shape[0], BFLOAT16)
     sums = Sums(edge.ctypes.data + 2, 3, at, pitch)  # the second of three columns
-    aside = Edge(edge.ctypes.data, copied.ctypes.data, edge.shape[0], 3, 3, 1)
+    aside = EdgeCopy(edge.ctypes.data, copied.ctypes.data, edge.shape[0], 3, 3, 1)
     segment, block = SUMMED_ALONG if along_k else SUMMED_ACROSS
     grid = (math.ceil(lines / block), math.ceil(length / segment), 2)
-    realign_with_edges[along_k](grid, (256,), (job, Lines(), sums, Sums(), aside, Edge()))
+    realign_with_edges[along_k](grid, (256,), (job, Lines(), sums, Sums(), aside, EdgeCopy()))
     for line in range(lines):
-        wanted = bytes_at(source.pointer + line * lead * 2, length * 2)
-        assert bytes_at(made.pointer + line * made.layout.row * 2, length * 2) == wanted
+        wanted = bytes_at(cells.ctypes.data + line * lead * 2, length * 2)
+        assert bytes_at(target + line * made.placed.layout.row * 2, length * 2) == wanted
     found = np.frombuffer((ctypes.c_char * (4 * count * pitch)).from_address(at), np.float32).reshape(count, pitch)
     wide, weights = cells.astype(np.float64), edge[:, 1].astype(np.float64)
     expected = wide @ weights if along_k else weights @ wide

@@ -10,7 +10,7 @@ import tilewise as tw
 from oracle import assert_product
 from strategies import CARD_DTYPES, SEMIRINGS, cases, values, weighs, works
 from tilewise.errors import DtypeError, ShapeError, UsageError
-from tilewise.rungs import LADDER
+from tilewise.kernels.ladder.model import LADDER
 
 ALL = [(s, d) for s in SEMIRINGS for d in CARD_DTYPES if works(s, d)]
 

@@ -10,8 +10,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines import simt
 from tilewise.engines.reference.phases import multiply
 from tilewise.errors import DtypeError
-from tilewise.kernels.render import render_rung
-from tilewise.rungs import LADDER
+from tilewise.kernels.ladder.model import LADDER
+from tilewise.kernels.ladder.text import render_rung
 
 SAMPLE = ("bool", "int8", "uint32", "int64", "float16", "float32", "complex64")
 ALL = tuple(name for name in DTYPES if "long" not in name)

@@ -6,12 +6,12 @@ import atexit
 import ctypes
 import os
 import threading
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from tilewise.engines.cpu import compile
 from tilewise.engines.cpu.address import data_field
-from tilewise.engines.cpu.known import KNOWN
 from tilewise.engines.cpu.target import host_target
 from tilewise.engines.cpu.workers import THREADED, WORDS, pool_module
 from tilewise.errors import UsageError
@@ -78,6 +78,9 @@ def current_pool() -> Pool | None:
         _changing.release()
 
 
+on_resize: list[Callable[[], None]] = []  # whoever keeps what was cut for another number of threads
+
+
 def num_threads() -> int:
     """Threads a product may use: what was set, else TILEWISE_NUM_THREADS, else the cores this process may use."""
     global _threads
@@ -91,7 +94,8 @@ def set_num_threads(count: int | None) -> None:
     """How many threads a product on the CPU may use; None asks the environment and the machine again."""
     global _threads
     _threads = None if count is None else _checked(count, "count")
-    KNOWN.clear()  # what is kept there was cut for another number of threads
+    for forget in on_resize:
+        forget()
 
 
 def _checked(value: object, name: str) -> int:

@@ -14,39 +14,45 @@ import numpy as np
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.arrays.card import default_stream
 from tilewise.arrays.device_array import DeviceArray
-from tilewise.engines.cuda.launch import prepare
+from tilewise.engines.cuda.launcher import Launcher
+from tilewise.engines.cuda.scratch import scratch
 from tilewise.engines.cuda.timing import Stopwatch
 from tilewise.machine import Times
-from tilewise.plans import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def multiply_on_device(
-    plan: Plan, M: Array, N: Array, P: Array, device: str, where: Array | None = None, bias: Array | None = None
+    launcher: Launcher,
+    accumulate: bool,
+    M: Array,
+    N: Array,
+    P: Array,
+    arg: Array | None = None,
+    bias: Array | None = None,
 ) -> Times:
-    """MatrixMulOnDevice: from arrays on the host to their product (and the k that won, in `where`) on the host. `plan`
-    is for contiguous copies."""
+    """MatrixMulOnDevice: from arrays on the host to their product (and the k that won, in `arg`) on the host. The
+    launcher is for contiguous copies; its kernels are compiled before the clock starts."""
+    device = launcher.device
     stream = default_stream(device)
+    given = {"M": M, "N": N, "P": P, "arg": arg, "bias": bias}
     with ExitStack() as memory:
-        Md, Nd, Pd = (memory.enter_context(DeviceArray(a.shape, dtype_of(a.dtype), device)) for a in (M, N, P))
-        Wd = None if where is None else memory.enter_context(DeviceArray(where.shape, dtype_of(where.dtype), device))
-        Bd = None if bias is None else memory.enter_context(DeviceArray(bias.shape, dtype_of(bias.dtype), device))
-        pointers = (Md.pointer, Nd.pointer, Pd.pointer)
-        # compiles before the clock starts
-        compute = prepare(plan, *pointers, device, stream, Wd.pointer if Wd else 0, Bd.pointer if Bd else 0)
+        held = {
+            name: memory.enter_context(DeviceArray(host.shape, dtype_of(host.dtype), device))
+            for name, host in given.items()
+            if host is not None
+        }
         watch = Stopwatch(stream)
-        Md.copy_from(M)
-        Nd.copy_from(N)
-        if plan.problem.accumulate:
-            Pd.copy_from(P)
-        if bias is not None and Bd is not None:
-            Bd.copy_from(bias)
+        for name, host in (("M", M), ("N", N), ("bias", bias), ("P", P if accumulate else None)):
+            if host is not None:
+                held[name].copy_from(host)
         watch.mark()
-        compute()
+        handle = int(stream.handle)
+        with scratch(launcher.scratch_bytes, "", device, handle) as address:
+            launcher(handle, scratch=address, **{name: x.pointer for name, x in held.items()})
         watch.mark()
-        P[...] = Pd.numpy()
-        if where is not None and Wd is not None:
-            where[...] = Wd.numpy()
+        P[...] = held["P"].numpy()
+        if arg is not None:
+            arg[...] = held["arg"].numpy()
         watch.mark()
         return Times(*watch.laps())

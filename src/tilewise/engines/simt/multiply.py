@@ -11,7 +11,6 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.engines.simt import launch
 from tilewise.engines.simt.limits import Limits
-from tilewise.kernels.render import render
 from tilewise.machine import Machine
 from tilewise.plans import Plan, packed_lead
 
@@ -21,18 +20,19 @@ MACHINE = Machine("simt", "the interpreter", 1, 1e8, {"": 1e7}, source="nominal"
 UNBOUND = Limits(steps=1 << 62, seconds=math.inf, memory=1 << 62)  # our own kernels end by themselves
 
 
-def run(plan: Plan, M: Array, N: Array, P: Array) -> None:
-    """Multiply every member of the stack. P is written (or, with accumulate, added onto) in place."""
+def run(plan: Plan, source: str, M: Array, N: Array, P: Array) -> None:
+    """Multiply every member of the stack by the kernel whose text is `source`. P is written in place (or, with
+    accumulate, added onto)."""
     algebra = plan.problem.algebra
     onto = algebra if plan.problem.accumulate else None
-    around(no_edge_of(algebra), lambda M, N, P, _: _run(plan, M, N, P), M, N, P, None, onto)
+    around(no_edge_of(algebra), lambda M, N, P, _: _run(plan, source, M, N, P), M, N, P, None, onto)
 
 
-def _run(plan: Plan, M: Array, N: Array, P: Array) -> None:
+def _run(plan: Plan, source: str, M: Array, N: Array, P: Array) -> None:
     p = plan.problem
     M = np.broadcast_to(M, (*p.stack, *M.shape[-2:]))
     N = np.broadcast_to(N, (*p.stack, *N.shape[-2:]))
-    source, index = render(plan), np.int32 if plan.index == "int" else np.int64
+    index = np.int32 if plan.index == "int" else np.int64
     leads = [packed_lead(cols) if name in plan.packs else cols for name, cols in (("M", p.k), ("N", p.n))]
     sizes = [np.int32(p.m), np.int32(p.k), np.int32(p.n), *(index(lead) for lead in (*leads, p.n))]
     if not (p.m and p.n):

@@ -14,7 +14,7 @@ from torch import Tensor
 
 from tilewise import api
 from tilewise.algebra.builtin import SEMIRINGS
-from tilewise.arrays.torch_library import SETTLED, is_watched
+from tilewise.arrays.torch_library import SETTLED, observed
 from tilewise.interop.torch.gradients import gradients
 from tilewise.interop.torch.tangents import tangent
 from tilewise.interop.torch.words import picks, ring_of
@@ -55,7 +55,7 @@ def _by_operator(M: Tensor, N: Tensor, word: str, precision: str, nonnegative: b
 
 
 def _forward(M: Tensor, N: Tensor, word: str, precision: str, nonnegative: bool, on_lines: bool) -> Any:
-    if on_lines or is_watched(M, N):
+    if on_lines or observed(M, N):
         return _by_operator(M, N, word, precision, nonnegative, on_lines)
     return alone(M, N, word, precision, nonnegative=nonnegative)
 
@@ -111,7 +111,7 @@ class Picked(torch.autograd.Function):
 
     @staticmethod
     def forward(M: Tensor, N: Tensor, word: str, precision: str) -> Any:
-        if M.device.type == "cpu" and not is_watched(M, N):
+        if M.device.type == "cpu" and not observed(M, N):
             return alone(M, N, word, precision, return_arg=True)
         return torch.ops.tilewise.matmul_arg(M, N, word, precision)
 

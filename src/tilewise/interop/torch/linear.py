@@ -8,7 +8,7 @@ import torch
 from torch import Tensor
 
 from tilewise import api
-from tilewise.arrays.torch_library import needs_operator, wants_gradient
+from tilewise.arrays.torch_library import followed
 from tilewise.interop.torch.function import product
 from tilewise.interop.torch.operator import matmul
 
@@ -33,7 +33,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_line
 
 def _fuses(input: Tensor, weight: Tensor, bias: Tensor) -> bool:
     """Whether the bias goes with the product: on a card, where torch need not follow what happens."""
-    alone = input.is_cuda and not needs_operator(input, weight) and not wants_gradient(bias)
+    alone = input.is_cuda and not followed(input, weight, None, bias)
     return alone and input.dtype == weight.dtype == bias.dtype and input.is_floating_point()
 
 

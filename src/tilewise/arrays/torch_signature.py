@@ -1,0 +1,78 @@
+"""torch tensors in prepared calls: their signature, addresses, stream, and memory of torch's own allocator."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import torch
+
+from tilewise.arrays.torch_library import is_watched
+from tilewise.options import Key, keywords_key
+
+_C = torch._C
+_PLAIN = (torch.Tensor, torch.nn.Parameter)
+_is_compiling, _grad_enabled, _any_autocast = (
+    torch.compiler.is_compiling,
+    torch.is_grad_enabled,
+    _C._is_any_autocast_enabled,
+)
+_strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
+
+
+def signature(M: Any, N: Any, keywords: Any) -> Key | None:
+    """Everything about a call but its addresses, of which the bytes past a 16-byte boundary count; None where torch
+    follows the call (gradients, tracing, autocast), where tensors are of several cards, or of no card."""
+    card = M.get_device()
+    if card < 0 or N.__class__ not in _PLAIN or N.get_device() != card or card != _get_device():
+        return None
+    if _is_compiling() or ((M.requires_grad or N.requires_grad) and _grad_enabled()) or is_watched():
+        return None
+    if M.layout is not _strided or N.layout is not _strided or M.is_complex():
+        return None
+    skews = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4
+    if not keywords:
+        if _any_autocast():
+            return None
+        return (card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
+    out = keywords.get("out")
+    if out is None and _any_autocast():
+        return None
+    if out is not None and len(keywords) == 1:  # the usual case, spelled out
+        if out.__class__ not in _PLAIN or out.layout is not _strided or out.requires_grad:
+            return None
+        return (
+            card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype,
+            out.get_device(), out.data_ptr() & 15, out.shape, out.stride(), out.dtype,
+        )  # fmt: skip
+    more = keywords_key(keywords, _tensor)
+    if more is None:
+        return None
+    return (card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, *more)
+
+
+def _tensor(x: Any) -> Key | None:
+    """How an out= or a bias= lies; one whose elements lie apart may be copied first, and that copy is gone later."""
+    if x.__class__ not in _PLAIN or x.layout is not _strided or x.requires_grad:
+        return None
+    if x.dim() == 1 and not x.is_contiguous():
+        return None
+    return (x.get_device(), x.shape, x.stride(), x.dtype, x.data_ptr() & 15)
+
+
+class OnOneCard:
+    """One card as torch knows it."""
+
+    def __init__(self, card: int) -> None:
+        self._card = card
+        raw_stream, alloc = _C._cuda_getCurrentRawStream, _C._cuda_cudaCachingAllocator_raw_alloc
+        self.stream: Callable[[], int] = lambda: raw_stream(card)
+        self.address: Callable[[Any], int] = torch.Tensor.data_ptr
+        self.take: Callable[[int, int], int] = alloc
+        self.pointer: Callable[[int], int] = int
+        self.give_back: Callable[[int], None] = _C._cuda_cudaCachingAllocator_raw_delete
+
+    def empty_like(self, product: Any) -> Callable[[], Any]:
+        """Fresh memory for such a product."""
+        shape, dtype, device, empty = tuple(product.shape), product.dtype, product.device, torch.empty
+        return lambda: empty(shape, dtype=dtype, device=device)

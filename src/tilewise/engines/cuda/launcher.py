@@ -1,0 +1,235 @@
+"""A recipe made ready for a card: kernels compiled and loaded, everything laid out in images; a call fills the holes.
+
+Nothing here plans or renders, and no lock is held while a recipe is launched.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from collections.abc import Sequence
+from functools import lru_cache
+from threading import Lock
+from typing import Any, NamedTuple
+
+from tilewise.arrays.card import open_card
+from tilewise.engines.cuda.compile import load_kernel
+from tilewise.engines.cuda.native import (
+    HEADER,
+    LAUNCH,
+    OVERLAPS,
+    SELF,
+    STREAM,
+    ZERO,
+    driver_functions,
+    launchers,
+)
+from tilewise.errors import EngineError
+from tilewise.recipe import BASES, Address, Launch, Recipe, Step, TensorMap, Zero
+
+IMAGE_BYTES = 16 * 1024  # of one image, which a call copies to its stack: longer recipes come in several
+INVALID_CONTEXT = 201  # the driver's, in a thread that has not used the card yet
+PLACEHOLDER = 1 << 32  # the address of a tensor map that has not got its own yet
+KINDS = {"uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "tfloat32": "TFLOAT32"}
+PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+Span = tuple[int, int]  # the bytes that a matrix touches, from its address on
+
+
+class Function(NamedTuple):
+    """A kernel as the driver launches it. Holding it keeps the kernel on the card."""
+
+    handle: int
+    kernel: Any
+
+
+_loading = Lock()
+
+
+def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0) -> Function:
+    """The kernel's function, allowed the dynamic shared memory it needs; loaded once, whoever asks at the same time."""
+    with _loading:
+        return _function(source, name, device, shared_bytes)
+
+
+@lru_cache(maxsize=1024)
+def _function(source: str, name: str, device: str, shared_bytes: int) -> Function:
+    driver = _driver()
+    kernel = load_kernel(source, name, device)
+    code, handle = driver.cuKernelGetFunction(kernel.handle)
+    if not int(code) and shared_bytes:
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        code = driver.cuFuncSetAttribute(handle, attribute, shared_bytes)[0]
+    if int(code):
+        raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
+    return Function(int(handle), kernel)
+
+
+class _Image:
+    """Some steps of a recipe, laid out: the blob that is copied, and the tables of what is filled in."""
+
+    def __init__(self, steps: Sequence[tuple[Step, Function | None]], spans: dict[str, Span]) -> None:
+        self.steps = [step for step, _ in steps]
+        self._data = bytearray()
+        self._holes: list[tuple[int, int, int]] = []
+        self._maps: list[tuple[int, int, int]] = []
+        self._table: list[tuple[int, int, int, int]] = []
+        for step, function in steps:
+            if isinstance(step, Zero):
+                at = self._place(bytes(8), 8)
+                self._hole(at, step.address)
+                self._table.append((ZERO, 0, at, 0))
+            else:
+                assert function is not None
+                self._table.append((LAUNCH, function.handle, self._configuration(step), self._parameters(step)))
+        self._seal(spans)
+
+    def _place(self, data: bytes, boundary: int) -> int:
+        at = -(-len(self._data) // boundary) * boundary
+        self._data.extend(bytes(at - len(self._data)) + data)
+        return at
+
+    def _hole(self, position: int, address: Address) -> None:
+        self._holes.append((position, BASES.index(address.base), address.offset))
+
+    def _configuration(self, launch: Launch) -> int:
+        """The driver's CUlaunchConfig: grid, block, shared bytes, stream, attributes."""
+        sizes = ((*launch.grid, 1, 1)[:3], (*launch.block, 1, 1)[:3])
+        data = struct.pack("<7I4xQQI4x", *sizes[0], *sizes[1], launch.shared_bytes, 0, 0, int(launch.overlap))
+        at = self._place(data, 16)
+        self._holes.append((at + 32, STREAM, 0))
+        if launch.overlap:
+            attribute = self._place(struct.pack("<I4xi60x", PROGRAMMATIC, 1), 8)
+            self._holes.append((at + 40, SELF, attribute))
+        return at
+
+    def _parameters(self, launch: Launch) -> int:
+        """The table of pointers to the kernel's parameters, and the parameters."""
+        table = self._place(bytes(8 * len(launch.arguments)), 8)
+        for number, argument in enumerate(launch.arguments):
+            at = self._place(argument.data, 64 if argument.maps else 16)
+            self._holes.append((table + 8 * number, SELF, at))
+            for offset, address in argument.holes:
+                self._hole(at + offset, address)
+            for offset, made in argument.maps:
+                self._data[at + offset : at + offset + 128] = encoded(made)
+                self._maps.append((at + offset, BASES.index(made.address.base), made.address.offset))
+        return table
+
+    def _seal(self, spans: dict[str, Span]) -> None:
+        self.blob = ctypes.create_string_buffer(bytes(self._data), len(self._data))
+        self._tables = [_words(rows) for rows in (self._holes, self._maps, self._table)]
+        values: dict[str, int] = {"size": len(self._data), "blob": ctypes.addressof(self.blob)}
+        counts = len(self._holes), len(self._maps), len(self._table)
+        for name, count, table in zip(("hole", "map", "step"), counts, self._tables, strict=True):
+            values |= {f"{name}s": count, f"{name}_table": ctypes.addressof(table)}
+        values |= driver_functions()
+        for side in "mnp":
+            low, high = spans.get(side.upper(), (0, 0))
+            values |= {f"low_{side}": low, f"high_{side}": high}
+        self.header = (ctypes.c_int64 * len(HEADER))(*(values[word] for word in HEADER))
+        self.address = ctypes.addressof(self.header)
+
+
+def _words(rows: Sequence[tuple[int, ...]]) -> Any:
+    flat = [word for row in rows for word in row]
+    return (ctypes.c_int64 * max(1, len(flat)))(*flat)
+
+
+class Launcher:
+    """A recipe on a card. Calling it queues the recipe's steps on a stream, for whatever addresses it is given."""
+
+    def __init__(self, recipe: Recipe, device: str, spans: dict[str, Span] | None = None) -> None:
+        """`spans`: the bytes that M, N and P touch, where a P that shares memory with M or N is to be refused."""
+        open_card(device)
+        self.device, self.scratch_bytes = device, recipe.scratch_bytes
+        self._held = [  # the driver knows a function by its address alone
+            kernel_function(step.source, step.name, device, step.shared_bytes) if isinstance(step, Launch) else None
+            for step in recipe.steps
+        ]
+        self._images = _images(list(zip(recipe.steps, self._held, strict=True)), spans or {})
+        self._every, self.launch = launchers()  # the second: of a header with M, N, P, scratch and a stream
+        self.header = self._images[0].address if len(self._images) == 1 else 0  # of a recipe that fits one image
+
+    def __call__(self, stream: int, **addresses: int) -> bool:
+        """Whether the steps were queued; False where P shares memory with M or N. `addresses`: by the bases' names."""
+        bases = (ctypes.c_uint64 * SELF)(*(addresses.get(name, 0) for name in BASES), stream)
+        at = ctypes.addressof(bases)
+        for image in self._images:
+            code = self._every(image.address, at)
+            if code == OVERLAPS:
+                return False
+            if code:
+                self.failed(code, image.address, at)
+        return True
+
+    def settled(self, code: int, stream: int, **addresses: int) -> bool:
+        """After `launch` answered with a code: False where P shares memory with M or N, else once more, or an error."""
+        return code != OVERLAPS and self(stream, **addresses)
+
+    def failed(self, code: int, header: int, bases: int) -> None:
+        """Once more with the card's context current, which a new thread lacks; then an error."""
+        if code & 0xFFFFFFFF == INVALID_CONTEXT:
+            open_card(self.device)
+            code = self._every(header, bases)
+        if code:
+            image = next(image for image in self._images if image.address == header)
+            step, error = image.steps[code >> 32], code & 0xFFFFFFFF
+            raise EngineError(f"{step} on {self.device} failed: {_driver().CUresult(error).name}")
+
+
+def _images(steps: list[tuple[Step, Function | None]], spans: dict[str, Span]) -> list[_Image]:
+    """Images no larger than a stack bears; only the first is held against `spans`, the rest belong to it."""
+    pieces: list[list[tuple[Step, Function | None]]] = [[]]
+    size = 0
+    for step, function in steps:
+        need = 512 + sum(len(a.data) + 72 for a in step.arguments) if isinstance(step, Launch) else 64
+        if pieces[-1] and size + need > IMAGE_BYTES:
+            pieces.append([])
+            size = 0
+        pieces[-1].append((step, function))
+        size += need
+    return [_Image(piece, spans if not number else {}) for number, piece in enumerate(pieces)]
+
+
+def launch_now(
+    source: str,
+    name: str,
+    grid: tuple[int, ...],
+    block: tuple[int, ...],
+    arguments: Sequence[Any],
+    device: str,
+    stream: Any,
+) -> None:
+    """One kernel with addresses that are known: no holes, and nothing is kept."""
+    Launcher(Recipe((Launch.of(source, name, grid, block, arguments),)), device)(int(stream.handle))
+
+
+def encoded(made: TensorMap) -> bytes:
+    """The 128 bytes of a tensor map, for an address that is still to be replaced."""
+    driver = _driver()
+    kinds, swizzle = driver.CUtensorMapDataType, driver.CUtensorMapSwizzle
+    code, found = driver.cuTensorMapEncodeTiled(
+        getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{KINDS[made.kind]}"),
+        2,
+        PLACEHOLDER,
+        [driver.cuuint64_t(made.length), driver.cuuint64_t(made.lines)],
+        [driver.cuuint64_t(made.lead)],
+        [driver.cuuint32_t(made.box), driver.cuuint32_t(made.box_lines)],
+        [driver.cuuint32_t(1), driver.cuuint32_t(1)],
+        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
+        swizzle.CU_TENSOR_MAP_SWIZZLE_128B if made.swizzled else swizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
+        # no more than a box's own lines come to L2: with 256 bytes, rows that straddle lines cost a tenth more
+        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
+        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+    )
+    if int(code):
+        raise EngineError(
+            f"the TMA refused a matrix of {made.lines} lines of {made.length}, {made.lead} bytes apart: {code}"
+        )
+    return ctypes.string_at(found.getPtr(), 128)
+
+
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver

@@ -1,0 +1,24 @@
+"""`tw.matmul` where torch follows the product itself: every keyword is honoured by the operator or refused here."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from torch import Tensor
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.errors import UsageError
+from tilewise.interop.torch.finished import finished
+from tilewise.interop.torch.operator import check_call, matmul
+from tilewise.options import Options
+
+
+def followed_matmul(M: Tensor, N: Tensor, o: Options) -> Any:
+    """The product by the operator, then its epilogue in torch's own functions."""
+    if o.dtype is not None:
+        raise UsageError("dtype= takes no part in gradients, torch.compile or autocast: convert M and N first")
+    check_call(M, o.out, o.device, o.kernel, o.tile, o.accumulate)
+    made = matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
+    if not o.has_epilogue:
+        return made
+    return finished(made, find_semiring(o.semiring), o.alpha, o.bias, o.activation)

@@ -1,0 +1,49 @@
+"""float32 on Hopper's tensor cores: three bfloat16 parts of each operand, six products of them."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tilewise.kernels.bf16x6 import model
+from tilewise.kernels.bf16x6.recipe import launches
+from tilewise.kernels.family import Family, limits_of, own_tiles, tensor_reason
+from tilewise.kernels.shared.layouts import long_lines
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class BF16x6(Family):
+    name = "bf16x6"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem, machine)
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        way, predicted = model.best_way(problem, machine)
+        operands = (
+            ("M", problem.layout_m, problem.m, problem.k, problem.dtype_m),
+            ("N", problem.layout_n, problem.k, problem.n, problem.dtype_n),
+        )
+        packs = tuple(
+            name
+            for name, layout, rows, cols, dtype in operands
+            if dtype != problem.dtype or long_lines(layout, rows, cols) is None
+        )
+        notes = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
+        compute = model.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16")
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, way.tile.geometry, predicted,
+            limits_of(compute, problem, machine), (*notes, *way.words()),
+            packs=packs, way=way, planes=model.PLANE_SHARE,
+        )  # fmt: skip
+        waves = way.waves(problem.m, problem.n, machine.units)
+        tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
+        return tensor_reason(plan, kernel, tiles)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)

@@ -1,0 +1,163 @@
+"""float32 on tensor cores as the planner sees it: each operand in three bfloat16 planes, six products of them.
+
+`kernels/bf16x6/split.cu` makes the planes, from operands of any strides, `kernels/bf16x6/bf16x6.cu` the products, and
+`kernels/plain/plain.cu` stands behind them for operands whose parts would not be safe; which of the two makes P is
+decided on the card.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.machine import Machine
+from tilewise.plans import Geometry
+from tilewise.problem import Problem
+
+PLANE_SHARE = 1.6  # of an operand's bytes, that its planes take, padding included
+KERNEL = "bf16x6"
+IDEA = "float32 in three bfloat16 parts each, six products of them on tensor cores, summed in float32"
+DEPTH = 32  # k of a stage
+PLANES = 3
+PRODUCTS = 6
+LINES = 32  # rows of M, or columns of N, that planes are padded to
+LINE_BYTES = 2 * DEPTH
+SEGMENT = 256  # stages whose sums are added up in registers before they are added onto P
+SHARED_BYTES = 227 * 1024  # a Hopper block's
+PLANE_LIMIT = 2**30  # bytes of an operand's planes at a time: k comes in slabs where it would be more,
+LEAST_SLAB = 1024  # of no less than so many
+STAGING_BYTES = 8 * 16 * 40 * 4  # of the consumers' warps, as the kernel has it
+
+# The model's figures, measured on an H200 (docs/dtypes.md says how).
+TENSOR_SHARE = 0.87  # of the peak at the highest clock, while products run,
+ADDING_SECONDS = 0.10e-6  # and what adding a stage's sums up costs beside them
+NARROW_SHARE, NARROW_SECONDS = 1.29, 0.36e-6  # the same where shared memory is the limit: narrow tiles
+CLUSTER_GAIN = 0.99  # of a stage's time, where two blocks share their tiles of N
+SPLIT_BANDWIDTH = 3.6e12  # bytes a second that the split reads and writes
+SPLIT_SECONDS = 3e-6  # its launch
+TILE_SECONDS = 4e-6  # a tile's start and its stores
+START_SECONDS = 8e-6  # the product's launch, and that of the plain kernel which leaves at once
+CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
+GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
+GATHER_BANDWIDTH = 3e12  # the bytes,
+CELL_SECONDS = 2e-11  # and blocks of 32 cells
+
+
+@dataclass(frozen=True)
+class SplitTile:
+    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together."""
+
+    cols: int
+    cluster: int = 1
+    rows: int = 128
+
+    @property
+    def stages(self) -> int:
+        return min(5, (SHARED_BYTES - 1024 - STAGING_BYTES) // (self._stage_bytes + 16))
+
+    @property
+    def _stage_bytes(self) -> int:
+        return PLANES * LINE_BYTES * (self.rows + self.cols)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1024 + self.stages * (self._stage_bytes + 16) + STAGING_BYTES
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes)
+
+
+TILES = (
+    *(SplitTile(cols) for cols in range(192, 56, -8)),
+    *(SplitTile(cols, 2) for cols in range(192, 112, -16)),
+)
+
+
+@dataclass(frozen=True)
+class SplitWay:
+    """How a float32 product is made of planes."""
+
+    tile: SplitTile
+    splits: int = 1  # parts that k is cut into
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        words = ["operands of Inf, NaN or extreme magnitudes are found on the card, and multiplied on plain cores"]
+        if self.tile.cluster > 1:
+            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of N")
+        if self.splits > 1:
+            words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
+        return words
+
+    def tiles(self, m: int, n: int) -> int:
+        """Cluster tiles of P."""
+        return math.ceil(m / (self.tile.rows * self.tile.cluster)) * math.ceil(n / self.tile.cols)
+
+    def blocks(self, m: int, n: int, units: int) -> int:
+        """A persistent grid: no more blocks than the card holds at once."""
+        return min(units // self.tile.cluster, self.tiles(m, n) * self.splits) * self.tile.cluster
+
+    def waves(self, m: int, n: int, units: int) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
+
+
+def slab_of(m: int, k: int, n: int) -> int:
+    """How much of k is split at a time: all of it, or whole stages whose planes keep to the limit."""
+    fits = PLANE_LIMIT // plane_bytes(max(m, n), DEPTH) * DEPTH if m and n else k
+    slabs = math.ceil(k / max(LEAST_SLAB, fits)) or 1
+    return math.ceil(math.ceil(k / slabs) / DEPTH) * DEPTH
+
+
+def plane_bytes(lines: int, k: int) -> int:
+    """Of the three planes of an operand with so many rows (of M) or columns (of N)."""
+    return math.ceil(k / DEPTH) * PLANES * math.ceil(lines / LINES) * LINES * LINE_BYTES
+
+
+def refusal(problem: Problem, machine: Machine) -> str | None:
+    """Why this kernel does not take the problem, or None when it does."""
+    if not machine.arch.startswith("sm_90"):
+        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
+    if problem.dtype.name != "float32":
+        return f"kernel={KERNEL!r} multiplies float32, not {problem.dtype}"
+    if problem.precision == "ieee":
+        return f"kernel={KERNEL!r} adds in another order than precision='ieee' promises: leave one of them out"
+    ring, plain = problem.semiring, SEMIRINGS["plus_times"]
+    if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
+        return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
+    return None
+
+
+def best_way(problem: Problem, machine: Machine) -> tuple[SplitWay, float]:
+    """The way with the least expected seconds."""
+    timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
+    seconds, _, best = min(timed)
+    return best, seconds
+
+
+def _ways(problem: Problem, machine: Machine) -> list[SplitWay]:
+    """k is cut only where its tiles leave most of the card idle."""
+    ways = []
+    for tile in TILES:
+        tiles = SplitWay(tile).tiles(problem.m, problem.n) * tile.cluster
+        most = min(machine.units // max(1, tiles), math.ceil(problem.k / DEPTH) // 8)
+        ways += [SplitWay(tile, parts) for parts in ((1, most) if most > 1 else (1,))]
+    return ways
+
+
+def expected(way: SplitWay, problem: Problem, machine: Machine) -> float:
+    """Seconds: the split's bytes, whole waves of tiles, and what comes between."""
+    tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
+    ideal = PRODUCTS * tile.rows * tile.cols * DEPTH / (machine.tensor_rate("bfloat16") / machine.units)
+    stage = max(ADDING_SECONDS + ideal / TENSOR_SHARE, NARROW_SECONDS + ideal / NARROW_SHARE)
+    stages = max(1, math.ceil(math.ceil(k / DEPTH) / way.splits))
+    waves = way.waves(m, n, machine.units)
+    work = waves * (stages * stage * (CLUSTER_GAIN if tile.cluster > 1 else 1.0) + TILE_SECONDS)
+    work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
+    work += SPLIT_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
+    if way.splits > 1:
+        work += GATHER_SECONDS + m * n * (CELL_SECONDS + 8 * way.splits / GATHER_BANDWIDTH)
+    if (slabs := math.ceil(k / max(1, slab_of(m, k, n)))) > 1:
+        work += slabs * (START_SECONDS + 8 * m * n / SPLIT_BANDWIDTH) + 4 * (m * k + k * n) / SPLIT_BANDWIDTH
+    return problem.members * work

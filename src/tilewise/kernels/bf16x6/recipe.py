@@ -1,0 +1,156 @@
+"""The launches of `bf16x6`: the split into three bfloat16 planes, the six products, and behind them the plain kernel.
+
+Both are queued; a flag on the card, the verdict of the split, predicates them: where magnitudes are unsafe for the
+planes, the products return at once and the plain kernel makes P, else the other way round.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import replace
+
+from tilewise.kernels.bf16x6.model import DEPTH, KERNEL, LINES, SplitWay, plane_bytes, slab_of
+from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
+from tilewise.kernels.plain import recipe as plain
+from tilewise.kernels.plain.text import render_combine
+from tilewise.kernels.shared.guarded import guarded
+from tilewise.kernels.shared.placed import Operands, Placed, members
+from tilewise.kernels.shared.tensor_map import Size
+from tilewise.plans import Plan
+from tilewise.problem import Layout
+from tilewise.recipe import Address, Argument, Launch, Scratch, structure
+
+WARPS, RESIDENT = 8, 4  # of a block that splits, and such blocks of a multiprocessor
+UNSAFE = 1  # the verdict: P is the plain kernel's
+
+
+class _Operand(ctypes.Structure):
+    """The split's `Operand`."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        ("lines", ctypes.c_int),
+        ("k", ctypes.c_int),
+        ("line_stride", ctypes.c_longlong),
+        ("k_stride", ctypes.c_longlong),
+        ("along_k", ctypes.c_int),
+    )
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have any strides, P has rows side by side. Members of a stack share the scratch memory in turn."""
+    one = _alone(plan)
+    products = [
+        _Product(one, *(_member(x, index) for x in (given.M, given.N, given.P)))
+        for index in members(plan.problem.stack)
+    ]
+    held = scratch.take_all(products[0].needs())
+    return [launch for product in products for launch in product.launches(held)]
+
+
+def _alone(plan: Plan) -> Plan:
+    """The plan of one member of a stack."""
+    p = plan.problem
+    m, n, out = (replace(layout, stack=()) for layout in (p.layout_m, p.layout_n, p.layout_p))
+    return replace(plan, problem=replace(p, stack=(), layout_m=m, layout_n=n, layout_p=out))
+
+
+def _member(x: Placed, index: tuple[int, ...]) -> Placed:
+    address = x.member(index)
+    return Placed(address, x.dtype, x.rows, x.cols, Layout(x.layout.row, x.layout.col, (), address % 16))
+
+
+class _Product:
+    """One product, its operands anywhere."""
+
+    def __init__(self, plan: Plan, M: Placed, N: Placed, P: Placed) -> None:
+        assert isinstance(plan.way, SplitWay)
+        self._plan, self._way, self._lead = plan, plan.way, P.lead
+        self._M, self._N, self._P = M, N, P
+        self._fallback = plain.whole_tiles_job(plan, M, N, P)
+
+    def needs(self) -> dict[str, int]:
+        """Scratch memory by its role."""
+        p = self._plan.problem
+        made = {
+            "planes of M": plane_bytes(p.m, self._slab),
+            "planes of N": plane_bytes(p.n, self._slab),
+            "largest": 4 * (4 * self._blocks + 1),  # of the operands, of a slab of them, and the verdict
+        }
+        if self._way.splits > 1:
+            made["partials"] = 4 * self._way.splits * p.m * p.n
+        return made | plain.planes_needed(self._fallback)
+
+    def launches(self, held: dict[str, Address]) -> list[Launch]:
+        p, largest = self._plan.problem, held["largest"]
+        verdict = largest + 4 * 4 * self._blocks
+        slabs = range(0, max(p.k, 1), max(self._slab, 1))
+        made = []
+        if len(slabs) > 1:  # nothing may be added onto P before all of M and N has been looked at
+            made.append(self._split(0, p.k, {}, largest))
+        for start in slabs:
+            depth = min(self._slab, p.k - start)
+            made.append(self._split(start, depth, held, largest + (8 * self._blocks if len(slabs) > 1 else 0)))
+            made.append(self._multiply(depth, held, verdict, onto=p.accumulate or start > 0))
+            if self._way.splits > 1:
+                made.append(self._gather(held, verdict, onto=p.accumulate or start > 0))
+        return made + plain.guarded_launches(self._fallback, held, verdict, UNSAFE)
+
+    @property
+    def _slab(self) -> int:
+        p = self._plan.problem
+        return slab_of(p.m, p.k, p.n)
+
+    @property
+    def _blocks(self) -> int:
+        """That split: as many as are resident at once, so that each leaves one word."""
+        p = self._plan.problem
+        pieces = math.ceil(p.k / DEPTH) * (math.ceil(p.m / LINES) + math.ceil(p.n / LINES))
+        return max(1, min(RESIDENT * self._plan.machine.units, math.ceil(pieces / WARPS)))
+
+    def _split(self, start: int, depth: int, held: dict[str, Address], largest: Address) -> Launch:
+        """So much of k from `start` on; without a place for the planes, its largest magnitudes alone."""
+        (M, N), to = (self._M, self._N), (held.get("planes of M"), held.get("planes of N"))
+        arguments = (
+            _operand(M, to[0], M.rows, M.layout.row, M.layout.col, start, depth),
+            _operand(N, to[1], N.cols, N.layout.col, N.layout.row, start, depth),
+            largest,
+        )
+        return Launch.of(render_split(), "split", (self._blocks,), (32 * WARPS,), arguments)
+
+    def _multiply(self, depth: int, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
+        p, way = self._plan.problem, self._way
+        cut = way.splits > 1
+        arguments = (
+            *(held[f"planes of {side}"] for side in "MN"),
+            held["partials"] if cut else self._P.pointer,
+            Size(p.m, depth, p.n, way.splits),
+            ctypes.c_longlong(p.n if cut else self._lead),
+            ctypes.c_int(onto and not cut),
+            held["largest"],
+            ctypes.c_int(self._blocks),
+            ctypes.c_int(max(p.k - 1, 0).bit_length()),
+            verdict,
+        )
+        blocks, block = way.blocks(p.m, p.n, self._plan.machine.units), (self._plan.geometry.block[0],)
+        return Launch.of(render_bf16x6(way.tile), KERNEL, (blocks,), block, arguments, way.tile.shared_bytes, True)
+
+    def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
+        p = self._plan.problem
+        source = guarded(render_combine(p.algebra, self._fallback.choice.way, onto), 1 - UNSAFE)
+        arguments = (
+            held["partials"], self._P.pointer, ctypes.c_int(p.m), ctypes.c_int(p.n),
+            ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),
+            ctypes.c_int(self._way.splits), verdict,
+        )  # fmt: skip
+        return Launch.of(source, "combine", (math.ceil(p.m * p.n / 32),), (256,), arguments)
+
+
+def _operand(
+    x: Placed, to: Address | None, lines: int, line_stride: int, k_stride: int, start: int, depth: int
+) -> Argument:
+    along_k = abs(k_stride) <= abs(line_stride) or lines == 1
+    first = x.pointer + start * k_stride * x.dtype.itemsize
+    return structure(_Operand, first, to, lines, depth, line_stride, k_stride, along_k)

@@ -1,0 +1,118 @@
+"""What every way of multiplying on a card is to the rest: one interface, one folder a family.
+
+A folder holds `model.py` (pure: geometry and time), `text.py` (the CUDA C), `recipe.py` (launches with holes) and
+`family.py`, which puts them behind this interface. Nothing outside names a family but the registry.
+"""
+
+from __future__ import annotations
+
+from abc import ABC, abstractmethod
+from collections.abc import Iterable, Mapping, Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import DEFAULT_TILE, Geometry, Plan, assemble
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class Family(ABC):
+    """One way of multiplying on a card."""
+
+    name: ClassVar[str]  # of its folder
+    kernels: ClassVar[Mapping[str, str]]  # what kernel= may name, each with its idea in a sentence
+    fuses: ClassVar[bool] = False  # an epilogue is applied before sums are stored
+    tracks_arg: ClassVar[bool] = False  # can tell which k won
+    scales: ClassVar[bool] = False  # can scale rows and columns of P
+    precisions: ClassVar[tuple[str, ...]] = ("ieee", "high", "tf32")  # of float32, that it honours as asked
+    beside_tile: ClassVar[bool] = False  # is offered where tile= is given, too
+    teaches: ClassVar[bool] = (
+        False  # is chosen only where kernel= or tile= asks for it, or nothing else takes a problem
+    )
+
+    @abstractmethod
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        """Why it does not take the problem, or None when it does; `kernel`: asked for by name."""
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """Whether it competes where nobody asked for it."""
+        return True
+
+    @abstractmethod
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        """Its best plan by its own model."""
+
+    @abstractmethod
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        """The launches of a plan of its own; the only place that renders its text."""
+
+    # What `tilewise tune` measures; a family with nothing to tune leaves these alone.
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        """The ways it could take the problem."""
+        return ()
+
+    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
+        """What the model expects of one of them."""
+        raise TypeError(f"{self.name} has no configurations to choose from")
+
+    def tuning_class(self, problem: Problem) -> str:
+        """Under what a measured choice is kept."""
+        raise TypeError(f"{self.name} has no configurations to choose from")
+
+    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
+        """The plan that takes this very way, whatever the model thinks of it."""
+        raise TypeError(f"{self.name} has no configurations to choose from")
+
+
+def own_tiles(
+    family: Family,
+    problem: Problem,
+    machine: Machine,
+    kernel: str,
+    tile: int | None,
+    geometry: Geometry,
+    predicted: float,
+    limits: tuple[float, str],
+    notes: Iterable[str],
+    **fields: Any,
+) -> Plan:
+    """The plan of a kernel whose tiles are not TILE_WIDTH's: no faster than `limits` say, with the reason."""
+    floor, bound = limits
+    idea, width = family.kernels[kernel], DEFAULT_TILE if tile is None else tile
+    plan = assemble(problem, machine, "cuda", kernel, idea, width, geometry)
+    if tile is not None:
+        notes = (*notes, f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
+    return replace(
+        plan,
+        predicted=max(predicted, floor),
+        floor=floor,
+        bound=bound,
+        notes=tuple(notes),
+        family=family.name,
+        cut=f"a block makes {geometry.rows}x{geometry.cols} of P",
+        **fields,
+    )
+
+
+def limits_of(compute: float, problem: Problem, machine: Machine) -> tuple[float, str]:
+    """The floor of a product that takes so long on its cores, and what sets it."""
+    memory = problem.least_bytes / machine.bandwidth
+    return max(compute, memory), "arithmetic" if compute >= memory else "memory"
+
+
+def tensor_reason(plan: Plan, kernel: str | None, tiles: str) -> Plan:
+    """Why a tensor-core kernel runs."""
+    asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
+    return replace(plan, why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {tiles}")
+
+
+def fused_notes(problem: Problem) -> list[str]:
+    return [f"P is {problem.epilogue.words()}, made before it is stored"] if problem.epilogue else []
+
+
+def packed_operands(routes: tuple[str, str]) -> tuple[str, ...]:
+    """The operands that are packed first."""
+    return tuple(name for name, how in zip("MN", routes, strict=True) if how == "packed")

@@ -1,0 +1,46 @@
+"""Matrix–vector products and few rows or columns: the long operand is read once, at the memory's speed."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from tilewise.errors import DtypeError
+from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.gemv import model
+from tilewise.kernels.gemv.recipe import launches
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class Gemv(Family):
+    name = "gemv"
+    kernels: ClassVar = model.IDEAS
+    tracks_arg = True
+    precisions = ("ieee",)
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        if model.few_choices(problem, machine, kernel):
+            return None
+        return (
+            f"kernel={kernel!r} makes up to {model.FEW} rows or columns of P from operands that lie as it reads them, "
+            f"and this is {problem.shape}: leave kernel= out"
+        )
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        if problem.return_arg and problem.k >= 2**31:
+            raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
+        seconds, chosen = min(model.few_choices(problem, machine, kernel), key=lambda choice: choice[0])
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        plan = own_tiles(
+            self, problem, machine, chosen.kernel, tile, chosen.geometry, seconds, limits, (), packs=(), way=chosen
+        )
+        asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
+        return replace(plan, why=f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)

@@ -1,0 +1,140 @@
+"""The kernels for few rows (or few columns) of P as the planner sees them: which takes a product, and its model.
+
+Reading the long operand once is the floor, so elements are taken as they lie, and k is cut into enough pieces to keep
+the whole card reading.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.kernels.plain.ways import Way, binary, step_slots
+from tilewise.kernels.shared.layouts import line_alignment, long_lines
+from tilewise.machine import Machine
+from tilewise.plans import Geometry
+from tilewise.problem import Problem
+
+FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
+FEW = 16  # rows or columns that count as few
+WARPS = 8  # of a block
+SUM_WORDS = 64  # registers for sums
+STAGES = {FEW_ROWS: (256, 16 * 1024), FEW_DOTS: (512, 32 * 1024)}  # of the few rows in shared memory: k, bytes
+START_SECONDS = 5e-6
+COMBINE_SECONDS = 3e-6
+# shares of the bandwidth and of the step limit that are reached; steps of few_dots hardly hide behind its reading
+READING = {FEW_ROWS: 0.88, FEW_DOTS: 0.95}
+STEPPING = {FEW_ROWS: 0.37, FEW_DOTS: 0.5}
+
+
+@dataclass(frozen=True)
+class FewTile:
+    """`few` rows in registers; `vector` elements a load; `lines` of the long operand a warp (few_dots)."""
+
+    kernel: str
+    way: Way
+    few: int
+    vector: int
+    lines: int
+    unroll: int
+    swapped: bool  # few columns: M is the long operand
+
+    @property
+    def across(self) -> int:
+        """Of the long side of P, by one block."""
+        return 32 * self.vector if self.kernel == FEW_ROWS else WARPS * self.lines
+
+    @property
+    def chunk(self) -> int:
+        """Of k, stepped at a time."""
+        return WARPS * self.unroll if self.kernel == FEW_ROWS else 32 * self.vector * self.unroll
+
+    @property
+    def stage(self) -> int:
+        """Of k, held in shared memory at a time: whole chunks."""
+        of_k, nbytes = STAGES[self.kernel]
+        room = min(of_k, nbytes // (self.few * self.way.word_bytes))
+        return max(1, room // self.chunk) * self.chunk
+
+    @property
+    def resident(self) -> int:
+        """Blocks a multiprocessor is asked to hold: two where the registers are known to suffice."""
+        return 2 if self.kernel == FEW_ROWS and self.way.name == "each" and self.way.word_bytes == 4 else 1
+
+    @property
+    def geometry(self) -> Geometry:
+        rows, cols = (self.across, self.few) if self.swapped else (self.few, self.across)
+        return Geometry((32 * WARPS, 1), rows, cols, self.stage, self.stage * self.few * self.way.word_bytes)
+
+
+def few_way(algebra: Algebra, machine: Machine, return_arg: bool) -> Way:
+    """Elements as they lie, one by one: the memory sets the time, not the steps."""
+    name = "where" if return_arg else "online" if _is_logaddexp(algebra) else "each"
+    words = max(1, algebra.partial.itemsize // 4) * (2 if name == "online" else 1) + (name == "where")
+    return Way(name, algebra.element.itemsize, 1, words, step_slots(algebra, machine) + 3 * return_arg)
+
+
+def _is_logaddexp(algebra: Algebra) -> bool:
+    return binary(algebra.semiring.add) == "logaddexp" and algebra.partial.kind == "f"
+
+
+def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignment: int) -> FewTile | None:
+    """The tile for `few` rows (columns, when swapped), the long operand's lines being `alignment` bytes apart or more;
+    None where the operands cannot be read as they lie."""
+    p = problem
+    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or not 1 <= few <= FEW:
+        return None
+    layout, rows, cols = (p.layout_m, p.m, p.k) if swapped else (p.layout_n, p.k, p.n)
+    lines = long_lines(layout, rows, cols)
+    if lines is None:
+        return None
+    along_k = lines[0] != swapped
+    way = few_way(p.algebra, machine, p.return_arg)
+    size = p.dtype.itemsize
+    held = 1 << (few - 1).bit_length()
+    vector = max(1, math.gcd(16, alignment) // size)
+    room = max(1, SUM_WORDS // (held * way.sum_words))
+    if along_k:
+        return FewTile(FEW_DOTS, way, held, vector, min(4, room), 2 if vector * size >= 8 else 4, swapped)
+    vector = math.gcd(min(vector, room, 8), p.m if swapped else p.n)  # lines are read in whole vectors
+    crowded = way.name == "online" or (held * vector > 32 and (size < 4 or way.slots > 1))  # much else in the registers
+    most = 32 if way.slots <= 1 else 16 if way.slots <= 8 else 8  # sums beside 8 loads: long steps take registers too
+    loads = 2 if crowded else 8 if vector <= 4 and held * vector <= most else 4
+    return FewTile(FEW_ROWS, way, held, vector, 1, loads, swapped)
+
+
+def few_pieces(tile: FewTile, length: int, k: int, machine: Machine, members: int = 1) -> int:
+    """Pieces of k, so that every multiprocessor has a few blocks to read with; no more than it holds at once where a
+    block has many sums to bring together at its end."""
+    across = max(1, math.ceil(length / tile.across) * members)
+    many = tile.kernel == FEW_ROWS and tile.few > 4
+    wanted = max(1, machine.units * tile.resident // across if many else round(machine.units * 6 / across))
+    return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
+
+
+def few_seconds(problem: Problem, machine: Machine, tile: FewTile) -> float:
+    p = problem
+    length = p.m if tile.swapped else p.n
+    pieces = few_pieces(tile, length, p.k, machine, p.members)
+    held = tile.few / max(1, p.n if tile.swapped else p.m)
+    steps = p.steps * held * tile.way.slots / (machine.step_rate("float32") * STEPPING[tile.kernel])
+    memory = p.least_bytes / (machine.bandwidth * READING[tile.kernel])
+    reading = max(steps, memory) if tile.kernel == FEW_ROWS else steps + memory
+    return reading + (START_SECONDS if pieces == 1 else (START_SECONDS + COMBINE_SECONDS) * p.members)
+
+
+IDEAS = {
+    FEW_ROWS: "GEMV and few rows (or columns): the long operand is read once, lanes along its lines",
+    FEW_DOTS: "GEMV and few rows (or columns): the long operand is read once, lanes along k",
+}
+
+
+def few_choices(problem: Problem, machine: Machine, kernel: str | None = None) -> list[tuple[float, FewTile]]:
+    """(expected seconds, tile) of every way to read the longer operand once; `kernel` leaves that one alone."""
+    p, found = problem, []
+    for swapped, few, layout, rows, cols in ((False, p.m, p.layout_n, p.k, p.n), (True, p.n, p.layout_m, p.m, p.k)):
+        tile = few_tile(p, machine, swapped, few, line_alignment(layout, rows, cols, p.dtype.itemsize))
+        if tile is not None and kernel in (None, tile.kernel):
+            found.append((few_seconds(p, machine, tile), tile))
+    return found

@@ -1,0 +1,167 @@
+"""GEMV and its kin: the launches for few rows or columns of P. The long operand as it lies, split-K, then `combine`."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass, replace
+
+from tilewise.kernels.gemv.model import FewTile, few_pieces, few_tile
+from tilewise.kernels.gemv.text import render_few
+from tilewise.kernels.plain.text import combine_share, render_combine
+from tilewise.kernels.shared.layouts import long_lines
+from tilewise.kernels.shared.placed import Operands, Placed, members
+from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.machine import Machine, starts_early
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Address, Launch, Scratch, Value, argument
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """The whole product; P (and `given.arg`) has rows side by side."""
+    assert isinstance(plan.way, FewTile)
+    job = FewJob(plan.problem, plan.machine, given.M, given.N, given.P, given.arg, plan.way.swapped)
+    planes = scratch.take(job.plane_bytes) if job.plane_bytes else None
+    if planes is None:
+        return in_runs(job)
+    return [launch for member in few_launches(job, planes) for launch in member]
+
+
+@dataclass(frozen=True)
+class FewJob:
+    """Some rows (columns, when swapped) of P: the operands that make them, and where they go."""
+
+    problem: Problem
+    machine: Machine
+    M: Placed
+    N: Placed
+    P: Placed
+    where: Placed | None
+    swapped: bool
+    in_turn: bool = False  # the first launch may start while the one before it, of the same product, still runs
+
+    @property
+    def few(self) -> int:
+        return self.P.cols if self.swapped else self.P.rows
+
+    @property
+    def length(self) -> int:
+        return self.P.rows if self.swapped else self.P.cols
+
+    @property
+    def k(self) -> int:
+        return self.problem.k
+
+    @property
+    def long(self) -> Placed:
+        return self.M if self.swapped else self.N
+
+    @property
+    def tile(self) -> FewTile:
+        x = self.long
+        lines = long_lines(x.layout, x.rows, x.cols)
+        assert lines is not None
+        aligned = math.gcd(x.pointer.alignment, *(s * x.dtype.itemsize for s in (lines[1], *x.layout.stack)), 16)
+        tile = few_tile(self.problem, self.machine, self.swapped, self.few, aligned)
+        assert tile is not None
+        return tile
+
+    @property
+    def pieces(self) -> int:
+        return few_pieces(self.tile, self.length, self.k, self.machine, self.problem.members)
+
+    @property
+    def plane_bytes(self) -> int:
+        """Of the sums of all pieces, and of the k that won beside them; 0 where k stays whole."""
+        each = self.problem.algebra.partial.itemsize + (8 if self.where is not None else 0)
+        return 0 if self.pieces == 1 else self.pieces * self.few * self.length * each
+
+
+def in_runs(job: FewJob) -> list[Launch]:
+    """Where k stays whole: one launch for all members of a stack that lie evenly."""
+    operands = [
+        *((job.N, job.M) if job.swapped else (job.M, job.N)),
+        job.P,
+        *(() if job.where is None else (job.where,)),
+    ]
+    runs, made = Runs(job.problem.stack, [x.layout.stack for x in operands]), []
+    for first, count in runs.starts():
+        (launch,) = _member_launches(job, None, first, early=False)
+        if count > 1:
+            steps = tuple(argument(ctypes.c_longlong(step)) for step in runs.steps)
+            source = stacked(launch.source, ("A", "B", "P", "Pwhere")[: len(operands)])
+            grid = (launch.grid[0], count, launch.grid[2])
+            launch = replace(launch, source=source, grid=grid, arguments=(*launch.arguments, *steps))
+        made.append(launch)
+    return made
+
+
+def few_launches(job: FewJob, planes: Address | None) -> list[tuple[Launch, ...]]:
+    """For each member of the stack one launch, or two where k comes in pieces, whose sums go to `planes` first."""
+    early = job.in_turn and starts_early(job.machine.arch)
+    stack = enumerate(members(job.problem.stack))
+    return [_member_launches(job, planes, member, early and not number) for number, member in stack]
+
+
+def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...], early: bool) -> tuple[Launch, ...]:
+    p, tile, pieces = job.problem, job.tile, job.pieces
+    short, long = (job.N, job.M) if job.swapped else (job.M, job.N)
+    a_row, a_k = (short.layout.col, short.layout.row) if job.swapped else (short.layout.row, short.layout.col)
+    lines = long_lines(long.layout, long.rows, long.cols)
+    assert lines is not None
+    each = math.ceil(math.ceil(job.k / tile.chunk) / pieces) * tile.chunk
+    pieces = max(1, math.ceil(job.k / max(each, 1)))
+    split = pieces > 1
+    plane = job.few * job.length
+    source = render_few(p.algebra, tile, along_k=abs(a_k) <= abs(a_row), accumulate=p.accumulate, split=split)
+    grid = (math.ceil(job.length / tile.across), 1, pieces)
+    targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
+    made = targets
+    if split and planes is not None:  # planes of the k that won first, planes of sums behind them
+        starts = (planes + pieces * plane * 8, planes) if job.where is not None else (planes,)
+        made = [(start, job.length, 1) for start in starts]
+    arguments = (
+        short.member(member),
+        long.member(member),
+        *_pointers(made),
+        *(ctypes.c_int(extent) for extent in (job.few, job.k, job.length)),
+        *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
+        ctypes.c_int(max(each, 1)),
+        ctypes.c_longlong(plane),
+    )
+    reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=early)
+    return (reading, _combine(job, tile, made, targets, pieces)) if split else (reading,)
+
+
+Target = tuple[Address, int, int]  # address, stride of the few, stride of the long side
+
+
+def _target(x: Placed, member: tuple[int, ...], swapped: bool) -> Target:
+    strides = (x.layout.col, x.layout.row) if swapped else (x.layout.row, x.layout.col)
+    return (x.member(member), *strides)
+
+
+def _pointers(targets: list[Target]) -> tuple[Value, ...]:
+    """P's address, then that of the k that won with its strides."""
+    made: list[Value] = [targets[0][0]]
+    for pointer, row, col in targets[1:]:
+        made += [pointer, ctypes.c_longlong(row), ctypes.c_longlong(col)]
+    return tuple(made)
+
+
+def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Target], pieces: int) -> Launch:
+    p = job.problem
+    share = combine_share(pieces)
+    source_text = render_combine(p.algebra, tile.way, p.accumulate, share)
+    places: list[Value] = []
+    for source, target in zip(made[1:], targets[1:], strict=True):
+        places += [source[0], target[0]]
+        places += [ctypes.c_longlong(s) for s in target[1:]]
+    arguments = (
+        made[0][0], targets[0][0], *places,
+        ctypes.c_int(job.few), ctypes.c_int(job.length), ctypes.c_longlong(job.length),
+        *(ctypes.c_longlong(s) for s in targets[0][1:]), ctypes.c_int(pieces),
+    )  # fmt: skip
+    grid = (math.ceil(job.few * job.length * share / 256),)
+    return Launch.of(source_text, "combine", grid, (256,), arguments, overlap=starts_early(job.machine.arch))

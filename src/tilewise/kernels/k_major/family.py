@@ -1,0 +1,40 @@
+"""tf32, 8-bit integers and 8-bit floats on Hopper's tensor cores, which take them with k side by side alone."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tilewise.kernels.family import Family, limits_of, own_tiles, tensor_reason
+from tilewise.kernels.k_major import model
+from tilewise.kernels.k_major.recipe import launches
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class KMajor(Family):
+    name = "k_major"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    scales = True
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem, machine)
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        way, predicted = model.best_way(problem, machine)
+        kind = model.kind_of(problem)
+        assert kind is not None
+        geometry = way.tile.geometry(problem.dtype_m.itemsize)
+        limits = limits_of(problem.steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, geometry, predicted, limits, way.words(), packs=(), way=way
+        )
+        waves = way.waves(problem.m, problem.n, machine.units)
+        tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
+        return tensor_reason(plan, kernel, tiles)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)

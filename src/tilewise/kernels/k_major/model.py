@@ -1,0 +1,319 @@
+"""tf32 and 8-bit elements on Hopper's tensor cores, as the planner sees them.
+
+wgmma takes them with k side by side alone. An operand that lies so, its lines on 16 bytes, is fetched as it is; any
+other is turned into such lines first (`kernels/k_major/turn.cu`), whatever its strides. `kernels/k_major/k_major.cu` is
+the product. A tf32 N whose k lies across its lines may also go to the tensor cores from registers, as it lies
+(`kernels/k_major/k_across.cu`).
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.machine import Machine
+from tilewise.plans import Geometry
+from tilewise.problem import Layout, Problem
+
+KERNEL = "k_major"
+IDEA = "tiles with k side by side stream in by the copy engine, warpgroups multiply them on tensor cores"
+LINE_BYTES = 128  # of k in a stage
+SHARED_BYTES = 227 * 1024  # a Hopper block's
+BOX_BYTES = 64 * LINE_BYTES  # of P: 64 rows
+
+AS_IT_IS, TURNED = "as it is", "turned"
+ACROSS, BY_CLASSES = "from registers", "by classes of rows"  # of N, and of an M that goes with it
+CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
+
+
+@dataclass(frozen=True)
+class Kind:
+    """An element as wgmma has it: bytes, its name in PTX, the C type of its sums, the rate by the halves', and whether
+    sums leave the tensor cores every stage or two."""
+
+    size: int
+    ptx: str
+    sum: str
+    rate: float
+    promoted: bool = False
+
+
+KINDS = {
+    "float32": Kind(4, "tf32", "float", 0.5),
+    "int8": Kind(1, "s8", "int", 2.0),
+    "uint8": Kind(1, "u8", "int", 2.0),
+    "float8_e4m3fn": Kind(1, "e4m3", "float", 2.0, True),
+    "float8_e5m2": Kind(1, "e5m2", "float", 2.0, True),
+}
+RESULTS = {"tf32": ("float32",), "int": ("int8", "uint8", "int32"), "float": ("float32", "bfloat16", "float16")}
+
+# The model's figures, measured on an H200 (docs/dtypes.md says how).
+TENSOR_SHARE = 0.74  # of the peak at the highest clock, which the card cannot hold under this load
+UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
+SHARPNESS = 4  # how little two limits that are equally near hinder each other
+TILE_SECONDS = {True: 0.6e-6, False: 4.5e-6}  # a tile's start and its stores: by the copy engine, by rows
+START_SECONDS = 4.2e-6
+CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
+MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
+TURN_SECONDS = 4e-6  # turning: its launch,
+TURN_BANDWIDTH = {4: 3.6e12, 1: 1.6e12}  # and bytes a second that it reads and writes, by bytes of an element
+GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
+GATHER_BANDWIDTH = 3e12  # the bytes,
+CELL_SECONDS = 2e-11  # and blocks of 32 cells
+# The same of an N that goes to the tensor cores from registers:
+ACROSS_SHARE = {AS_IT_IS: 1.04, TURNED: 1.04, BY_CLASSES: 1.10}  # how much longer a stage takes, by how M comes
+EVEN_SHARE = 1.15  # and where rows of M that nobody shares lie an even number of memory lines apart; why is not known
+ACROSS_TILE_SECONDS = {True: 1.0e-6, False: 7.0e-6}
+
+
+@dataclass(frozen=True)
+class KMajorTile:
+    """A tile of P; `cluster` blocks with tiles above one another bring their common tile of N together, or `beside` one
+    another that of M."""
+
+    cols: int
+    cluster: int = 1
+    beside: bool = False
+    rows: int = 128
+
+    @property
+    def fetched(self) -> tuple[int, int]:
+        """Lines of M and of N that each block brings."""
+        shares = (self.cluster, 1) if self.beside else (1, self.cluster)
+        return self.rows // shares[0], self.cols // shares[1]
+
+    @property
+    def boxes(self) -> int:
+        """Of P that a warpgroup stages at a time: all of a narrow tile's where they are of 2-byte elements."""
+        return 3 if self.cols <= 192 else 2
+
+    @property
+    def _staging_bytes(self) -> int:
+        return self.rows // 64 * self.boxes * BOX_BYTES  # storing rows needs less
+
+    @property
+    def stages(self) -> int:
+        return min(6, (SHARED_BYTES - 1024 - self._staging_bytes) // (self._stage_bytes + 16))
+
+    @property
+    def _stage_bytes(self) -> int:
+        return LINE_BYTES * (self.rows + self.cols)
+
+    @property
+    def shared_bytes(self) -> int:
+        return 1024 + self.stages * (self._stage_bytes + 16) + self._staging_bytes
+
+    def takes(self, kind: Kind) -> bool:
+        """Whether wgmma has this width for such sums, and registers have room for them."""
+        return (kind.sum != "int" or self.cols % 16 == 0) and (not kind.promoted or self.cols <= ROOM)
+
+    def geometry(self, size: int) -> Geometry:
+        depth = LINE_BYTES // size
+        return Geometry((128 * (self.rows // 64 + 1), 1), self.rows, self.cols, depth, self.shared_bytes)
+
+
+@dataclass(frozen=True)
+class AcrossTile(KMajorTile):
+    """A tile of P for an N that goes to the tensor cores from registers: sums are kept turned, so it may be tall."""
+
+    cols: int = 128
+
+    @property
+    def _staging_bytes(self) -> int:
+        return 2 * 16 * self.cols * 4  # twice 16 rows
+
+    @property
+    def _stage_bytes(self) -> int:
+        return LINE_BYTES * self.rows + 17 * 1024  # lines of N have a little to spare
+
+    def takes(self, kind: Kind) -> bool:
+        return kind.size == 4
+
+    def geometry(self, size: int) -> Geometry:
+        return Geometry((128 * (self.cols // 64 + 1), 1), self.rows, self.cols, LINE_BYTES // size, self.shared_bytes)
+
+
+ROOM = 192  # columns of a tile whose sums are kept twice
+TILES = (
+    *(KMajorTile(cols) for cols in (256, 192, 160, 128, 64)),
+    *(KMajorTile(cols, 2) for cols in (256, 224, 192, 176, 160, 128, 64)),
+    *(KMajorTile(cols, 2, beside=True) for cols in (256, 208, 176)),
+)
+
+
+ACROSS_TILES = (
+    *(AcrossTile(rows=rows, cluster=2, beside=True) for rows in (256, 240, 224)),
+    AcrossTile(rows=208, cluster=2),
+)
+
+
+@dataclass(frozen=True)
+class KMajorWay:
+    """How such a product is taken."""
+
+    tile: KMajorTile
+    routes: tuple[str, str]  # how M and N reach the kernel
+    splits: int = 1  # parts that k is cut into
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        turned = [name for name, how in zip("MN", self.routes, strict=True) if how == TURNED]
+        words = [f"{name} is turned first, so that its k lies side by side" for name in turned]
+        if BY_CLASSES in self.routes:
+            words.append("tiles take rows of M that start equally far from a 16-byte boundary")
+        if ACROSS in self.routes:
+            words.append("N goes to the tensor cores from registers: its k may lie across its lines")
+        if self.tile.cluster > 1:
+            lie, side = ("side by side", "M") if self.tile.beside else ("one above the other", "N")
+            words.append(f"{self.tile.cluster} blocks, {lie}, share their tiles of {side}")
+        if self.splits > 1:
+            words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
+        return words
+
+    def tiles(self, m: int, n: int) -> int:
+        """Cluster tiles of P."""
+        down, across = (1, self.tile.cluster) if self.tile.beside else (self.tile.cluster, 1)
+        rows = [(m - at + self.classes - 1) // self.classes for at in range(self.classes)]
+        return sum(math.ceil(x / (self.tile.rows * down)) for x in rows) * math.ceil(n / (self.tile.cols * across))
+
+    @property
+    def classes(self) -> int:
+        """Of rows of M."""
+        return CLASSES if self.routes[0] == BY_CLASSES else 1
+
+    def blocks(self, m: int, n: int, units: int) -> int:
+        """A persistent grid: no more blocks than the card holds at once."""
+        return min(units // self.tile.cluster, self.tiles(m, n) * self.splits) * self.tile.cluster
+
+    def waves(self, m: int, n: int, units: int) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
+
+
+def kind_of(problem: Problem) -> Kind | None:
+    """What M's elements are to the kernel, where it takes them beside N's."""
+    m, n = KINDS.get(problem.dtype_m.name), KINDS.get(problem.dtype_n.name)
+    return m if m and n and (m.size, m.sum) == (n.size, n.sum) else None
+
+
+def refusal(problem: Problem, machine: Machine) -> str | None:
+    """Why this kernel does not take the problem, or None when it does."""
+    if not machine.arch.startswith("sm_90"):
+        return f"kernel={KERNEL!r} is made for Hopper (sm_90), and this is {machine.arch or 'no card'}"
+    kind = kind_of(problem)
+    made = () if kind is None else RESULTS["tf32" if kind.size == 4 else kind.sum]
+    if kind is None or problem.result.name not in made:
+        return (
+            f"kernel={KERNEL!r} multiplies float32 as tf32, and 8-bit integers and floats, "
+            f"not {problem.dtype_m} by {problem.dtype_n} into {problem.result}"
+        )
+    if kind.size == 4 and problem.precision != "tf32":
+        return f"kernel={KERNEL!r} multiplies float32 as tf32: pass precision='tf32'"
+    ring, plain = problem.semiring, SEMIRINGS["plus_times"]
+    if (ring.add, ring.mul, ring.zero) != (plain.add, plain.mul, plain.zero):
+        return f"kernel={KERNEL!r} knows plus_times alone, not {ring}"
+    return None
+
+
+def route(line_stride: int, k_stride: int, lines: int, k: int, alignment: int, size: int) -> str:
+    """How an operand reaches the kernel: its lines are the rows of M, or the columns of N."""
+    side_by_side = (k_stride == 1 or k <= 1) and (line_stride >= k or lines <= 1)
+    whole = alignment >= 16 and (lines <= 1 or line_stride * size % 16 == 0)
+    return AS_IT_IS if side_by_side and whole else TURNED
+
+
+def routes(problem: Problem) -> tuple[str, str]:
+    p, size = problem, problem.dtype_m.itemsize
+    m, n = p.layout_m, p.layout_n
+    made = route(m.row, m.col, p.m, p.k, m.alignment, size), route(n.col, n.row, p.n, p.k, n.alignment, size)
+    stacked = [any(stride * size % 16 for stride in layout.stack) for layout in (m, n)]
+    return TURNED if stacked[0] else made[0], TURNED if stacked[1] else made[1]
+
+
+def from_registers(problem: Problem) -> bool:
+    """Whether N, its k across its lines, can go to the tensor cores as it lies: 4-byte elements, side by side."""
+    p, n = problem, problem.layout_n
+    return p.dtype_n.itemsize == 4 and p.k >= CLASSES and n.col == 1 and n.row >= p.n > 1
+
+
+def by_classes(problem: Problem) -> bool:
+    """Whether tiles can take rows of M that start equally far from a 16-byte boundary, with no pass over M."""
+    p, m = problem, problem.layout_m
+    return p.m >= CLASSES and m.col == 1 and m.row >= p.k
+
+
+def lines_apart(layout_n: Layout) -> bool:
+    """Whether lines of N start differently far from 16-byte boundaries."""
+    return layout_n.row % CLASSES != 0
+
+
+def boxed(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
+    """Whether the copy engine can store P: its rows start and end on 16 bytes, of which it writes all or none."""
+    lead = layout.leading_dimension(m, n)
+    extents = (n, *(() if m <= 1 else (lead or 1,)), *layout.stack)
+    return size > 1 and lead is not None and alignment >= 16 and all(extent * size % 16 == 0 for extent in extents)
+
+
+def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
+    """Whether two 2-byte elements of P can be stored as a word."""
+    lead = layout.leading_dimension(m, n)
+    return size == 2 and alignment >= 4 and lead is not None and (lead % 2 == 0 or m == 1)
+
+
+def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
+    """The way with the least expected seconds."""
+    timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
+    seconds, _, best = min(timed)
+    return best, seconds
+
+
+def _ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
+    """k is cut only where its tiles leave most of the card idle, sums are float32, and both operands lie along k."""
+    ways, how, kind = [], routes(problem), kind_of(problem)
+    assert kind is not None
+    shapes: list[tuple[KMajorTile, tuple[str, str]]] = [(tile, how) for tile in TILES if tile.takes(kind)]
+    if how[1] == TURNED and from_registers(problem):
+        shapes += [(tile, (how[0], ACROSS)) for tile in ACROSS_TILES]
+        if how[0] == TURNED and by_classes(problem):
+            shapes += [(tile, (BY_CLASSES, ACROSS)) for tile in ACROSS_TILES if tile.beside]
+    for tile, how in shapes:
+        tiles = KMajorWay(tile, how).tiles(problem.m, problem.n) * tile.cluster
+        phases = math.ceil(problem.k * problem.dtype_m.itemsize / LINE_BYTES)
+        most = min(machine.units // max(1, tiles), phases // 4)
+        cut = (
+            most > 1 and problem.dtype.name == "float32" and not problem.scaled and ACROSS not in how
+        )  # else planes of sums are not of P's dtype
+        ways += [KMajorWay(tile, how, parts) for parts in ((1, most) if cut else (1,))]
+    return ways
+
+
+def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
+    """Seconds: whole waves of tiles, or the bytes; then what comes before and after.
+
+    A stage takes as long as the tensor cores need for it, or L2 for its bytes, and a little longer where both do.
+    """
+    tile, (m, k, n), size = way.tile, (problem.m, problem.k, problem.n), problem.dtype_m.itemsize
+    kind = kind_of(problem)
+    assert kind is not None
+    rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * TENSOR_SHARE
+    limits = (
+        tile.rows * tile.cols * (LINE_BYTES // size) / rate,
+        sum(tile.fetched) * LINE_BYTES / UNIT_BANDWIDTH,
+    )
+    stage: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
+    stages = max(1, math.ceil(math.ceil(k * size / LINE_BYTES) / way.splits))
+    by_boxes = boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)
+    stored = TILE_SECONDS[by_boxes]
+    if isinstance(tile, AcrossTile):
+        lines = math.ceil((k if way.routes[0] == TURNED else problem.layout_m.row) * size / LINE_BYTES)
+        stage *= ACROSS_SHARE[way.routes[0]] * (EVEN_SHARE if lines % 2 == 0 and not tile.beside else 1.0)
+        stored = ACROSS_TILE_SECONDS[by_boxes and way.classes == 1]
+    memory = machine.bandwidth * MEMORY_SHARE
+    work = max(way.waves(m, n, machine.units) * (stages * stage + stored), problem.member_bytes / memory)
+    work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
+    moved = sum(2 * size * area for how, area in zip(way.routes, (m * k, k * n), strict=True) if how == TURNED)
+    if moved:
+        work += TURN_SECONDS + moved / TURN_BANDWIDTH[size]
+    if way.splits > 1:
+        work += GATHER_SECONDS + m * n * (CELL_SECONDS + 8 * way.splits / GATHER_BANDWIDTH)
+    return problem.members * work

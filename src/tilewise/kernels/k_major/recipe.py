@@ -1,0 +1,244 @@
+"""The launches of `k_major`: operands transposed where their k does not lie side by side, then the product."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from dataclasses import dataclass, replace
+
+from tilewise.kernels.k_major import across
+from tilewise.kernels.k_major.model import (
+    BY_CLASSES,
+    KERNEL,
+    LINE_BYTES,
+    TURNED,
+    AcrossTile,
+    KMajorWay,
+    boxed,
+    lines_apart,
+    paired,
+)
+from tilewise.kernels.k_major.text import render_k_across, render_k_major, render_turn
+from tilewise.kernels.plain.text import render_combine
+from tilewise.kernels.plain.ways import way_of
+from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
+from tilewise.kernels.shared.tensor_map import NO_MAP, Size
+from tilewise.plans import Plan
+from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
+
+TURN_LINES = 64  # of a block, as the kernel has it
+BOX_ROWS = 64  # of P
+
+
+class _Operand(ctypes.Structure):
+    """The transposing kernel's `Operand`."""
+
+    _fields_ = (
+        ("source", ctypes.c_void_p),
+        ("to", ctypes.c_void_p),
+        ("lines", ctypes.c_int),
+        ("k", ctypes.c_int),
+        ("line_stride", ctypes.c_longlong),
+        ("k_stride", ctypes.c_longlong),
+        ("lead_to", ctypes.c_longlong),
+        ("along_k", ctypes.c_int),
+    )
+
+
+class _Scales(ctypes.Structure):
+    """The kernel's `Scales`."""
+
+    _fields_ = (
+        ("of_m", ctypes.c_void_p),
+        ("of_n", ctypes.c_void_p),
+        ("step_m", ctypes.c_longlong),
+        ("step_n", ctypes.c_longlong),
+        ("factor", ctypes.c_float),
+    )
+
+
+def _scales(scales: Scales | None) -> Argument:
+    if scales is None:
+        return structure(_Scales)
+    steps = scales.step_m, scales.step_n
+    held = [None if step is None else Address(f"scale_{side}") for side, step in zip("mn", steps, strict=True)]
+    return structure(_Scales, *held, *(step or 0 for step in steps), scales.factor)
+
+
+class _Lines:
+    """An operand as lines along k: the rows of M, or the columns of N."""
+
+    def __init__(self, x: Placed, of_m: bool) -> None:
+        self.x, self.size = x, x.dtype.itemsize
+        self.lines, self.k = (x.rows, x.cols) if of_m else (x.cols, x.rows)
+        row, col = x.layout.row, x.layout.col
+        self.stride, self.k_stride = (row, col) if of_m else (col, row)
+        self.lead_to = -(-self.k * self.size // LINE_BYTES) * LINE_BYTES  # bytes from line to line, once transposed
+
+    @property
+    def bytes(self) -> int:
+        return self.lines * self.lead_to
+
+    def transposed(self, member: tuple[int, ...], to: Address) -> Argument:
+        along_k = abs(self.k_stride) <= abs(self.stride) or self.lines == 1
+        source = self.x.member(member)
+        strides = (self.stride, self.k_stride, self.lead_to // 4)
+        return structure(_Operand, source, to, self.lines, self.k, *strides, along_k)
+
+    def map(self, member: tuple[int, ...], to: Address | None, box_lines: int) -> TensorMap:
+        """Of the lines at `to`, or of the operand itself."""
+        lead = self.stride * self.size if self.lines > 1 and to is None else self.lead_to
+        return tensor_map(
+            to or self.x.member(member), self.lines, self.k, lead, self.size, LINE_BYTES // self.size, box_lines
+        )
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have any strides, P has rows side by side."""
+    p, way = plan.problem, plan.way
+    assert isinstance(way, KMajorWay)
+    operands = {"M": _Lines(given.M, True), "N": _Lines(given.N, False)}
+    needs = {side: operands[side].bytes for side, how in zip("MN", way.routes, strict=True) if how == TURNED}
+    if way.splits > 1:
+        needs["partials"] = 4 * way.splits * p.m * p.n
+    held = scratch.take_all(needs)
+    return [
+        launch
+        for member in members(p.stack)
+        for launch in _Product(plan, way, operands, given.P, member, held, _scales(given.scales)).launches()
+    ]
+
+
+@dataclass(frozen=True)
+class _Into:
+    """Where sums go: P, or the parts of it that are added up afterwards."""
+
+    pointer: Address
+    lead: int
+    by_boxes: bool
+    P: Placed
+
+    def map(self, box_rows: int) -> Value:
+        """P's tensor map, where the TMA stores it."""
+        if not self.by_boxes:
+            return NO_MAP
+        P, size = self.P, self.P.dtype.itemsize
+        apart = size * (self.lead if P.rows > 1 else P.cols)  # of a single row anything will do that is whole 16 bytes
+        return tensor_map(self.pointer, P.rows, P.cols, apart, size, LINE_BYTES // size, box_rows, sums=True)
+
+
+@dataclass(frozen=True)
+class _Product:
+    """One member of the stack."""
+
+    plan: Plan
+    way: KMajorWay
+    operands: dict[str, _Lines]
+    P: Placed
+    member: tuple[int, ...]
+    held: dict[str, Address]
+    scales: Argument
+
+    def launches(self) -> list[Launch]:
+        p, way, held = self.plan.problem, self.way, self.held
+        made = self._transposing()
+        cut, target, P = way.splits > 1, self.P.member(self.member), self.P
+        by_boxes = not (cut or p.accumulate) and boxed(P.layout, P.rows, P.cols, target.alignment, P.dtype.itemsize)
+        into = _Into(held["partials"] if cut else target, p.n if cut else P.lead, by_boxes, P)
+        blocks, block = way.blocks(p.m, p.n, self.plan.machine.units), (self.plan.geometry.block[0],)
+        of_rows = isinstance(way.tile, AcrossTile)
+        source, name, arguments = self._across(into) if of_rows else self._side_by_side(into)
+        made.append(Launch.of(source, name, (blocks,), block, arguments, way.tile.shared_bytes, bool(made)))
+        if cut:
+            adding = (
+                held["partials"], target, ctypes.c_int(p.m), ctypes.c_int(p.n),
+                ctypes.c_longlong(p.n), ctypes.c_longlong(P.lead), ctypes.c_longlong(1), ctypes.c_int(way.splits),
+            )  # fmt: skip
+            text = render_combine(p.algebra, way_of(p.algebra, self.plan.machine), p.accumulate)
+            made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n / 32),), (256,), adding))
+        return made
+
+    def _transposing(self) -> list[Launch]:
+        p, sides = self.plan.problem, [side for side in "MN" if side in self.held]
+        if not sides:
+            return []
+        turned = [self.operands[side].transposed(self.member, self.held[side]) for side in sides]
+        lines = [self.operands[side] for side in sides]
+        grid = (
+            max(math.ceil(x.k * p.dtype_m.itemsize / LINE_BYTES) for x in lines) or 1,
+            max(math.ceil(x.lines / TURN_LINES) for x in lines),
+            len(lines),
+        )
+        return [Launch.of(render_turn(p.dtype_m.name), "turn", grid, (256,), (turned[0], turned[-1]))]
+
+    def _side_by_side(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
+        """The product where both operands have k side by side: its text, name and arguments."""
+        p, way, P, operands, held = self.plan.problem, self.way, into.P, self.operands, self.held
+        aligned = into.pointer.alignment
+        words = paired(P.layout, P.rows, P.cols, aligned, P.dtype.itemsize) and not p.accumulate
+        source = render_k_major(
+            (p.dtype_m.name, p.dtype_n.name),
+            way.tile,
+            boxed=into.by_boxes,
+            result=p.result.name,
+            paired=words,
+            scaled=p.scaled,
+        )
+        lines_m, lines_n = way.tile.fetched
+        arguments = (
+            operands["M"].map(self.member, held.get("M"), lines_m),
+            operands["N"].map(self.member, held.get("N"), lines_n),
+            into.map(BOX_ROWS),
+            into.pointer,
+            Size(p.m, p.k, p.n, way.splits),
+            ctypes.c_longlong(into.lead),
+            ctypes.c_int(p.accumulate and way.splits == 1),
+            self.scales,
+        )
+        return source, KERNEL, arguments
+
+    def _across(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
+        """The product where N's k lies across its lines: its text, name and arguments."""
+        p, way, tile = self.plan.problem, self.way, self.way.tile
+        assert isinstance(tile, AcrossTile)
+        box_rows, M, N = tile.fetched[0], self.operands["M"], self.operands["N"].x
+        if way.routes[0] == BY_CLASSES:
+            parts = across.classes_of(M.x, self.member, way.classes)
+            maps_m = [
+                tensor_map(start, rows, length, apart, 4, 32, box_rows) for start, rows, length, apart, _ in parts
+            ]
+            skews_m = [skew for *_, skew in parts]
+        else:
+            maps_m, skews_m = [M.map(self.member, self.held.get("M"), box_rows)], [0]
+        maps_n, skews_n = across.maps_of_n(N, way, self.member, tensor_map)
+        into = replace(into, by_boxes=into.by_boxes and way.classes == 1)
+        apart_n = lines_apart(N.layout)
+        source = render_k_across(tile, apart=apart_n, classes=way.classes, boxed=into.by_boxes, onto=p.accumulate)
+        skews = skews_m + skews_n
+        arguments = (
+            array(maps_m),
+            array(maps_n),
+            into.map(across.STAGED_ROWS),
+            into.pointer,
+            Size(p.m, p.k, p.n, way.splits),
+            (ctypes.c_int * len(skews))(*skews),
+            ctypes.c_longlong(into.lead),
+        )
+        return source, "k_across", arguments
+
+
+def tensor_map(
+    address: Address,
+    lines: int,
+    length: int,
+    lead: int,
+    size: int,
+    box: int,
+    box_lines: int,
+    sums: bool = False,
+    swizzled: bool = True,
+) -> TensorMap:
+    """Of lines of elements of `size` bytes, `lead` bytes apart. float32 operands are rounded to tf32 on their way, sums
+    are not."""
+    kind = {1: "uint8", 2: "uint16", 4: "uint32" if sums else "tfloat32"}[size]
+    return TensorMap(address, kind, lines, length, lead, box, box_lines, swizzled)

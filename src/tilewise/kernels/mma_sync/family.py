@@ -1,0 +1,66 @@
+"""Tensor cores by mma.sync: every card from Ampere on, and float64 on Hopper."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from typing import ClassVar
+
+from tilewise.kernels.family import Family, fused_notes, own_tiles, packed_operands, tensor_reason
+from tilewise.kernels.mma_sync import model
+from tilewise.kernels.mma_sync.recipe import launches
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class MmaSync(Family):
+    name = "mma_sync"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    fuses = True
+    beside_tile = True
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem, machine)
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return model.worthwhile(problem, machine)
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))
+
+    def pinned(self, problem: Problem, machine: Machine, way: model.MmaWay) -> Plan:
+        return self._plan(problem, machine, model.KERNEL, None, way, 0.0)
+
+    def _plan(
+        self,
+        problem: Problem,
+        machine: Machine,
+        kernel: str | None,
+        tile: int | None,
+        way: model.MmaWay,
+        predicted: float,
+    ) -> Plan:
+        geometry = way.tile.geometry(machine.arch, problem.dtype.itemsize)
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        notes = way.words() + fused_notes(problem)
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, geometry, predicted, limits, notes,
+            packs=packed_operands(way.routes), way=way,
+        )  # fmt: skip
+        chosen_by = "tuned" if way.tuned else "by the model"
+        tiles = f"{way.tile.rows}x{way.tile.cols}, {way.tile.resident} a multiprocessor ({chosen_by})"
+        return tensor_reason(plan, kernel, tiles)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.MmaWay]:
+        return model.ways(problem, machine)
+
+    def seconds(self, way: model.MmaWay, problem: Problem, machine: Machine) -> float:
+        return model.expected(way, problem, machine)
+
+    def tuning_class(self, problem: Problem) -> str:
+        return model.tuning_class(problem)

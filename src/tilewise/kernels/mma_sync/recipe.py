@@ -1,0 +1,132 @@
+"""The launches of `mma_sync`: operands as they lie or realigned, the product, and the parts of k added up."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Sequence
+from itertools import chain
+
+from tilewise.kernels.gemv.recipe import FewJob, few_launches
+from tilewise.kernels.mma_sync.model import KERNEL, MmaWay
+from tilewise.kernels.mma_sync.text import Form, render_mma_sync
+from tilewise.kernels.shared.layouts import REALIGNED, along_k
+from tilewise.kernels.shared.placed import Operands, Placed, members
+from tilewise.kernels.shared.realign import Realigned, lines_of, realign_launches, scratch_bytes
+from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
+from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.kernels.shared.sums import sum_of
+from tilewise.machine import arch_number
+from tilewise.plans import Plan
+from tilewise.recipe import Address, Launch, Scratch
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have lines of elements side by side, P rows."""
+    p, way = plan.problem, plan.way
+    assert isinstance(way, MmaWay)
+    ready, moved = [given.M, given.N], []
+    for at, how in enumerate(way.routes):
+        if how == REALIGNED:
+            moved.append(Realigned(ready[at], p.stack, scratch.take(scratch_bytes(ready[at], p.stack))))
+            ready[at] = moved[-1].placed
+    sums = scratch.take(way.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if way.parts > 1 else None
+    product = _Product(plan, ready[0], ready[1], given, sums)
+    made = realign_launches(moved)
+    if sums is None:
+        made += product.in_runs()
+    else:
+        for member in members(p.stack):
+            made += [product.launch(member), product.add_parts(member, sums)]
+    for edge in _edges(plan, given, way):
+        made += chain.from_iterable(few_launches(edge, scratch.take(edge.plane_bytes) if edge.plane_bytes else None))
+    return made
+
+
+def _edges(plan: Plan, given: Operands, way: MmaWay) -> list[FewJob]:
+    """The last rows of P, and what is left of its last columns."""
+    p, M, N, P, edges = plan.problem, given.M, given.N, given.P, []
+    m, n = p.m - way.edge_rows, p.n - way.edge_cols
+    if way.edge_rows:
+        last = M.part(m, way.edge_rows, 0, p.k), N, P.part(m, way.edge_rows, 0, p.n)
+        edges.append(FewJob(p, plan.machine, *last, None, False))
+    if way.edge_cols:
+        last = M.part(0, m, 0, p.k), N.part(0, p.k, n, way.edge_cols), P.part(0, m, n, way.edge_cols)
+        edges.append(FewJob(p, plan.machine, *last, None, True))
+    return edges
+
+
+class _Product:
+    """The product of operands that are where the kernel wants them."""
+
+    def __init__(self, plan: Plan, M: Placed, N: Placed, given: Operands, sums: Address | None) -> None:
+        p, way = plan.problem, plan.way
+        assert isinstance(way, MmaWay)
+        self._plan, self._way, self._lead = plan, way, given.P.lead
+        self._m, self._n = p.m - way.edge_rows, p.n - way.edge_cols
+        self._M, self._N, self._P, self._sums = M, N, given.P, sums
+        self._source = source_of(plan, M, N, given.P)
+        self._epilogue = epilogue_argument(p.epilogue, sum_of(p.dtype).name, given.bias)
+        size = p.dtype.itemsize
+        self._each = way.phases_each(p.k, size)
+        self._parts = max(1, math.ceil(math.ceil(p.k * size / 128) / self._each))
+
+    def in_runs(self) -> list[Launch]:
+        """One launch for all members of a stack that lie evenly."""
+        runs = Runs(self._plan.problem.stack, [x.layout.stack for x in (self._M, self._N, self._P)])
+        return [self.launch(first, count, runs.steps) for first, count in runs.starts()]
+
+    def launch(self, member: tuple[int, ...], count: int = 1, steps: Sequence[int] = ()) -> Launch:
+        """`count` members of the stack from this one on, `steps` elements apart."""
+        p, way = self._plan.problem, self._way
+        target, lead = self._P.member(member), self._lead
+        if self._sums is not None:
+            target, lead = self._sums, _whole(p.n)
+        arguments = (
+            self._M.member(member),
+            self._N.member(member),
+            target,
+            self._epilogue,
+            *(ctypes.c_int(extent) for extent in (self._m, p.k, self._n)),
+            *(ctypes.c_longlong(x) for x in (lines_of(self._M)[2], lines_of(self._N)[2], lead)),
+            ctypes.c_int(self._each),
+            *(ctypes.c_longlong(step) for step in steps if count > 1),
+        )
+        tiles = math.ceil(self._m / way.tile.rows) * math.ceil(self._n / way.tile.cols)
+        shared = way.tile.shared_bytes(self._plan.machine.arch)
+        source = stacked(self._source, ("M", "N", "P")) if count > 1 else self._source
+        return Launch.of(source, KERNEL, (tiles, count, self._parts), (way.tile.threads,), arguments, shared)
+
+    def add_parts(self, member: tuple[int, ...], sums: Address) -> Launch:
+        p = self._plan.problem
+        return add_parts(p, sums, _whole(p.n), self._P.member(member), self._lead, self._parts, self._epilogue)
+
+
+def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
+    """The text for operands that lie so."""
+    p, way, arch = plan.problem, plan.way, plan.machine.arch
+    assert isinstance(way, MmaWay)
+    store = math.gcd(16, P.pointer.alignment, *(s * P.dtype.itemsize for s in (P.lead, *P.layout.stack)))
+    form = Form(
+        along_k(M.layout, M.rows, M.cols, "M"),
+        along_k(N.layout, N.rows, N.cols, "N"),
+        _vector(M),
+        _vector(N),
+        16 if way.parts > 1 else store,
+        p.accumulate,
+        way.parts > 1,
+    )
+    stages, number = way.tile.stages(arch), min(90, arch_number(arch))
+    return render_mma_sync(p.dtype, p.result, way.tile, stages, form, p.epilogue, number)
+
+
+def _whole(extent: int) -> int:
+    """The lead of a matrix of sums: they are written 16 bytes at a time."""
+    return -(-extent // 4) * 4
+
+
+def _vector(x: Placed) -> int:
+    """Bytes that a copy may take: what all lines start on."""
+    count, _, lead = lines_of(x)
+    strides = (*(() if count <= 1 else (lead,)), *x.layout.stack)
+    return math.gcd(16, x.pointer.alignment, *(stride * x.dtype.itemsize for stride in strides))

@@ -1,0 +1,44 @@
+"""Every semiring and dtype on plain cores: warps of register tiles."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.plain import model
+from tilewise.kernels.plain.recipe import launches
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class Plain(Family):
+    name = "plain"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    tracks_arg = True
+    precisions = ("ieee",)
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return None
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        chosen = model.choose(problem, machine)
+        converted = tuple(x for x, d in (("M", problem.dtype_m), ("N", problem.dtype_n)) if d != problem.dtype)
+        notes = [f"{' and '.join(converted)} converted to {problem.dtype} first"] if converted else []
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, chosen.geometry, chosen.predicted, limits, notes,
+            packs=converted, way=chosen,
+        )  # fmt: skip
+        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
+        pieces = f", k in {chosen.pieces} pieces" if chosen.pieces > 1 else ""
+        found = ", where no element is found below 0" if chosen.otherwise else ""
+        why = f"{asked}; steps: {chosen.way.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
+        return replace(plan, why=why)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)

@@ -1,0 +1,134 @@
+"""How a semiring is stepped on a card's plain cores: what a word of M or N holds, and what a step costs.
+
+One element a word, two halves or shorts stepped as a pair, 32 truths as bits; integers by the instruction that adds and
+compares at once, floats from 0 up compared as integers, three at a time.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilewise.algebra.expression import Apply, Expression, Variable
+from tilewise.algebra.semiring import Algebra
+from tilewise.machine import Machine, arch_number
+
+
+@dataclass(frozen=True)
+class Way:
+    """How sums are stepped. `slots` are issue slots of a step, in float32 multiply-adds."""
+
+    name: str  # one of WAYS
+    word_bytes: int
+    per_word: int  # elements along k that a word holds
+    sum_words: int  # 4-byte registers of one sum
+    slots: float
+    converts: bool = False  # words are not the elements as they lie: operands are packed first
+
+    @property
+    def idea(self) -> str:
+        return WAYS[self.name]
+
+
+WAYS = {
+    "each": "one element of k",
+    "fused": "one element of k, add and min in one instruction",
+    "three": "two elements of k, compared as integers, three at a time",
+    "pairs": "two halves of k in one word",
+    "shorts": "two shorts of k in one word, add and min in one instruction",
+    "bits": "32 truths of k in one word",
+    "online": "one element of k, onto the largest so far and a sum beside it",
+    "where": "one element of k, and which k it was",
+}
+
+
+def binary(tree: Expression) -> str | None:
+    """The operation of a tree that is nothing but one operation on x and y, else None."""
+    if isinstance(tree, Apply) and len(tree.args) == 2 and all(isinstance(a, Variable) for a in tree.args):
+        names = {a.name for a in tree.args if isinstance(a, Variable)}
+        return tree.op if len(names) == 2 else None
+    return None
+
+
+@lru_cache(maxsize=1024)
+def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return_arg: bool = False) -> Way:
+    """The fastest way that gives the specified bits on this card."""
+    add, mul = binary(algebra.semiring.add), binary(algebra.semiring.mul)
+    element, partial, number = algebra.element, algebra.partial, arch_number(machine.arch)
+    size = max(4, element.itemsize)
+    small = element.itemsize < 4
+    slots = step_slots(algebra, machine)
+    if return_arg:
+        return Way("where", size, 1, partial.itemsize // 4 + 1 if partial.itemsize >= 4 else 2, slots + 3, small)
+    if partial.kind == "b" and (add, mul) in BIT_OPERATIONS:
+        return Way("bits", 4, 32, 1, 2 / 32, True)
+    if add in ("min", "max") and element.itemsize == 2 and element.kind == "f":
+        # min and max of rounded values are the rounded min and max, and float32 rounds no half's sum or product twice
+        exact = ("add", "min", "max", "mul") if element.name == "float16" else ("add", "min", "max")
+        if mul in exact and number >= (80 if element.name == "float16" else 90):
+            return Way("pairs", 4, 2, 1, slots / 2, True)
+    if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 2 and number >= 90:
+        return Way("shorts", 4, 2, 1, 1.0, True)
+    if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 4 and number >= 90:
+        return Way("fused", 4, 1, 1, 2.0)
+    if (
+        nonnegative
+        and element.name == "float32"
+        and number >= 90
+        and ((add == "min" and mul in ("add", "mul", "min", "max")) or (add == "max" and mul in ("add", "min", "max")))
+    ):
+        return Way("three", 4, 1, 1, 0.75 * slots)
+    if add == "logaddexp" and partial.kind == "f":
+        return Way("online", size, 1, partial.itemsize // 2, slots, small)
+    return Way("each", size, 1, max(1, partial.itemsize // 4), slots, small)
+
+
+INFINITE, LARGEST = 0x7F800000, 0x7F7FFFFF  # the bits of infinity, and of the largest finite float32
+
+
+@lru_cache(maxsize=1024)
+def way_if_found(algebra: Algebra, machine: Machine) -> tuple[Way, int] | None:
+    """A faster way for operands whose words, as unsigned integers, are at most a limit, and that limit: then none is
+    below 0 or NaN. Where ∞ times 0 would be NaN, none may be infinite either."""
+    promised = way_of(algebra, machine, nonnegative=True)
+    if promised.name == "three":
+        return promised, INFINITE
+    ring = (binary(algebra.semiring.add), binary(algebra.semiring.mul))
+    if ring == ("max", "mul") and algebra.element.name == "float32" and arch_number(machine.arch) >= 90:
+        return Way("three", 4, 1, 1, 0.75 * promised.slots), LARGEST
+    return None
+
+
+# over truths: what a word of 32 does for add and mul, and what its sum starts from and must be to hold
+BIT_OPERATIONS = {
+    **{(a, m): ("|", "&", "0u") for a in ("or", "add", "max") for m in ("and", "mul", "min")},
+    **{(a, m): ("&", "|", "0xffffffffu") for a in ("and", "mul", "min") for m in ("or", "add", "max")},
+}
+
+
+def step_slots(algebra: Algebra, machine: Machine | None = None) -> float:
+    """Issue slots of a step: multiply-adds count 1; min, max, compares and integers go at half rate, beside them."""
+    add, mul, partial = algebra.semiring.add, algebra.semiring.mul, algebra.partial
+    double = 2.0 if machine is None else machine.step_rate("float32") / machine.step_rate("float64")
+    if (binary(add), binary(mul)) == ("add", "mul"):
+        if partial.kind in "fc":
+            return (4.0 if partial.kind == "c" else 1.0) * (
+                double if partial.name in ("float64", "complex128") else 1.0
+            )
+        return 10.0 if partial.itemsize == 8 else 2.0
+    total, slow = 0.0, 0.0
+    for op in _operations(add) + _operations(mul):
+        if partial.kind == "f" and op in ("add", "sub", "mul", "neg"):
+            total += 1
+        elif op in ("div", "exp", "log", "log1p", "sqrt", "logaddexp"):
+            total, slow = total + 10, slow + 10
+        else:
+            total, slow = total + 1, slow + 2
+    wide = 1.0 if partial.itemsize <= 4 else 2.25 * double if partial.kind == "f" else 3.0
+    return max(total, slow) * wide
+
+
+def _operations(tree: Expression) -> list[str]:
+    if not isinstance(tree, Apply):
+        return []
+    return [tree.op, *(op for arg in tree.args for op in _operations(arg))]

@@ -1,0 +1,30 @@
+"""The families, one line each. A new way to multiply is a folder and a line here."""
+
+from __future__ import annotations
+
+from tilewise.errors import UsageError
+from tilewise.kernels.bf16x6.family import BF16x6
+from tilewise.kernels.family import Family
+from tilewise.kernels.gemv.family import Gemv
+from tilewise.kernels.k_major.family import KMajor
+from tilewise.kernels.ladder.family import Ladder
+from tilewise.kernels.mma_sync.family import MmaSync
+from tilewise.kernels.plain.family import Plain
+from tilewise.kernels.wgmma_half.family import WgmmaHalf
+
+COURSE = Ladder()  # whose text the interpreter runs, too
+FAMILIES: list[Family] = [WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), Plain(), Gemv(), COURSE]
+
+
+def family_named(name: str) -> Family:
+    """The family of that folder."""
+    return next(family for family in FAMILIES if family.name == name)
+
+
+def family_of(kernel: str) -> Family:
+    """The family that has the kernel people name with kernel=."""
+    for family in FAMILIES:
+        if kernel in family.kernels:
+            return family
+    known = [name for family in reversed(FAMILIES) for name in family.kernels]
+    raise UsageError(f"kernel={kernel!r} is not known; known are {', '.join(known)}")

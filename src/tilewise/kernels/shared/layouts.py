@@ -1,0 +1,44 @@
+"""How an operand lies: lines of elements side by side, along its rows (row-major) or its columns (column-major)."""
+
+from __future__ import annotations
+
+import math
+
+from tilewise.problem import Layout
+
+AS_IT_IS, BY_CLASSES, REALIGNED, PACKED = "as it is", "by classes", "realigned", "packed"  # how an operand is taken
+LONGEST_LINE = 2**26 - 1024  # elements; the grid that realigns it has no more blocks along it
+
+
+def contiguous_lines(layout: Layout, rows: int, cols: int) -> tuple[int, int, int] | None:
+    """(lines, length, lead) when the matrix is lines of elements side by side, along its rows or along its columns."""
+    if (layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1):
+        return rows, cols, layout.row if rows > 1 else cols
+    if (layout.row == 1 or rows <= 1) and (layout.col >= rows or cols <= 1):
+        return cols, rows, layout.col if cols > 1 else rows
+    return None
+
+
+def along_columns(layout: Layout, rows: int, cols: int) -> bool:
+    """Whether the lines of `contiguous_lines` are the matrix's columns."""
+    return not ((layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1))
+
+
+def long_lines(layout: Layout, rows: int, cols: int) -> tuple[bool, int] | None:
+    """(lines run along columns of the matrix, lead) where it is lines of elements side by side, else None."""
+    if (layout.col == 1 or cols <= 1) and (layout.row >= cols or rows <= 1):
+        return False, layout.row if rows > 1 else cols
+    if (layout.row == 1 or rows <= 1) and (layout.col >= rows or cols <= 1):
+        return True, layout.col if cols > 1 else rows
+    return None
+
+
+def along_k(layout: Layout, rows: int, cols: int, side: str) -> bool:
+    """Whether an operand's k lies side by side."""
+    return along_columns(layout, rows, cols) == (side == "N")
+
+
+def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
+    """What the first bytes of an operand's lines are all multiples of, up to 16."""
+    lines = long_lines(layout, rows, cols)
+    return math.gcd(layout.alignment, *(s * itemsize for s in (lines[1] if lines else 1, *layout.stack)), 16)

@@ -1,0 +1,89 @@
+"""Matrices on the card, as a recipe sees them: an address with a hole, a layout, a dtype."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from itertools import product
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.problem import Layout, Problem, row_major
+from tilewise.recipe import Address, Scratch
+
+
+@dataclass(frozen=True)
+class Placed:
+    """A stack of matrices."""
+
+    pointer: Address
+    dtype: DType
+    rows: int
+    cols: int
+    layout: Layout
+
+    def member(self, index: tuple[int, ...]) -> Address:
+        """The address of one matrix of the stack."""
+        offset = sum(i * stride for i, stride in zip(index, self.layout.stack, strict=True))
+        return self.pointer + offset * self.dtype.itemsize
+
+    def part(self, top: int, rows: int, left: int, cols: int) -> Placed:
+        """Some rows and columns of each."""
+        offset = (top * self.layout.row + left * self.layout.col) * self.dtype.itemsize
+        return Placed(self.pointer + offset, self.dtype, rows, cols, self.layout)
+
+    @property
+    def lead(self) -> int:
+        """The leading dimension of a matrix whose rows lie side by side."""
+        lead = self.layout.leading_dimension(self.rows, self.cols)
+        assert lead is not None
+        return lead
+
+
+@dataclass(frozen=True)
+class Scales:
+    """What rows and columns of P are scaled by: a number, and the strides of float32 arrays where there are any."""
+
+    factor: float
+    step_m: int | None = None  # elements from one number of M's scale to the next; None where it has no array
+    step_n: int | None = None
+
+
+@dataclass(frozen=True)
+class Operands:
+    """Everything a family's recipe is given places for."""
+
+    M: Placed
+    N: Placed
+    P: Placed
+    arg: Placed | None = None  # the k that won each cell
+    bias: Address | None = None
+    scales: Scales | None = None
+
+
+def operands_of(p: Problem, scales: Scales | None = None) -> Operands:
+    """The operands of a problem, where a call will say they are."""
+    M = Placed(Address("M", 0, p.layout_m.skew), p.dtype_m, p.m, p.k, p.layout_m)
+    N = Placed(Address("N", 0, p.layout_n.skew), p.dtype_n, p.k, p.n, p.layout_n)
+    P = Placed(Address("P", 0, p.layout_p.skew), p.result, p.m, p.n, p.layout_p)
+    rows = row_major(p.m, p.n, p.stack)
+    arg = Placed(Address("arg"), DTYPES["int64"], p.m, p.n, rows) if p.return_arg else None
+    return Operands(M, N, P, arg, Address("bias") if p.epilogue.bias else None, scales)
+
+
+def workspace(rows: int, cols: int, stack: tuple[int, ...], dtype: DType, lead: int, scratch: Scratch) -> Placed:
+    """Matrices in scratch memory, their rows `lead` apart."""
+    layout, members = row_major(rows, lead, stack), 1
+    for extent in stack:
+        members *= extent
+    return Placed(
+        scratch.take(rows * lead * members * dtype.itemsize), dtype, rows, cols, Layout(lead, 1, layout.stack)
+    )
+
+
+def own_stack(x: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:
+    """The members an operand really has: an axis it is broadcast over counts once."""
+    return tuple(1 if stride == 0 else extent for extent, stride in zip(stack, x.layout.stack, strict=True))
+
+
+def members(stack: tuple[int, ...]) -> list[tuple[int, ...]]:
+    """The index of every member of a stack."""
+    return list(product(*(range(extent) for extent in stack)))

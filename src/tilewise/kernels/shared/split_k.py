@@ -1,0 +1,35 @@
+"""Split-K: k in parts, each part's sums in scratch memory, then one pass that adds them up and makes P."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+
+from tilewise.epilogue import Epilogue
+from tilewise.kernels.shared.sums import render_add_parts
+from tilewise.problem import Problem
+from tilewise.recipe import Address, Argument, Launch, structure
+
+
+def add_parts(
+    p: Problem, sums: Address, lead: int, target: Address, ldp: int, parts: int, epilogue: Argument
+) -> Launch:
+    """Sums of parts of k, their rows `lead` apart, to P with the problem's epilogue."""
+    shares = 8 if parts >= 16 else 1
+    arguments = (
+        sums,
+        target,
+        epilogue,
+        *(ctypes.c_int(extent) for extent in (p.m, p.n, parts)),
+        *(ctypes.c_longlong(x) for x in (lead, ldp)),
+    )
+    blocks = math.ceil(p.m * p.n * shares / 256)
+    source = render_add_parts(p.dtype, p.result, p.accumulate, shares, p.epilogue)
+    return Launch.of(source, "add_parts", (blocks,), (256,), arguments)
+
+
+def epilogue_argument(epilogue: Epilogue, sums: str, bias: Address | None) -> Argument:
+    """The kernels' `Epilogue` for sums of a dtype."""
+    alpha: type = {"float64": ctypes.c_double, "int32": ctypes.c_int}.get(sums, ctypes.c_float)
+    made = type("Epilogue", (ctypes.Structure,), {"_fields_": (("alpha", alpha), ("bias", ctypes.c_void_p))})
+    return structure(made, 1 if sums == "int32" else epilogue.alpha, bias)

@@ -1,0 +1,31 @@
+"""What Hopper's kernels take by value: the size of a product, and tensor maps for the TMA."""
+
+from __future__ import annotations
+
+import ctypes
+
+from tilewise.kernels.shared.layouts import contiguous_lines
+from tilewise.kernels.shared.placed import Placed
+from tilewise.recipe import Address, Argument, TensorMap
+
+HALF_BOX = 64  # 2-byte elements of a box row: one 128-byte row of the swizzled tile
+NO_MAP = Argument(bytes(128))
+
+
+class Size(ctypes.Structure):
+    """The kernels' `Size`."""
+
+    _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
+
+
+def half_map(address: Address, lines: int, length: int, lead: int, box_lines: int) -> TensorMap:
+    """Of a matrix of 2-byte elements, `lead` elements from line to line."""
+    return TensorMap(address, "uint16", lines, length, 2 * lead, HALF_BOX, box_lines)
+
+
+def half_map_of(x: Placed, member: tuple[int, ...], box_lines: int) -> TensorMap:
+    """Of one member of an operand whose lines start on 16-byte boundaries."""
+    lines = contiguous_lines(x.layout, x.rows, x.cols)
+    assert lines is not None
+    count, length, lead = lines
+    return half_map(x.member(member), count, length, lead if count > 1 else -(-length // 8) * 8, box_lines)

@@ -1,0 +1,82 @@
+"""Texts that every family shares: files of the package, conversions between dtypes, packing and rounding."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from importlib.resources import files
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.to_cuda import (
+    BFLOAT_TO_FLOAT,
+    FLOAT8_TO_FLOAT,
+    FLOAT_TO_BFLOAT,
+    FLOAT_TO_HALF,
+    FUNCTION,
+    HALF_TO_FLOAT,
+    c_name,
+)
+
+
+@lru_cache(maxsize=64)
+def kernel_text(name: str) -> str:
+    """The kernel file as it lies in the package."""
+    return files("tilewise.kernels").joinpath(name).read_text(encoding="utf-8")
+
+
+def defined(values: dict[str, object]) -> list[str]:
+    """Macros, one a line."""
+    return [f"#define {name} {value}" for name, value in values.items()]
+
+
+@lru_cache(maxsize=1024)
+def render_pack(source: DType, target: DType, along_rows: bool) -> str:
+    """The pack kernel from one dtype to another."""
+    head = (f"// pack: {source} to {target}", f"#define ALONG_ROWS {int(along_rows)}")
+    return "\n".join((*head, _conversion(source, target), kernel_text("shared/pack.cu")))
+
+
+@lru_cache(maxsize=64)
+def render_round(source: DType, target: DType) -> str:
+    """The kernel that rounds sums where they lie; `target` is the narrower."""
+    return "\n".join(
+        (f"// round_rows: {source} to {target}", _conversion(source, target), kernel_text("shared/round_rows.cu"))
+    )
+
+
+def _conversion(source: DType, target: DType) -> str:
+    """Both types, and `convert` from the one to the other."""
+    value, helpers = "x", ""
+    if source != target:
+        if source.name == "float16":
+            value, helpers = "half_to_float(x)", HALF_TO_FLOAT
+        if source.name == "bfloat16":
+            value, helpers = "bfloat_to_float(x)", BFLOAT_TO_FLOAT
+        if source.name in FLOAT8_TO_FLOAT:
+            value, helpers = "float8_to_float(x)", HALF_TO_FLOAT + FLOAT8_TO_FLOAT[source.name]
+        value = _converted(value, source, target)
+    return "\n".join(
+        (
+            f"typedef {c_name(source)} Source;",
+            f"typedef {c_name(target)} Target;",
+            helpers,
+            _half_helpers(target, source),
+            f"{FUNCTION} Target convert(Source x) {{ return {value}; }}",
+            "",
+        )
+    )
+
+
+def _half_helpers(target: DType, source: DType) -> str:
+    if source == target:
+        return ""
+    return {"float16": FLOAT_TO_HALF, "bfloat16": FLOAT_TO_BFLOAT}.get(target.name, "")
+
+
+def _converted(value: str, source: DType, target: DType) -> str:
+    if target.name in ("float16", "bfloat16"):
+        return f"{'float_to_half' if target.name == 'float16' else 'float_to_bfloat'}((float){value})"
+    if target.kind == "c":
+        part = "float" if target.name == "complex64" else "double"
+        real, imaginary = ("x.x", "x.y") if source.kind == "c" else (value, "0")
+        return f"make_{part}2(({part}){real}, ({part}){imaginary})"
+    return f"({c_name(target)}){value}"

@@ -1,0 +1,54 @@
+// stage: what a stage and the staging of `wgmma_half` hold, whose registers are whose, and which tile of P is next.
+
+#define BLOCK_K 64
+#define ROW_BYTES 128
+#define PARTS (BLOCK_N / 64)  // 64 columns each
+#define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
+#define TILE_N_BYTES (BLOCK_N * ROW_BYTES)
+#define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
+#define ARRIVING_BYTES (BOX_M * ROW_BYTES + TILE_N_BYTES)
+#define CONSUMERS (BLOCK_M / 64)
+#define PRODUCER_REGISTERS (EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED ? 56 : 40)
+#define CONSUMER_REGISTERS (CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED ? 224 : 232)
+#define LAUNCH_REGISTERS (65536 / (128 * (CONSUMERS + 1)) / 8 * 8)  // a thread's, before they are given and taken
+static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS + 1) * LAUNCH_REGISTERS,
+              "consumers would wait for ever for registers that nobody gives");
+#define SUMS (BLOCK_N / 2)
+#define CARRIERS 3
+#define BOXES (CARRIED ? PARTS : PARTS < 2 ? 1 : 2)  // parts of 64 columns that a consumer stages at a time
+#define BOX_BYTES (64 * ROW_BYTES)
+#define TURNED_BYTES (BLOCK_N * ROW_BYTES)  // 64 columns of P, as rows of this kernel's tile become
+#define STAGING_BYTES (SPLIT ? 0 : TURNED ? CONSUMERS * TURNED_BYTES : CONSUMERS * BOXES * BOX_BYTES)
+#define EVERYONE ((1 << CLUSTER) - 1)
+#define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT))  // sums are not stored as they are
+
+struct Size { int m, k, n, splits; };
+struct MapsOfM { TensorMap of[CLASSES]; };
+struct Skews { int of[CLASSES]; };  // in elements
+
+// One tile of P for this block, and the phases that this part of k takes. Row r of it is row (top + r) * CLASSES + at of P,
+// as long as top + r < rows.
+struct Work { int at, rows, top, left, from, to, split; };
+
+// Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of cluster tiles, column by column.
+// Each part of k is walked in turn, each class of rows within its own tiles.
+static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
+    const int tall = CLUSTER * BLOCK_M;
+    RowClasses classes = row_classes(size.m, tall);
+    int tiles_m = tiles_of(classes), tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
+    int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
+    if (index >= tiles_m * tiles_n * size.splits) return false;
+    work.split = SPLIT ? index / (tiles_m * tiles_n) : 0;
+    int tile = index - work.split * tiles_m * tiles_n;
+    int group = tile / (GROUP * tiles_n), first = group * GROUP;
+    int height = min(GROUP, tiles_m - first);
+    int within = tile - group * GROUP * tiles_n;
+    int tile_m = first + within % height;
+    find_class(classes, size.m, tile_m, work.at, work.rows);
+    work.top = tile_m * tall + (CLUSTER > 1 ? cluster_rank() * BLOCK_M : 0);
+    work.left = within / height * BLOCK_N;
+    int steps = (size.k + skews.of[work.at] + BLOCK_K - 1) / BLOCK_K;
+    work.from = SPLIT ? (int)((long long)steps * work.split / size.splits) : 0;
+    work.to = SPLIT ? (int)((long long)steps * (work.split + 1) / size.splits) : steps;
+    return true;
+}

@@ -1,0 +1,145 @@
+"""The tensor-core kernels' text: Hopper's instructions, the wgmma of the tile's width, and the kernel itself."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.kernels.shared.epilogue import render_epilogue
+from tilewise.kernels.shared.realign import ELEMENT
+from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.wgmma_half.model import TensorTile
+
+GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
+SUM = "typedef float Sum;\n"
+# Where lines are multiplied with an edge on the way: elements of a line that a warp realigns at a time, and lines of a
+# block; with k along the lines, and across.
+SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
+KINDS = {"bfloat16": "bf16", "float16": "f16"}
+
+
+@lru_cache(maxsize=256)
+def render_wgmma_half(
+    dtype: str,
+    tile: TensorTile,
+    *,
+    m_along_k: bool,
+    n_along_k: bool,
+    store: str,
+    accumulate: bool = False,
+    box_rows: int | None = None,
+    edges: tuple[str, str] | None = None,
+    classes: int = 0,
+    epilogue: Epilogue = PLAIN,
+) -> str:
+    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
+    `partial`);
+    `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones, as
+    `TensorWay.edge_forms` has them;
+    `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
+    not parts."""
+    kind = KINDS[dtype]
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "BOX_M": box_rows or tile.rows,
+        "STAGES": tile.stages(store),
+        "CLUSTER": tile.cluster,
+        "CLASSES": classes or 1,
+        "SKEWED": int(classes > 0),
+        "GROUP": GROUP // tile.cluster,
+        "M_ALONG_K": int(m_along_k),
+        "N_ALONG_K": int(n_along_k),
+        "BOXED": int(store == "boxes"),
+        "TURNED": int(store == "turned"),
+        "CARRIED": int(store == "carried"),
+        "SPLIT": int(store == "partial"),
+        "ACCUMULATE": int(accumulate),
+        "EDGES": int(edges is not None),
+        "COLS_SUMMED": int(edges is not None and edges[0] == "planes"),
+        "ROWS_SUMMED": int(edges is not None and edges[1] == "planes"),
+    }
+    return "\n".join(
+        (
+            f"// wgmma_half over {dtype}, sums in float32",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            ELEMENT,
+            kernel_text("shared/ptx.cuh"),
+            _conversions(kind),
+            SUM,
+            render_epilogue(epilogue, DTYPES["float32"]),
+            kernel_text("shared/words.cuh"),
+            kernel_text("wgmma_half/thin_edges.cuh"),
+            _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
+            *map(kernel_text, ("shared/row_classes.cuh", "wgmma_half/stage.cuh", "wgmma_half/stores.cuh")),
+            kernel_text("wgmma_half/wgmma_half.cu"),
+        )
+    )
+
+
+@lru_cache(maxsize=64)
+def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
+    """`shares`: how many threads add up the parts of k together."""
+    return "\n".join(
+        (
+            f"#define SHARES {shares}",
+            f"#define ACCUMULATE {int(accumulate)}",
+            ELEMENT,
+            kernel_text("shared/ptx.cuh"),
+            _conversions(KINDS[dtype]),
+            SUM,
+            render_epilogue(epilogue, DTYPES["float32"]),
+            kernel_text("wgmma_half/gather.cu"),
+        )
+    )
+
+
+@lru_cache(maxsize=4)
+def render_realign_with_edges(dtype: str, along_k: bool) -> str:
+    """`along_k`: how lines lie that are multiplied with an edge."""
+    segment, lines = SUMMED_ALONG if along_k else SUMMED_ACROSS
+    defines = {"ALONG_K": int(along_k), "WORDS": segment // 256, "LINES_EACH": lines // 8}
+    return "\n".join(
+        (
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            ELEMENT,
+            kernel_text("shared/ptx.cuh"),
+            _conversions(KINDS[dtype]),
+            *map(kernel_text, ("shared/words.cuh", "shared/lines.cuh", "wgmma_half/realign_with_edges.cu")),
+        )
+    )
+
+
+def _conversions(kind: str) -> str:
+    widen = (
+        "return __uint_as_float((unsigned)bits << 16);"
+        if kind == "bf16"
+        else 'float value; asm("cvt.f32.f16 %0, %1;" : "=f"(value) : "h"(bits)); return value;'
+    )
+    return f"""static __device__ __forceinline__ unsigned narrow_pair(float low, float high) {{
+    unsigned pair;
+    asm("cvt.rn.{kind}x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}}
+
+static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
+"""
+
+
+def _wgmma(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
+    """The instruction has one operand for each of its sums, so its text is made for the width."""
+    count = width // 2
+    sums = ", ".join(f"%{i}" for i in range(count))
+    bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
+    flags = f"1, 1, 1, {int(transposed_m)}, {int(transposed_n)}"
+    name = f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{kind}.{kind}"
+    return f"""// sums += left * right for 64 x {width} of P and 16 of k, by 128 threads
+static __device__ __forceinline__ void wgmma(
+    float (&sums)[{count}], unsigned long long left, unsigned long long right)
+{{
+    asm volatile("{name} {{{sums}}}, %{count}, %{count + 1}, {flags};"
+                 : {bound}
+                 : "l"(left), "l"(right));
+}}
+"""

@@ -1,0 +1,200 @@
+// wgmma_half: one producer thread streams tiles by TMA, warpgroups multiply them by wgmma, blocks walk tiles of P.
+//
+// Layout: a stage holds a BLOCK_M x 64 tile of M and a 64 x BLOCK_N tile of N in 128-byte rows, swizzled by the copy.
+//   An operand whose k lies side by side comes as one box {64 k, rows}; one whose rows or columns lie side by side comes
+//   as boxes {64, 64 k}, and wgmma reads it transposed. Consumer warpgroup g owns rows 64 g .. 64 g + 63 of the tile.
+// Row classes: rows of M that do not start on 16 bytes cannot be copied, but every CLASSES-th one starts equally far from
+//   such a boundary. A tile then takes rows of one class: its map begins up to 7 elements early (the skew), N begins as
+//   many rows early, which the copy fills with 0, and the consumers put 0 over what lies before their rows.
+// Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
+// Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
+// Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
+//   block sends, its own and its neighbours', has used them.
+// Stores: see stores.cuh.
+// Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
+// Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
+//   while nothing waits to be carried (thin_edges.cuh).
+
+static __device__ __forceinline__ void bring_n(char* to, const TensorMap* map, Barrier* full, int start, int left) {
+    if (CLUSTER == 1) {
+        if (N_ALONG_K)
+            copy_box(to, map, full, start, left);
+        else
+            for (int part = 0; part < PARTS; ++part) copy_box(to + part * 8192, map, full, left + part * 64, start);
+        return;
+    }
+    int rank = cluster_rank();
+    if (N_ALONG_K) {
+        int share = BLOCK_N / CLUSTER;
+        copy_box_to(to + rank * share * ROW_BYTES, map, full, start, left + rank * share, EVERYONE);
+    } else if (PARTS % CLUSTER == 0) {
+        for (int part = rank * PARTS / CLUSTER; part < (rank + 1) * PARTS / CLUSTER; ++part)
+            copy_box_to(to + part * 8192, map, full, left + part * 64, start, EVERYONE);
+    } else {
+        int share = BLOCK_K / CLUSTER;
+        for (int part = 0; part < PARTS; ++part)
+            copy_box_to(to + part * 8192 + rank * share * ROW_BYTES, map, full, left + part * 64, start + rank * share,
+                        EVERYONE);
+    }
+}
+
+static __device__ __forceinline__ void produce(
+    char* stages, Barrier* full, Barrier* empty, const MapsOfM& maps_m, const TensorMap* map_n, Size size, const Skews& skews)
+{
+    int stage = 0;
+    unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
+    Work work;
+    for (int turn = 0; find_work(turn, size, skews, work); ++turn) {
+        const TensorMap* map_m = &maps_m.of[work.at];
+        for (int step = work.from; step < work.to; ++step) {
+            int start = step * BLOCK_K;
+            barrier_wait(&empty[stage], parity);
+            barrier_expect(&full[stage], ARRIVING_BYTES);
+            char* tile_of_m = stages + stage * STAGE_BYTES;
+            if (M_ALONG_K)
+                copy_box(tile_of_m, map_m, &full[stage], start, work.top);
+            else
+                for (int part = 0; part < BLOCK_M / 64; ++part)
+                    copy_box(tile_of_m + part * 8192, map_m, &full[stage], work.top + part * 64, start);
+            bring_n(tile_of_m + TILE_M_BYTES, map_n, &full[stage], start - skews.of[work.at], work.left);
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+    }
+}
+
+// One thread of the warpgroup for each block of the cluster says that the stage has been used.
+static __device__ __forceinline__ void release(Barrier* empty) {
+    if (CLUSTER == 1) {
+        if (threadIdx.x % 128 == 0) barrier_arrive(empty);
+    } else if (threadIdx.x % 128 < CLUSTER)
+        barrier_arrive_at(empty, threadIdx.x % 128);
+}
+
+// The first `skew` elements of each of a consumer's rows belong to the row before: 0 instead.
+static __device__ __forceinline__ void cover_skew(char* tile_of_m, int skew, int group) {
+    int row = threadIdx.x % 128;
+    if (row < 64) {
+        Element* first = reinterpret_cast<Element*>(tile_of_m + row * ROW_BYTES + row % 8 * 16);  // chunk 0, swizzled
+        for (int i = 0; i < skew; ++i) first[i] = 0;
+    }
+    publish_shared();
+    meet(1 + group, 128);
+}
+
+static __device__ __forceinline__ void consume(
+    char* stages, Barrier* full, Barrier* empty, char* staging, Barrier* staged, Barrier* carried, int group,
+    const TensorMap* map_p, Element* P, float* partials, Size size, const Skews& skews, long long ldp,
+    const Epilogue& epilogue)
+{
+    char* boxes = staging + group * (TURNED ? TURNED_BYTES : BOXES * BOX_BYTES);
+    int stage = 0, before = 0;
+    unsigned parity = 0, empty_staging = 1;  // a fresh barrier counts as completed in the other parity
+    Work work;
+    for (int turn = 0; find_work(turn, size, skews, work); ++turn) {
+        float sums[SUMS];
+        #pragma unroll
+        for (int i = 0; i < SUMS; ++i) sums[i] = 0.0f;
+
+        for (int step = work.from; step < work.to; ++step) {
+            barrier_wait(&full[stage], parity);
+            char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
+            const char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
+            unsigned long long of_m = tile_descriptor(tile_of_m, 8192, 1024);
+            unsigned long long of_n = tile_descriptor(tile_of_n, 8192, 1024);
+            if (SKEWED && step == 0 && skews.of[work.at]) cover_skew(tile_of_m, skews.of[work.at], group);
+            wgmma_fence();
+            #pragma unroll
+            for (int i = 0; i < BLOCK_K / 16; ++i)
+                wgmma(sums, of_m + i * (M_ALONG_K ? 2 : 128), of_n + i * (N_ALONG_K ? 2 : 128));
+            wgmma_commit();
+            wgmma_wait<1>();  // the step before is done: its stage may be filled again
+            if (step > work.from) release(&empty[before]);
+            before = stage;
+            if (++stage == STAGES) {
+                stage = 0;
+                parity ^= 1;
+            }
+        }
+        wgmma_wait<0>();
+        if (work.to > work.from) release(&empty[before]);
+        int top = work.top + group * 64, rows = top + threadIdx.x / 32 % 4 * 16;  // of this group, and of this warp
+        Element* first = P + work.at * ldp;
+        Element* tile = first + top * (CLASSES * ldp) + work.left;
+        if (FINISHED) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
+        if (SPLIT)
+            store_partial(sums, partials + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
+        else if (TURNED)
+            store_turned(sums, boxes, map_p, group, top, work.left);
+        else if (BOXED)
+            store_boxes(sums, boxes, map_p, group, top, work.left);
+        else if (CARRIED) {
+            Work after;
+            barrier_wait(carried, empty_staging);
+            empty_staging ^= 1;
+            if (find_work(turn + 1, size, skews, after)) {
+                stage_sums(sums, boxes, 0);
+                __syncwarp();
+                if (threadIdx.x % 32 == 0) barrier_arrive(staged);
+            } else
+                store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, size.n - work.left);
+        } else
+            store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, size.n - work.left);
+    }
+    if ((BOXED || TURNED) && threadIdx.x % 128 == 0) store_done();
+}
+
+// `ldp` is the lead of P, or of each of the partials.
+extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) wgmma_half(
+    const __grid_constant__ MapsOfM maps_m, const __grid_constant__ TensorMap map_n,
+    const __grid_constant__ TensorMap map_p, Element* P, float* partials, Size size, const __grid_constant__ Skews skews,
+    const __grid_constant__ ThinEdges edges, long long ldp, const __grid_constant__ Epilogue epilogue)
+{
+    extern __shared__ char memory[];
+    char* stages = memory + (1024 - shared_address(memory) % 1024) % 1024;
+    char* staging = stages + STAGES * STAGE_BYTES;
+    Barrier* full = barriers_after(staging);
+    Barrier* empty = full + STAGES;
+    Barrier* staged = empty + STAGES;
+    Barrier* carried = staged + 1;
+    float (*shares)[32] = reinterpret_cast<float (*)[32]>(carried + 1);
+    if (threadIdx.x == 0) {
+        for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
+        prefetch_map(&map_n);
+        if (BOXED || TURNED) prefetch_map(&map_p);
+        for (int s = 0; s < STAGES; ++s) {
+            barrier_init(&full[s], 1);
+            barrier_init(&empty[s], CONSUMERS * CLUSTER);
+        }
+        barrier_init(staged, 4 * CONSUMERS);
+        barrier_init(carried, CARRIERS);
+        barrier_init_done();
+    }
+    __syncthreads();
+    if (CLUSTER > 1) cluster_meet();
+    int group = threadIdx.x / 128;
+    if (group == 0) {
+        registers_give<PRODUCER_REGISTERS>();
+        if (threadIdx.x == 0) {
+            wait_for_kernel_before();
+            produce(stages, full, empty, maps_m, &map_n, size, skews);
+        } else if (CARRIED && threadIdx.x >= 32) {
+            Carrier carrier = {staging, P, size, skews, ldp};
+            carrier.start();
+            if (EDGES) wait_for_kernel_before();
+            if (EDGES) make_thin_edges<Carrier&>(edges, shares, P, size.m, size.n, ldp, epilogue, carrier);
+            while (carrier.turn < carrier.turns) carrier.carry();
+        } else if (EDGES && threadIdx.x >= 32) {
+            wait_for_kernel_before();
+            make_thin_edges(edges, shares, P, size.m, size.n, ldp, epilogue, NothingElse());
+        }
+    } else {
+        registers_take<CONSUMER_REGISTERS>();
+        consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, skews, ldp, epilogue);
+    }
+    // nobody leaves while a neighbour may still send it a tile or a word
+    __syncwarp();
+    if (CLUSTER > 1) cluster_meet();
+}

@@ -1,0 +1,110 @@
+"""The keywords of `tw.matmul` as one value: names, defaults, and which of them exclude each other."""
+
+from __future__ import annotations
+
+from collections.abc import Callable, Mapping
+from dataclasses import dataclass, fields
+from typing import Any, TypedDict
+
+from tilewise.algebra.semiring import Semiring
+from tilewise.errors import UsageError
+
+Key = tuple[Any, ...]
+
+
+class Keywords(TypedDict, total=False):
+    """What `tw.matmul` takes beside M and N; its own text says what each means."""
+
+    semiring: str | Semiring
+    out: Any
+    device: str
+    kernel: str | None
+    tile: int | None
+    precision: str
+    accumulate: bool
+    return_arg: bool
+    nonnegative: bool
+    memory: int | str | None
+    dtype: Any
+    scales: Any
+    alpha: float
+    bias: Any
+    activation: str | None
+
+
+@dataclass(frozen=True, eq=False)
+class Options:
+    """A call's keywords, those left out at their defaults."""
+
+    semiring: str | Semiring = "plus_times"
+    out: Any = None
+    device: str = "auto"
+    kernel: str | None = None
+    tile: int | None = None
+    precision: str = "high"
+    accumulate: bool = False
+    return_arg: bool = False
+    nonnegative: bool = False
+    memory: int | str | None = None
+    dtype: Any = None
+    scales: Any = None
+    alpha: float = 1.0
+    bias: Any = None
+    activation: str | None = None
+
+    @classmethod
+    def of(cls, keywords: Keywords) -> Options:
+        unknown = [name for name in keywords if name not in NAMES]
+        if unknown:
+            raise TypeError(f"matmul() got an unexpected keyword argument {unknown[0]!r}")
+        return cls(**keywords)
+
+    @property
+    def has_epilogue(self) -> bool:
+        return self.alpha != 1 or self.bias is not None or self.activation is not None
+
+    def given(self, *names: str) -> list[str]:
+        """Which of these keywords were given anything but their default, as people write them."""
+        found = []
+        for name in names:
+            value, usual = getattr(self, name), DEFAULTS[name]
+            if value is not usual and (value is None or usual is None or value != usual):
+                found.append(f"{name}=")
+        return found
+
+    def refuse(self, why: str, *names: str) -> None:
+        """A UsageError where any of these was given; `why` says what they do not go with."""
+        found = self.given(*names)
+        if found:
+            raise UsageError(f"{', '.join(found)} {why}")
+
+
+DEFAULTS = {field.name: field.default for field in fields(Options)}
+NAMES = frozenset(DEFAULTS)
+UNPREPARED = frozenset(("kernel", "tile", "return_arg", "memory", "scales"))  # of calls that are not kept
+ARRAYS = frozenset(("out", "bias"))
+
+
+def keywords_key(keywords: Mapping[str, Any], of_array: Callable[[Any], tuple[Any, ...] | None]) -> Key | None:
+    """The part of a call's signature that its keywords make; None where such a call is not kept.
+
+    `of_array`: how an array given as out= or bias= lies, None where that cannot be told.
+    """
+    parts: list[Any] = []
+    for name, value in keywords.items():
+        if value is None:
+            continue
+        if name in UNPREPARED and value is not False:
+            return None
+        if name in ARRAYS:
+            found = of_array(value)
+            if found is None:
+                return None
+            value = found
+        parts += (name, value)
+    key = tuple(parts)
+    try:
+        hash(key)
+    except TypeError:  # a keyword of a kind that the call itself will refuse
+        return None
+    return key

@@ -1,0 +1,176 @@
+"""The one cache of calls: by signature, least recently used out first, for every array library.
+
+A signature is everything about a call but its addresses: shapes, strides, dtypes, alignment classes, device, keywords.
+What is kept under it runs on any arrays that lie alike: the cpu engine's `Ready` on the host, a `Launcher` on a card.
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from itertools import count
+from threading import Lock
+from typing import Any, Protocol
+
+import numpy as np
+
+from tilewise.engines.cpu import pool
+from tilewise.options import Key, keywords_key
+from tilewise.plans import Plan
+
+LIMIT = 16384  # calls that are kept
+Signature = Callable[[Any, Any, Any], Key | None]
+
+
+tick = count().__next__  # the order in which calls are used
+
+
+class Prepared(dict[Key, Any]):
+    """Calls by signature. Threads read without a lock; a call carries the tick of its last use."""
+
+    def __init__(self) -> None:
+        self._lock = Lock()
+
+    def keep(self, key: Key, call: Any) -> None:
+        """Remember a call; where there are too many, the quarter that has been unused for longest goes."""
+        call.tick = tick()
+        with self._lock:
+            if len(self) >= LIMIT:
+                for old, _ in sorted(self.items(), key=lambda item: item[1].tick)[: LIMIT // 4]:
+                    self.pop(old, None)
+            self[key] = call
+
+
+PREPARED = Prepared()
+pool.on_resize.append(PREPARED.clear)  # what is kept was cut for another number of threads
+
+
+@lru_cache(maxsize=4096)
+def launcher_of(plan: Plan, device: str, scales: Any = None, spans: tuple[tuple[int, int], ...] = ()) -> Any:
+    """A plan made ready for its card. `spans`: the bytes that M, N and P touch, so that a P among them is noticed."""
+    from tilewise.engines.cuda.launcher import Launcher
+    from tilewise.kernels.detours import recipe_of
+
+    return Launcher(recipe_of(plan, scales), device, dict(zip("MNP", spans, strict=False)))
+
+
+def run_plan(plan: Plan, device: str, stream: Any, **addresses: int) -> None:
+    """Queue a plan's product of matrices that lie as its problem says, by their addresses: M, N, P, arg."""
+    from tilewise.engines.cuda.scratch import scratch
+
+    launcher, handle = launcher_of(plan, device), int(stream.handle)
+    with scratch(launcher.scratch_bytes, "", device, handle) as held:
+        launcher(handle, scratch=held, **addresses)
+
+
+class CardLibrary(Protocol):
+    """What a prepared call asks of a framework whose arrays lie on one card."""
+
+    address: Callable[[Any], int]
+    stream: Callable[[], int]
+    take: Callable[[int, int], Any]
+    pointer: Callable[[Any], int]
+    give_back: Callable[[Any], None]
+
+
+class OnHost:
+    """A product on the CPU of operands that lie as those it was prepared for."""
+
+    __slots__ = ("_ready", "tick")
+
+    def __init__(self, ready: Any) -> None:
+        self._ready = ready
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or None where `out` cannot be written straight."""
+        out = keywords.get("out")
+        if out is not None and not self._ready.takes(out, M, N):
+            return None
+        return self._ready.multiply(M, N, out)
+
+
+class OnCard:
+    """A product of arrays on a card: addresses are read, scratch is taken, everything is launched by one call."""
+
+    __slots__ = ("_address", "_empty", "_header", "_launch", "_launcher", "_library", "_scratch", "_stream", "tick")
+
+    def __init__(self, launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> None:
+        self._launcher, self._library, self._empty = launcher, library, empty
+        self._address, self._stream = library.address, library.stream
+        self._scratch, self._header, self._launch = launcher.scratch_bytes, launcher.header, launcher.launch
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or None where `out` shares memory with M or N."""
+        out = keywords.get("out")
+        P = self._empty() if out is None else out
+        address, stream = self._address, self._stream()
+        if self._scratch or not self._header or "bias" in keywords:
+            return P if self._with_more(M, N, P, keywords.get("bias"), stream) else None
+        code = self._launch(self._header, address(M), address(N), address(P), 0, stream)
+        if not code or self._launcher.settled(code, stream, M=address(M), N=address(N), P=address(P)):
+            return P
+        return None
+
+    def _with_more(self, M: Any, N: Any, P: Any, bias: Any, stream: int) -> bool:
+        """The same with scratch memory, a bias, or a recipe of several images."""
+        library, address = self._library, self._address
+        held = library.take(self._scratch, stream) if self._scratch else None
+        scratch = 0 if held is None else library.pointer(held)
+        try:
+            if bias is not None or not self._header:
+                given = {} if bias is None else {"bias": address(bias)}
+                return bool(self._launcher(stream, M=address(M), N=address(N), P=address(P), scratch=scratch, **given))
+            m, n, p = address(M), address(N), address(P)
+            code = self._launch(self._header, m, n, p, scratch, stream)
+            return not code or bool(self._launcher.settled(code, stream, M=m, N=n, P=p, scratch=scratch))
+        finally:
+            if held is not None:
+                library.give_back(held)
+
+
+def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
+    if N.__class__ is not np.ndarray:
+        return None
+    if not keywords:
+        return (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype)
+    key = keywords_key(keywords, _numpy_array)
+    return None if key is None else (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, *key)
+
+
+def _numpy_array(x: Any) -> Key | None:
+    return (x.shape, x.strides, x.dtype) if x.__class__ is np.ndarray else None
+
+
+SIGNATURES: dict[type, Signature] = {np.ndarray: numpy_signature}
+
+
+def signature_for(array: Any) -> Signature | None:
+    """How arrays of this class are signed; frameworks are asked only once they are imported."""
+    kind = array.__class__
+    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        from tilewise.arrays.torch_signature import signature as of_torch
+
+        SIGNATURES[torch.Tensor] = SIGNATURES[torch.nn.Parameter] = of_torch
+    elif cupy is not None and kind is cupy.ndarray:
+        from tilewise.arrays.cupy_signature import signature as of_cupy
+
+        SIGNATURES[kind] = of_cupy
+    return SIGNATURES.get(kind)
+
+
+def keep(key: Key, again: Any, library: str, product: Any, M: Any) -> None:
+    """Remember what a call left that can run again; `product` is what it made, `M` its first operand."""
+    if library == "numpy":
+        PREPARED.keep(key, OnHost(again))
+    elif library == "torch" and M.is_cuda:
+        from tilewise.arrays.torch_signature import OnOneCard
+
+        held = OnOneCard(M.get_device())
+        PREPARED.keep(key, OnCard(again, held, held.empty_like(product)))
+    elif library == "cupy":
+        from tilewise.arrays.cupy_signature import OnOneCard as CupyCard
+
+        cupy_held = CupyCard(M.device.id)
+        PREPARED.keep(key, OnCard(again, cupy_held, cupy_held.empty_like(product)))

@@ -1,0 +1,177 @@
+"""A recipe: the launches of a product with holes for its addresses. Pure values; nothing here needs a card.
+
+Everything about a launch but the addresses of M, N, P, bias, scales and scratch follows from a call's signature, so it
+is laid out once. A call only fills the holes and launches (`engines/cuda/launcher.py`).
+"""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from collections.abc import Iterable
+from dataclasses import dataclass
+from typing import Any
+
+BOUNDARY = 16  # bytes: what a base address is known modulo
+SCRATCH_BOUNDARY = 1024  # what every piece of scratch memory starts on
+BASES = ("M", "N", "P", "scratch", "arg", "bias", "scale_m", "scale_n", "offsets")  # what a call fills in
+
+
+@dataclass(frozen=True)
+class Address:
+    """So many bytes behind a base. `skew`: the base's own bytes past a 16-byte boundary, part of the signature."""
+
+    base: str
+    offset: int = 0
+    skew: int = 0
+
+    def __add__(self, nbytes: int) -> Address:
+        return Address(self.base, self.offset + nbytes, self.skew)
+
+    def __sub__(self, nbytes: int) -> Address:
+        return self + -nbytes
+
+    def __mod__(self, modulus: int) -> int:
+        assert BOUNDARY % modulus == 0, f"addresses are known modulo {BOUNDARY}, not {modulus}"
+        return (self.offset + self.skew) % modulus
+
+    @property
+    def alignment(self) -> int:
+        """The largest power of two, up to 16, that divides it."""
+        return math.gcd(self.offset + self.skew, BOUNDARY)
+
+
+@dataclass(frozen=True)
+class TensorMap:
+    """The TMA's description of a matrix: `lines` of `length` elements, `lead` bytes apart, fetched in boxes."""
+
+    address: Address
+    kind: str  # uint8, uint16, uint32, tfloat32
+    lines: int
+    length: int
+    lead: int
+    box: int  # elements along a line
+    box_lines: int
+    swizzled: bool = True
+
+
+@dataclass(frozen=True)
+class Argument:
+    """One kernel parameter: its bytes, the addresses to be written into them, the tensor maps to be placed there."""
+
+    data: bytes
+    holes: tuple[tuple[int, Address], ...] = ()
+    maps: tuple[tuple[int, TensorMap], ...] = ()
+
+
+Value = Any  # Address, None, TensorMap, a ctypes scalar or array, a ctypes.Structure, an Argument
+
+
+def argument(value: Value) -> Argument:
+    """A parameter from what a launch is given: an address (None is the null pointer), a tensor map, a ctypes value."""
+    if isinstance(value, Argument):
+        return value
+    if value is None:
+        return Argument(bytes(8))
+    if isinstance(value, Address):
+        return Argument(bytes(8), ((0, value),))
+    if isinstance(value, TensorMap):
+        return Argument(bytes(128), (), ((0, value),))
+    return Argument(bytes(value))
+
+
+def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
+    """A ctypes structure whose fields may be addresses, tensor maps or structures with such fields."""
+    data, holes, maps = bytearray(ctypes.sizeof(kind)), [], []
+    for (name, declared, *_), value in zip(kind._fields_, values, strict=False):
+        at: int = getattr(kind, name).offset
+        if value is None or isinstance(value, (Argument, Address, TensorMap)):
+            part = argument(value)
+        else:
+            assert isinstance(declared, type)
+            part = argument(value if isinstance(value, declared) else declared(value))
+        data[at : at + len(part.data)] = part.data
+        holes += [(at + offset, address) for offset, address in part.holes]
+        maps += [(at + offset, made) for offset, made in part.maps]
+    return Argument(bytes(data), tuple(holes), tuple(maps))
+
+
+def array(values: Iterable[Value]) -> Argument:
+    """Parameters side by side, passed as one: an array of tensor maps, say."""
+    data, holes, maps = b"", [], []
+    for value in values:
+        part = argument(value)
+        holes += [(len(data) + offset, address) for offset, address in part.holes]
+        maps += [(len(data) + offset, made) for offset, made in part.maps]
+        data += part.data
+    return Argument(data, tuple(holes), tuple(maps))
+
+
+@dataclass(frozen=True)
+class Launch:
+    """One kernel launch. `overlap`: it may start while the launch queued before it ends (programmatic dependent
+    launch); the kernel waits for what it needs by itself."""
+
+    source: str
+    name: str
+    grid: tuple[int, ...]
+    block: tuple[int, ...]
+    arguments: tuple[Argument, ...]
+    shared_bytes: int = 0
+    overlap: bool = False
+
+    @classmethod
+    def of(
+        cls,
+        source: str,
+        name: str,
+        grid: tuple[int, ...],
+        block: tuple[int, ...],
+        arguments: Iterable[Value],
+        shared_bytes: int = 0,
+        overlap: bool = False,
+    ) -> Launch:
+        return cls(source, name, grid, block, tuple(argument(a) for a in arguments), shared_bytes, overlap)
+
+    def __repr__(self) -> str:
+        grid, block = ("x".join(map(str, sides)) for sides in (self.grid, self.block))
+        return f"Launch({self.name}, {grid} blocks of {block} threads)"
+
+
+@dataclass(frozen=True)
+class Zero:
+    """A 4-byte word on the card is set to 0."""
+
+    address: Address
+
+
+Step = Launch | Zero
+
+
+@dataclass(frozen=True)
+class Recipe:
+    """The steps of one product, in stream order, and the scratch memory they share."""
+
+    steps: tuple[Step, ...]
+    scratch_bytes: int = 0
+
+    @property
+    def sources(self) -> tuple[str, ...]:
+        """Every kernel text it runs, each once, in the order of their launches."""
+        return tuple(dict.fromkeys(step.source for step in self.steps if isinstance(step, Launch)))
+
+
+@dataclass
+class Scratch:
+    """Scratch memory while a recipe is laid out: every role gets its place in one buffer."""
+
+    size: int = 0
+
+    def take(self, nbytes: int) -> Address:
+        at = Address("scratch", self.size)
+        self.size += -(-max(nbytes, 1) // SCRATCH_BOUNDARY) * SCRATCH_BOUNDARY
+        return at
+
+    def take_all(self, needs: dict[str, int]) -> dict[str, Address]:
+        """A place for each role."""
+        return {role: self.take(nbytes) for role, nbytes in needs.items()}

@@ -1,0 +1,126 @@
+"""Every keyword of matmul is honoured or refused, on every road; every pair of them too."""
+
+from __future__ import annotations
+
+import itertools
+import threading
+import time
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise import prepared
+from tilewise.options import DEFAULTS
+
+VALUES = {
+    "semiring": "min_plus",
+    "out": "an array",
+    "device": "cpu",
+    "kernel": "reference",
+    "tile": 8,
+    "precision": "ieee",
+    "accumulate": True,
+    "return_arg": True,
+    "nonnegative": True,
+    "memory": "1GB",
+    "dtype": "float64",
+    "scales": (2.0, 3.0),
+    "alpha": 2.0,
+    "bias": "a row",
+    "activation": "relu",
+}
+
+
+def operands():
+    rng = np.random.default_rng(1)
+    return rng.integers(0, 9, (6, 7)).astype(np.float32), rng.integers(0, 9, (7, 5)).astype(np.float32)
+
+
+def expected(M, N, keywords, before, bias):
+    """What the keywords mean, in float64."""
+    m, n = M.astype(np.float64), N.astype(np.float64)
+    P = (m[:, :, None] + n[None]).min(1) if keywords.get("semiring") == "min_plus" else m @ n
+    if "scales" in keywords:
+        P = P * 6
+    P = P * keywords.get("alpha", 1.0)
+    P = P + bias if "bias" in keywords else P
+    if keywords.get("accumulate"):
+        P = np.minimum(P, before) if keywords.get("semiring") == "min_plus" else P + before
+    return np.maximum(P, 0) if keywords.get("activation") == "relu" else P
+
+
+def test_the_table_knows_every_keyword():
+    assert set(VALUES) == set(DEFAULTS)
+
+
+@pytest.mark.parametrize("names", [*((n,) for n in VALUES), *itertools.combinations(VALUES, 2)], ids="+".join)
+def test_alone_and_in_pairs_keywords_are_honoured_or_refused(names):
+    M, N = operands()
+    dtype = np.float64 if "dtype" in names else np.float32
+    before, bias = np.full((6, 5), 3, dtype), np.arange(5, dtype=np.float32)
+    keywords = {name: VALUES[name] for name in names}
+    if "out" in keywords or "accumulate" in keywords:
+        keywords["out"] = before.copy()
+    if "bias" in keywords:
+        keywords["bias"] = bias
+    said = None
+    for _ in range(2):  # the second time by what is prepared, where it is
+        if "out" in keywords:
+            keywords["out"][...] = before
+        try:
+            made = tw.matmul(M, N, **keywords)
+        except tw.TilewiseError as error:
+            said = str(error)
+            break
+        if "return_arg" in names:
+            made, arg = made
+            assert arg.shape == made.shape
+        assert made.dtype == dtype
+        np.testing.assert_allclose(made, expected(M, N, keywords, before, bias), rtol=1e-6)
+        assert "out" not in keywords or made is keywords["out"]
+    assert said is None or any(name in said for name in names), said
+
+
+def test_an_unknown_keyword_is_a_type_error():
+    with pytest.raises(TypeError, match=r"matmul\(\) got an unexpected keyword argument 'semirign'"):
+        tw.matmul(*operands(), semirign="min_plus")
+
+
+def test_a_keyword_that_cannot_be_a_key_is_refused_by_its_name():
+    with pytest.raises(tw.TilewiseError):
+        tw.matmul(*operands(), semiring=["min_plus"])
+
+
+def test_calls_are_kept_by_signature_and_the_least_used_go_first(monkeypatch):
+    monkeypatch.setattr(prepared, "LIMIT", 8)
+    kept = prepared.Prepared()
+    monkeypatch.setattr(prepared, "PREPARED", kept)
+
+    class Call:
+        pass
+
+    for number in range(8):
+        kept.keep((number,), Call())
+    kept[(0,)].tick = prepared.tick()  # used again: 1 and 2 have now been unused for longest
+    kept.keep((8,), Call())
+    assert set(kept) == {(0,), (3,), (4,), (5,), (6,), (7,), (8,)}
+
+
+def test_threads_with_many_signatures_all_get_their_own_products():
+    seed, wrong = int(time.time()), []
+
+    def work(number):
+        rng = np.random.default_rng((seed, number))
+        for _ in range(150):
+            m, k, n = (int(x) for x in rng.integers(1, 30, 3))
+            M, N = rng.integers(0, 9, (m, k)).astype(np.float32), rng.integers(0, 9, (k, n)).astype(np.float32)
+            if not np.array_equal(tw.matmul(M, N), M @ N):
+                wrong.append((m, k, n))
+
+    threads = [threading.Thread(target=work, args=(number,)) for number in range(8)]
+    for thread in threads:
+        thread.start()
+    for thread in threads:
+        thread.join()
+    assert not wrong, f"seed {seed}"
