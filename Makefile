@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all test-interop test-browser test-cuda sanitize docs lint format lock clean
+.PHONY: demo test test-all test-interop test-emulated test-browser test-cuda sanitize docs lint format lock clean
 
 demo: $(READY)
 	$(BIN)/tilewise demo
@@ -13,11 +13,15 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -n auto
 
 test-all: $(READY) lint
-	$(BIN)/python -m pytest -n auto -m 'not cuda and not browser and not interop'
+	$(BIN)/python -m pytest -n auto -m 'not cuda and not browser and not interop and not emulated'
 
 # Gradients, torch.compile, jit: with PyTorch or JAX in the environment (.venv/bin/pip install torch jax).
 test-interop: $(READY)
 	$(BIN)/python -m pytest -n auto -m 'interop and not slow and not cuda' tests/interop tests/docs
+
+# Kernels of the other architecture, compiled here and executed under qemu (Debian: .ci/emulation unpacks what it needs).
+test-emulated: $(READY)
+	TILEWISE_EMULATED_PYTHON=$$(.ci/emulation .emulation) $(BIN)/python -m pytest -s -m 'emulated and not slow' tests/engines/cpu
 
 # The page in a real Chromium (Debian: apt-get install chromium chromium-driver); axe-core comes through npm.
 test-browser: $(READY)
@@ -61,4 +65,4 @@ $(READY): pyproject.toml requirements.lock
 	touch $@
 
 clean:
-	rm -rf $(VENV) .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist docs/_build docs/_live docs/reference.md docs/notebooks/*.md
+	rm -rf $(VENV) .emulation .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist docs/_build docs/_live docs/reference.md docs/notebooks/*.md

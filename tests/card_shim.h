@@ -33,8 +33,18 @@ static unsigned __float_as_uint(float x) { return same_bits<unsigned>(x); }
 static float __int_as_float(int x) { return same_bits<float>(x); }
 static int __float_as_int(float x) { return same_bits<int>(x); }
 static double __longlong_as_double(long long x) { return same_bits<double>(x); }
-static float half_bits_to_float(unsigned short x) { return (float)same_bits<_Float16>(x); }
-static unsigned short float_to_half_bits(float x) { return same_bits<unsigned short>((_Float16)x); }
+#ifdef __aarch64__  // g++ has no _Float16 in C++ there before version 13; __fp16 converts alike, and is no parameter
+typedef __fp16 half_number;
+#else
+typedef _Float16 half_number;
+#endif
+static float half_bits_to_float(unsigned short x) { half_number half; memcpy(&half, &x, sizeof half); return half; }
+static unsigned short float_to_half_bits(float x) {
+    half_number half = x;
+    unsigned short bits;
+    memcpy(&bits, &half, sizeof bits);
+    return bits;
+}
 
 template <typename T> static T min(T a, T b) { return b < a ? b : a; }
 template <typename T> static T max(T a, T b) { return a < b ? b : a; }

@@ -3,22 +3,28 @@
 from __future__ import annotations
 
 import ast
+import re
 from pathlib import Path
 
 import tilewise
 
 ROOT = Path(tilewise.__file__).parent
 
-# from the roof to the ground; a room may import from itself and from what stands below it
-ROOMS = (
-    "__main__", "cli", "page", "bench", "jax", "torch", "interop", "graph", "contraction", "api",
-    "execution", "understanding", "tracing", "sparse", "scale",
-    "prepared", "planning", "kernels", "engines", "float8_scales", "arrays", "options", "shapes",
-    "recipe", "plans", "blocking", "problem", "epilogue", "machine", "tuning", "accuracy", "algebra", "cache",
-    "quantities", "errors", "__init__",
-)  # fmt: skip
+LAYOUT = ROOT.parents[1] / "docs" / "layout.md"
+
+
+def rooms():
+    """From the roof to the ground, as the document lists them; a room may import from itself and from what is below."""
+    listed = []
+    for line in LAYOUT.read_text(encoding="utf-8").splitlines():
+        if line.startswith("| `"):
+            listed += re.findall(r"`([\w/.]+)`", line.split("|")[1])
+    return tuple(dict.fromkeys(["__main__", *(name.split("/")[0].removesuffix(".py") for name in listed), "__init__"]))
+
+
+ROOMS = rooms()
 ENGINES = ("reference", "cpu", "cuda", "simt")
-SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "limits")
+SIMT_ROOMS = ("multiply", "launching", "check", "host", "compile", "machine", "frontend", "budget", "limits")
 
 
 def room_of(module):

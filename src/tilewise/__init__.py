@@ -15,6 +15,8 @@ from __future__ import annotations
 
 from typing import TYPE_CHECKING, Any
 
+import tilewise.system.forks  # noqa: F401  so that a fork never catches an import of ours midway
+
 __version__ = "0.1.0.dev0"
 
 if TYPE_CHECKING:
@@ -40,7 +42,7 @@ if TYPE_CHECKING:
     from tilewise.arrays.device_array import DeviceArray, to_device
     from tilewise.contraction.chain import chain, matvec, power
     from tilewise.contraction.einsum import einsum
-    from tilewise.engines.cpu.pool import set_num_threads
+    from tilewise.engines.cpu.runtime.pool import set_num_threads
     from tilewise.errors import (
         AlgebraError,
         CycleError,
@@ -119,7 +121,7 @@ _HOME = {
     "einsum": "contraction.einsum",
     "matvec": "contraction.chain",
     "power": "contraction.chain",
-    "set_num_threads": "engines.cpu.pool",
+    "set_num_threads": "engines.cpu.runtime.pool",
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",

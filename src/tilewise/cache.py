@@ -1,8 +1,9 @@
 """Bytes on disk by key: compiled kernels that outlive a process.
 
-Written to a temporary name and renamed, so a reader sees a whole entry or none, whatever other processes do. Every
-entry begins with the digest of what follows: a damaged one is dropped and built again, never trusted. When the folder
-outgrows its bound, the entries unused for longest go first.
+What is read here is executed, so nothing is loaded that others could have written: the folder and each entry must
+belong to this user (or to root) and be writable by nobody else. Entries are written to a temporary name and renamed, so
+a reader sees a whole one or none; each begins with a digest of its key and of what follows, so a damaged one is built
+again. When the folder outgrows its bound, the entries unused for longest go first.
 """
 
 from __future__ import annotations
@@ -10,6 +11,7 @@ from __future__ import annotations
 import contextlib
 import hashlib
 import os
+import stat
 import sys
 import tempfile
 from collections.abc import Callable
@@ -19,27 +21,45 @@ from tilewise.errors import UsageError
 
 DEFAULT_LIMIT = 256 * 1024 * 1024
 _DIGEST = hashlib.sha256
+OTHERS = stat.S_IWGRP | stat.S_IWOTH
 
 
 def cache_folder() -> Path:
     """TILEWISE_CACHE_DIR, or where the system keeps such things."""
     chosen = os.environ.get("TILEWISE_CACHE_DIR")
     if chosen:
-        return Path(chosen)
+        return _checked(Path(chosen))
+    try:
+        home = Path.home()
+    except RuntimeError:  # HOME is not set, and nobody knows this user
+        user = os.getuid() if hasattr(os, "getuid") else "user"
+        return Path(tempfile.gettempdir()) / f"tilewise-{user}"
     if sys.platform == "darwin":
-        return Path.home() / "Library" / "Caches" / "tilewise"
+        return home / "Library" / "Caches" / "tilewise"
     if sys.platform == "win32":
-        return Path(os.environ.get("LOCALAPPDATA", Path.home())) / "tilewise" / "Cache"
-    return Path(os.environ.get("XDG_CACHE_HOME") or Path.home() / ".cache") / "tilewise"
+        return Path(os.environ.get("LOCALAPPDATA", home)) / "tilewise" / "Cache"
+    return Path(os.environ.get("XDG_CACHE_HOME") or home / ".cache") / "tilewise"
 
 
-def _limit() -> int:
-    asked = os.environ.get("TILEWISE_CACHE_LIMIT", "").strip()
-    if not asked:
-        return DEFAULT_LIMIT
-    if not asked.isdecimal():
-        raise UsageError(f"TILEWISE_CACHE_LIMIT={asked!r} must be a whole number of bytes, say {DEFAULT_LIMIT}")
-    return int(asked)
+def _checked(folder: Path) -> Path:
+    """A folder that was asked for is used or refused, never silently left out."""
+    if not folder.exists():
+        return folder
+    if not folder.is_dir():
+        raise UsageError(f"TILEWISE_CACHE_DIR={folder} is no folder: give one, or leave it unset")
+    if not _trusted(folder.stat()):
+        raise UsageError(
+            f"TILEWISE_CACHE_DIR={folder} can be written by others, who could put code there that would be run here: "
+            "give a folder of your own (chmod 700), or a read-only one of root's"
+        )
+    return folder
+
+
+def _trusted(about: os.stat_result) -> bool:
+    """Whether nobody but this user and root can have written it."""
+    if os.name != "posix":
+        return True  # Windows keeps each user's folders to himself
+    return about.st_uid in (os.geteuid(), 0) and not about.st_mode & OTHERS
 
 
 def clear() -> int:
@@ -61,7 +81,8 @@ class DiskCache:
     """A folder of entries. Anything that goes wrong with the disk costs a rebuild, never a wrong answer."""
 
     def __init__(self, kind: str, folder: Path | None = None, limit: int | None = None) -> None:
-        self.folder = (folder or cache_folder()) / kind
+        self.root = folder or cache_folder()
+        self.folder = self.root / kind
         self.limit = limit if limit is not None else _limit()
 
     def get_or_build(self, parts: tuple[str, ...], build: Callable[[], bytes]) -> bytes:
@@ -82,25 +103,48 @@ class DiskCache:
         return self.folder / key.hexdigest()
 
     def entries(self) -> list[Path]:
-        try:
-            return [p for p in self.folder.iterdir() if len(p.name) == 64]
-        except OSError:
-            return []
+        """Regular files of this cache; whatever else lies there is left alone."""
+        found = []
+        with contextlib.suppress(OSError), os.scandir(self.folder) as listing:
+            found = [Path(e.path) for e in listing if len(e.name) == 64 and e.is_file(follow_symlinks=False)]
+        return found
 
     def size(self) -> int:
         total = 0
         for path in self.entries():
             with contextlib.suppress(OSError):
-                total += path.stat().st_size
+                total += path.lstat().st_size
         return total
 
-    def _read(self, path: Path) -> bytes | None:
+    def _usable(self) -> bool:
+        """Whether folder and root are this user's alone. Links count as what they point to."""
         try:
-            data = path.read_bytes()
+            return all(stat.S_ISDIR((about := place.stat()).st_mode) and _trusted(about) for place in self._places())
+        except OSError:
+            return False
+
+    def _places(self) -> tuple[Path, Path]:
+        return self.root, self.folder
+
+    def _read(self, path: Path) -> bytes | None:
+        if not self._usable():
+            return None
+        how = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
+        try:
+            handle = os.open(path, how)
+        except OSError:
+            return None
+        about = os.fstat(handle)
+        if not stat.S_ISREG(about.st_mode) or not _trusted(about):
+            os.close(handle)
+            return None
+        try:
+            with os.fdopen(handle, "rb") as file:
+                data = file.read()
         except OSError:
             return None
         digest, body = data[:32], data[32:]
-        if len(digest) == 32 and _DIGEST(body).digest() == digest:
+        if len(digest) == 32 and _digest(path, body) == digest:
             with contextlib.suppress(OSError):
                 os.utime(path)  # this is what "unused for longest" is measured by
             return body
@@ -110,13 +154,16 @@ class DiskCache:
 
     def _write(self, path: Path, body: bytes) -> None:
         try:
-            self.folder.mkdir(parents=True, exist_ok=True)
+            self.root.mkdir(mode=0o700, parents=True, exist_ok=True)
+            self.folder.mkdir(mode=0o700, exist_ok=True)
+            if not self._usable():
+                return
             handle, name = tempfile.mkstemp(prefix="new-", dir=self.folder)
         except OSError:
             return  # a read-only home is no reason to fail
         try:
             with os.fdopen(handle, "wb") as file:
-                file.write(_DIGEST(body).digest() + body)
+                file.write(_digest(path, body) + body)
             os.replace(name, path)
         except OSError:
             with contextlib.suppress(OSError):
@@ -128,8 +175,8 @@ class DiskCache:
         aged = []
         for path in self.entries():
             with contextlib.suppress(OSError):
-                stat = path.stat()
-                aged.append((stat.st_mtime_ns, stat.st_size, path))
+                about = path.lstat()
+                aged.append((about.st_mtime_ns, about.st_size, path))
         total = sum(size for _, size, _ in aged)
         for _, size, path in sorted(aged):
             if total <= self.limit:
@@ -137,3 +184,17 @@ class DiskCache:
             with contextlib.suppress(OSError):
                 path.unlink()
             total -= size
+
+
+def _digest(path: Path, body: bytes) -> bytes:
+    """Of the key too: an entry under another's name is not believed."""
+    return _DIGEST(path.name.encode() + b"\0" + body).digest()
+
+
+def _limit() -> int:
+    asked = os.environ.get("TILEWISE_CACHE_LIMIT")
+    if not asked:
+        return DEFAULT_LIMIT
+    if not asked.isascii() or not asked.isdigit():
+        raise UsageError(f"TILEWISE_CACHE_LIMIT={asked!r} must be a whole number of bytes, 268435456 for example")
+    return int(asked)

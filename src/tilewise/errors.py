@@ -53,6 +53,12 @@ class OutOfMemoryError(EngineError, MemoryError):
     """An allocation that does not fit; says how much was asked for and how much there is."""
 
 
+class TooLargeError(OutOfMemoryError):
+    """What was asked for does not fit, and was refused before anything was allocated: input, not a failure."""
+
+    exit_code = 2
+
+
 class KernelError(TilewiseError, ValueError):
     """CUDA text that is refused: says where, quotes the line, and never guesses."""
 

@@ -23,6 +23,7 @@ from tilewise.plans import Plan
 from tilewise.prepared import launcher_of
 from tilewise.problem import Layout, Problem, row_major
 from tilewise.recipe import Recipe
+from tilewise.scale.pieces import is_long, run_in_pieces
 from tilewise.understanding import Call, as_matrices
 
 NO_TIME = Times(0.0, 0.0, 0.0)
@@ -106,6 +107,9 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
     start, ready = time.perf_counter(), None
     if made.engine == "reference":
         reference.run(made, M, N, P)
+    elif kernel is None and is_long(problem, made.machine):
+        where = None if arg is None else _hosts(arg)[0].reshape(P.shape)
+        run_in_pieces(problem, made.machine, M, N, P, where)
     else:
         ready = cpu.run(made, M, N, P, None if arg is None else _hosts(arg)[0].reshape(P.shape))
         if ready is not None:

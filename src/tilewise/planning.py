@@ -8,8 +8,9 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from tilewise.blocking import KERNELS as CPU_KERNELS
-from tilewise.blocking import choose, has_kernel
+from tilewise.blocking import has_kernel
+from tilewise.engines.cpu.registry import FAMILIES as CPU_FAMILIES
+from tilewise.engines.cpu.registry import choose
 from tilewise.errors import DeviceError, DtypeError, UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import COURSE, FAMILIES, family_of
@@ -38,7 +39,7 @@ def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | No
 def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
-    if kernel is not None and kernel not in ("reference", *CPU_KERNELS):
+    if kernel is not None and kernel not in ("reference", *CPU_FAMILIES):
         family_of(kernel)
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
@@ -57,7 +58,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     cut = choose(problem, machine.vector_bytes, machine.registers, kernel)
     packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
     geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
-    plan = assemble(problem, machine, "cpu", cut.kernel, CPU_KERNELS[cut.kernel], cut.NR, geometry)
+    plan = assemble(problem, machine, "cpu", cut.kernel, CPU_FAMILIES[cut.kernel].idea, cut.NR, geometry)
     words = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
     if tile is not None:
         notes = (*notes, f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches")

@@ -6,6 +6,7 @@ What is kept under it runs on any arrays that lie alike: the cpu engine's `Ready
 
 from __future__ import annotations
 
+import os
 import sys
 from collections.abc import Callable
 from functools import lru_cache
@@ -15,7 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewise.engines.cpu import pool
+from tilewise.arrays.extent import owned
+from tilewise.engines.cpu.runtime import pool
 from tilewise.options import Key, keywords_key
 from tilewise.plans import Plan
 
@@ -32,6 +34,10 @@ class Prepared(dict[Key, Any]):
     def __init__(self) -> None:
         self._lock = Lock()
 
+    def renew(self) -> None:
+        """In a forked child: another thread of the parent may have held the lock."""
+        self._lock = Lock()
+
     def keep(self, key: Key, call: Any) -> None:
         """Remember a call; where there are too many, the quarter that has been unused for longest goes."""
         call.tick = tick()
@@ -43,6 +49,8 @@ class Prepared(dict[Key, Any]):
 
 
 PREPARED = Prepared()
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=PREPARED.renew)
 pool.on_resize.append(PREPARED.clear)  # what is kept was cut for another number of threads
 
 
@@ -130,8 +138,8 @@ class OnCard:
 
 
 def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
-    if N.__class__ is not np.ndarray:
-        return None
+    if N.__class__ is not np.ndarray or not ((M.base is None or owned(M)) and (N.base is None or owned(N))):
+        return None  # what NumPy does not vouch for is held against its owner each time
     if not keywords:
         return (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype)
     key = keywords_key(keywords, _numpy_array)

@@ -185,3 +185,42 @@ def test_live_data_at_most_a_quarter():
     ours, theirs = live_data(16, 256)
     assert ours["peak_bytes"] <= theirs["peak_bytes"] / 4
     assert ours["sum"] == pytest.approx(theirs["sum"])
+
+
+def declared(blocks, shape, dtype, chunks=None):
+    """A Dask array that says one thing of its blocks and makes another."""
+    one = da.from_delayed(dask.delayed(lambda: blocks, pure=True)(), shape, dtype)
+    return one if chunks is None else one.rechunk(chunks)
+
+
+LIES = {
+    "float32 declared float64": (np.ones((64, 64), np.float32), "float64", "float32, but was declared 64×64 float64"),
+    "larger": (np.ones((640, 640)), "float64", "640×640 float64, but was declared 64×64"),
+    "smaller": (np.ones((8, 64)), "float64", "8×64 float64, but was declared 64×64"),
+    "of another kind": (np.ones((64, 64), np.int64), "float64", "int64, but was declared"),
+    "masked": (np.ma.masked_less(np.ones((64, 64)), 2), "float64", "masked"),
+}
+
+
+@pytest.mark.parametrize("lie", LIES)
+@pytest.mark.parametrize("side", ["M", "N", "chain", "closure"])
+def test_a_block_that_is_not_as_declared_is_refused_in_its_task(lie, side):
+    block, dtype, words = LIES[lie]
+    wrong, right = declared(block, (64, 64), dtype), random((64, 64), 32, 1)
+    if side == "closure":
+        P = tw.closure(wrong)
+    elif side == "chain":  # blocks that come as other tasks' results
+        held = da.from_array(np.ones((64, 64 * 64)), chunks=(64, 64))
+        P = tw.matmul(held.T.rechunk(64)[:64], wrong)
+    else:
+        P = tw.matmul(wrong, right) if side == "M" else tw.matmul(right, wrong)
+    with pytest.raises(tw.TilewiseError, match=words):
+        P.compute(scheduler="sync")
+
+
+def test_masked_arrays_are_refused_before_anything_runs():
+    masked = da.ma.masked_less(random((8, 8), 4, 1), 0)
+    with pytest.raises(tw.TilewiseError, match="mask"):
+        tw.matmul(masked, masked)
+    with pytest.raises(tw.TilewiseError, match="mask"):
+        tw.closure(masked)

@@ -121,7 +121,7 @@ def test_a_tile_that_is_not_what_the_journal_says_is_made_again(folder, monkeypa
         stop_after(patch, 2)
         with pytest.raises(Stop):
             job(folder).run()
-    part = folder / ".C.npy.part"
+    part = folder / ".C.npy.tilewise" / "part.npy"
     data = bytearray(part.read_bytes())
     data[200] ^= 1
     part.write_bytes(data)
@@ -135,7 +135,7 @@ def test_a_journal_that_was_cut_off_loses_its_last_line_only(folder, monkeypatch
         stop_after(patch, 2)
         with pytest.raises(Stop):
             job(folder).run()
-    with (folder / ".C.npy.journal").open("ab") as file:
+    with (folder / ".C.npy.tilewise" / "journal").open("ab") as file:
         file.write(damage)
     assert job(folder).run().resumed == 2
     assert_product(np.load(folder / "C.npy"), *operands(folder), "plus_times")
@@ -143,7 +143,7 @@ def test_a_journal_that_was_cut_off_loses_its_last_line_only(folder, monkeypatch
 
 def test_killed_between_the_last_two_steps(folder, monkeypatch):
     with monkeypatch.context() as patch:
-        patch.setattr("tilewise.scale.journal.Journal.remove", lambda self: (_ for _ in ()).throw(Stop()))
+        patch.setattr("tilewise.system.output.Output.discard", lambda self: (_ for _ in ()).throw(Stop()))
         with pytest.raises(Stop):
             job(folder).run()
     first = (folder / "C.npy").read_bytes()
@@ -201,15 +201,15 @@ def test_another_job_under_the_same_name_is_refused(folder, monkeypatch):
 
 def test_two_runs_at_once(folder):
     first = job(folder)
-    first._begin(False)
-    with pytest.raises(tw.FileError, match="another run is making the same product"):
-        job(folder).run()
+    with pytest.raises(tw.FileError, match=rf"C.npy is being made by process {os.getpid()}, since 20\d\d-"):
+        job(folder)
     first.close()
+    job(folder).run()
 
 
 def test_a_full_disk_keeps_what_was_finished(folder, monkeypatch):
     with monkeypatch.context() as patch:
-        put, seen = targets._put, []
+        put, seen = targets.put, []
 
         def full(*args):
             seen.append(1)
@@ -217,7 +217,7 @@ def test_a_full_disk_keeps_what_was_finished(folder, monkeypatch):
                 raise OSError(errno.ENOSPC, "No space left on device")
             put(*args)
 
-        patch.setattr(targets, "_put", full)
+        patch.setattr(targets, "put", full)
         with pytest.raises(tw.FileError, match=r"the disk of .*C.npy is full .*run it again; finished tiles are kept"):
             job(folder).run()
     assert job(folder).run().resumed > 0
@@ -231,7 +231,7 @@ def test_a_disk_too_small_from_the_start_says_so_at_once(folder, monkeypatch):
     monkeypatch.setattr(os, "posix_fallocate", none)
     with pytest.raises(tw.FileError, match="is full"):
         job(folder).run()
-    assert ".C.npy.part" not in left_behind(folder)
+    assert left_behind(folder) == []
 
 
 def test_an_unreadable_chunk_keeps_what_was_finished(folder):
@@ -315,7 +315,7 @@ def start(folder, memory="260MB"):
 
 def killed_and_resumed(folder, kills, seed):
     chance = random.Random(seed)
-    journal = folder / ".C.npy.journal"
+    journal = folder / ".C.npy.tilewise" / "journal"
     landed = 0
     while landed < kills:
         process = start(folder)
@@ -362,4 +362,64 @@ def test_sigkill_five_times(tmp_path, seed):
     landed, out = killed_and_resumed(tmp_path, 5, seed)
     assert landed >= 3
     assert re.search(r"resumed +\d+ of", out) or landed
+    assert (tmp_path / "C.npy").read_bytes() == whole
+
+
+def long_job(folder):
+    return FileProduct(folder / "A.npy", folder / "B.npy", folder / "C.npy", memory=400_000, level=LEVEL)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float16"])
+def test_a_long_k_is_not_begun_anew(tmp_path, monkeypatch, dtype):
+    """One tile of many phases, stopped in the middle: its sums were saved, and the bytes come out the same."""
+    np.save(tmp_path / "A.npy", values((60, 30_000), dtype, 1))
+    np.save(tmp_path / "B.npy", values((30_000, 50), dtype, 2))
+    report = long_job(tmp_path).run()
+    assert (report.schedule.tiles, report.schedule.phases > 20) == (1, True)
+    whole = (tmp_path / "C.npy").read_bytes()
+    (tmp_path / "C.npy").unlink()
+    monkeypatch.setattr("tilewise.scale.checkpoint.LEAST", 0.0)
+    monkeypatch.setattr("tilewise.scale.checkpoint.SHARE", 0)
+    multiplied = []
+    multiply = host.multiply
+
+    def stopping(*args):
+        if len(multiplied) == stop:
+            raise Stop
+        multiplied.append(1)
+        return multiply(*args)
+
+    for stop in (report.schedule.phases // 2, 5):  # noqa: B007  read by `stopping`
+        with monkeypatch.context() as patch:
+            multiplied.clear()
+            patch.setattr(host, "multiply", stopping)
+            with pytest.raises(Stop):
+                long_job(tmp_path).run()
+    stop = -1
+    multiplied.clear()
+    monkeypatch.setattr(host, "multiply", stopping)
+    damaged = tmp_path / ".C.npy.tilewise" / "sums-0"
+    assert damaged.exists()
+    long_job(tmp_path).run()
+    assert len(multiplied) == report.schedule.phases - report.schedule.phases // 2 - 5
+    assert (tmp_path / "C.npy").read_bytes() == whole
+    assert left_behind(tmp_path) == ["C.npy"]
+
+
+def test_saved_sums_that_were_damaged_are_made_again(tmp_path, monkeypatch):
+    np.save(tmp_path / "A.npy", values((60, 30_000), "float32", 1))
+    np.save(tmp_path / "B.npy", values((30_000, 50), "float32", 2))
+    long_job(tmp_path).run()
+    whole = (tmp_path / "C.npy").read_bytes()
+    monkeypatch.setattr("tilewise.scale.checkpoint.LEAST", 0.0)
+    monkeypatch.setattr("tilewise.scale.checkpoint.SHARE", 0)
+    calls = []
+    with monkeypatch.context() as patch:
+        patch.setattr(host, "write_rounded", lambda *_: (_ for _ in ()).throw(Stop()))
+        with pytest.raises(Stop):
+            long_job(tmp_path).run()
+    for name in ("sums-0", "sums-1"):
+        path = tmp_path / ".C.npy.tilewise" / name
+        path.write_bytes(b"?" + path.read_bytes()[1:])
+    long_job(tmp_path).run(progress=lambda *_: calls.append(1))
     assert (tmp_path / "C.npy").read_bytes() == whole

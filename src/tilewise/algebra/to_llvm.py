@@ -83,6 +83,8 @@ class Renderer:
     dtype: DType
     lanes: int
     skips_nan: bool = False  # the machine has vrangeps: one instruction whose min and max skip NaN on either side
+    min_number: bool = False  # it has fminnm, which skips quiet NaN on either side, and turns a signalling one quiet
+    quiet: bool = False  # what is multiplied holds no signalling NaN
     kind: str = field(init=False)
     type: str = field(init=False)
     mask: str = field(init=False)
@@ -106,7 +108,9 @@ class Renderer:
                 minus = self.writer.op(f"fneg {self.type} {x[1]}")
                 real = self._fma(minus, y[1], self._fma(x[0], y[0], total[0]))
                 return real, self._fma(x[1], y[0], self._fma(x[0], y[1], total[1]))
-        return self.value(add, total, self.value(mul, x, y), clean="x")  # a running min or max never holds NaN
+        # a running min or max never holds NaN, and what arithmetic has made never a signalling one
+        quiet = "Q" if self.quiet or never_signals(mul) else ""
+        return self.value(add, total, self.value(mul, x, y, quiet if self.quiet else ""), "x" + quiet)
 
     def _fma(self, a: str, b: str, c: str) -> str:
         t = self.type
@@ -148,7 +152,8 @@ class Renderer:
         if self.dtype.is_integer:
             return False, (self._integer(tree.op, names),)
         known = [_never_nan(arg, clean) for arg in tree.args]
-        return False, (self._floating(tree.op, names, known),)
+        quiet = all(known[i] or never_signals(arg, clean) for i, arg in enumerate(tree.args))
+        return False, (self._floating(tree.op, names, known, quiet),)
 
     def _number(self, truth: Value) -> Value:
         """A truth as 0 or 1 of the dtype."""
@@ -212,27 +217,30 @@ class Renderer:
         sign = "s" if self.dtype.kind == "i" else "u"
         return self.writer.call(t, f"llvm.{sign}{name}.{self._suffix()}", [(t, args[0]), (t, args[1])])
 
-    def _floating(self, name: str, args: list[str], clean: list[bool]) -> str:
+    def _floating(self, name: str, args: list[str], clean: list[bool], quiet: bool) -> str:
         op, t = self.writer.op, self.type
         if name in ("add", "sub", "mul", "div"):
             return op(f"f{name} {t} {args[0]}, {args[1]}")
         if name == "neg":
             return op(f"fneg {t} {args[0]}")
         if name in ("min", "max"):
-            return self._skip_nan(name, args[0], args[1], clean)
+            return self._skip_nan(name, args[0], args[1], clean, quiet)
         if name == "logaddexp":
             return self._log_add_exp(args[0], args[1])
         if name == "log1p":
             return self._each_lane("log1p" if self.kind == "double" else "log1pf", args[0])
         return self.writer.call(t, f"llvm.{'fabs' if name == 'abs' else name}.{self._suffix()}", [(t, args[0])])
 
-    def _skip_nan(self, name: str, a: str, b: str, clean: list[bool]) -> str:
-        """fmin or fmax. One vminps yields its second operand when it meets NaN, so the clean side goes there."""
+    def _skip_nan(self, name: str, a: str, b: str, clean: list[bool], quiet: bool) -> str:
+        """fmin or fmax. One vminps yields its second operand when it meets NaN, so the clean side goes there. fminnm
+        and vrangeps skip NaN on either side, but a signalling one turns their result into NaN."""
         op, t = self.writer.op, self.type
         code = "olt" if name == "min" else "ogt"
+        if quiet and self.min_number:
+            return self.writer.call(t, f"llvm.{name}num.{self._suffix()}", [(t, a), (t, b)])
         if clean[0] and not clean[1]:
             a, b = b, a
-        elif not clean[1] and self.skips_nan and self.lanes * self.dtype.itemsize == 64:
+        elif not clean[1] and quiet and self.skips_nan and self.lanes * self.dtype.itemsize == 64:
             short, mask = ("ps", "i16") if self.kind == "float" else ("pd", "i8")
             control = 4 if name == "min" else 5
             rest: list[tuple[str, str | int]] = [("i32", control), (t, a), (mask, -1), ("i32", 4)]
@@ -292,6 +300,13 @@ def _never_nan(tree: Expression, clean: str) -> bool:
     if isinstance(tree, Variable):
         return tree.name in clean
     return isinstance(tree, Extreme) or (isinstance(tree, Constant) and tree.value == tree.value)
+
+
+def never_signals(tree: Expression, clean: str = "") -> bool:
+    """Whether a value is no signalling NaN: arithmetic makes them quiet, loads and selections pass them on."""
+    if isinstance(tree, Variable):
+        return "Q" in clean or tree.name in clean
+    return _never_nan(tree, clean) or (isinstance(tree, Apply) and tree.op in ("add", "sub", "mul", "div"))
 
 
 def commutes(mul: Expression) -> bool:

@@ -4,9 +4,10 @@ from __future__ import annotations
 
 from typing import Any
 
-from tilewise.errors import DeviceError, OutOfMemoryError, UsageError
+from tilewise.errors import DeviceError, OutOfMemoryError, ShapeError, UsageError
 
 INSTALL = "pip install 'tilewise[cuda]'"
+MAPPED_GRAIN = 2**21  # bytes: what cuMemMap maps comes in multiples of it
 
 
 def card_number(device: str) -> int:
@@ -90,3 +91,21 @@ def memory(device: str) -> tuple[int, int]:
     open_card(device)
     _, free, total = driver.cuMemGetInfo()
     return int(free), int(total)
+
+
+def check_on_card(low: int, high: int, role: str) -> None:
+    """Refuse an array that reaches past the allocation it lies in, or lies in none: the driver knows them all."""
+    from cuda.bindings import driver
+
+    start = low
+    while start < high:
+        status, base, size = driver.cuMemGetAddressRange(start)
+        if int(status) != 0:
+            raise DeviceError(f"{role} points to {start:#x}, where the card has no memory: what it says is not true")
+        end = int(base) + int(size)
+        if end < high and (int(base) | end) % MAPPED_GRAIN:
+            raise ShapeError(
+                f"{role} reaches from byte {low - int(base):,} to {high - int(base):,} of memory on the card that has "
+                f"{int(size):,}: its shape or strides are not true"
+            )
+        start = end  # virtual memory is mapped in pieces, and an array may lie in several

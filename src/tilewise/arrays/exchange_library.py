@@ -11,7 +11,9 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.arrays.card import check_on_card
 from tilewise.arrays.device_array import DEVICE_ARRAYS
+from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DeviceError, DtypeError
@@ -35,9 +37,11 @@ class ExchangeLibrary:
                 f"{role} lies on a DLPack device of type {kind}: tilewise works on the CPU and on CUDA cards"
             )
         try:
-            return NUMPY.wrap(np.from_dlpack(array), self)
+            host = np.from_dlpack(array)
         except (BufferError, RuntimeError, TypeError) as error:
             raise DtypeError(f"{role} cannot be read through DLPack: {error}") from None
+        check_extent(host, role)
+        return NUMPY.wrap(host, self)
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
         return NUMPY.empty(shape, dtype, device) if device == "cpu" else DEVICE_ARRAYS.empty(shape, dtype, device)
@@ -69,6 +73,8 @@ def card_operand(array: Any, library: Any, role: str) -> Operand:
     strides = view.strides
     if strides is None:
         strides = tuple(int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
-    return Operand(
+    made = Operand(
         array, library, f"cuda:{view.device_id}", dtype, shape, tuple(strides), int(view.ptr), None, not view.readonly
     )
+    check_on_card(*made.extent, role)
+    return made

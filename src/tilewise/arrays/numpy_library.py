@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
+from tilewise.arrays.extent import check_extent
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DtypeError, UsageError
 
@@ -29,6 +30,7 @@ class NumpyLibrary:
         known = host.dtype.name == "bfloat16" or host.dtype.name in FLOAT8  # which NumPy counts as void
         if host.dtype.kind in "OSUVMm" and not known:
             raise DtypeError(f"{role} has dtype {host.dtype}, which holds no numbers: convert it, say to float64")
+        check_extent(host, role)
         return self.wrap(host, self)
 
     def wrap(self, host: np.ndarray[Any, np.dtype[Any]], library: Any) -> Operand:

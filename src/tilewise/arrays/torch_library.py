@@ -11,7 +11,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
-from tilewise.errors import DeviceError, DtypeError, UsageError
+from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 
 
 class TorchLibrary:
@@ -30,6 +30,7 @@ class TorchLibrary:
         if name not in DTYPES and name not in FLOAT8:
             raise DtypeError(f"{role} has dtype torch.{name}, which tilewise does not multiply")
         dtype = DTYPES.get(name) or FLOAT8[name]
+        _check_storage(tensor, role)
         if tensor.device.type == "cpu":
             return Operand(
                 tensor,
@@ -108,6 +109,15 @@ def wants_gradient(bias: Any) -> bool:
     """Whether a gradient is to flow to a bias."""
     torch = sys.modules["torch"]
     return isinstance(bias, torch.Tensor) and bias.requires_grad and bool(torch.is_grad_enabled())
+
+
+def _check_storage(tensor: Any, role: str) -> None:
+    """Storage may have been made smaller since the tensor was laid over it, as sharded models do."""
+    if tensor.numel():
+        reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
+        needs, has = (tensor.storage_offset() + reach + 1) * tensor.element_size(), tensor.untyped_storage().nbytes()
+        if needs > has:
+            raise ShapeError(f"{role} is {tuple(tensor.shape)} and needs {needs:,} bytes of a storage that has {has:,}")
 
 
 def _host(tensor: Any, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:

@@ -39,7 +39,7 @@ def shapes(
 def contest(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
     from tilewise.accuracy import relative_error
     from tilewise.api import matmul
-    from tilewise.engines.cpu.pool import set_num_threads
+    from tilewise.engines.cpu.runtime.pool import set_num_threads
 
     set_num_threads(threads)
     m, k, n = shape

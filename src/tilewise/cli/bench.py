@@ -47,11 +47,11 @@ def command(
     from tilewise.bench.report import make_document, markdown, table
     from tilewise.bench.suites import pieces
     from tilewise.cli.job import best_device
-    from tilewise.cli.npy import check_target
+    from tilewise.system.output import check_output
 
     for path in (plot, save):
         if path:
-            check_target(path)
+            check_output(path)
     if from_file:
         document = _read(from_file)
     else:
@@ -118,8 +118,7 @@ def _read(path: Path) -> dict[str, Any]:
 
 def _write(path: Path, document: dict[str, Any]) -> None:
     import json
-    import os
 
-    temporary = path.with_name(f".{path.name}.new")
-    temporary.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    os.replace(temporary, path)
+    from tilewise.system.output import write_whole
+
+    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")

@@ -27,25 +27,28 @@ def command(
     Without --shape, several shapes that find bugs are run: rectangular, not multiples of the tile, and one smaller
     than a tile. Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer has them.
     """
-    from tilewise.cli.output import print_json
+    from tilewise.cli.terminal import print_json, say
+    from tilewise.engines.simt import budget
     from tilewise.problem import parse_shape
     from tilewise.tracing import check
 
-    chosen = chosen_kernel(file, kernel, None)
-    report = check(chosen, shape=[parse_shape(s) for s in shapes] or None, seed=seed, **settings(**rest))
-    form = "json" if as_json else form
-    if form == "json":
-        print_json(report.to_json())
-    elif form == "sarif":
-        from tilewise.tracing.sarif import report_sarif
+    chosen, options = chosen_kernel(file, kernel, None), settings(**rest)
+    with budget.within(options["limits"]):
+        report = check(chosen, shape=[parse_shape(s) for s in shapes] or None, seed=seed, **options)
+        budget.enter("writing the report")
+        form = "json" if as_json else form
+        if form == "json":
+            print_json(report.to_json())
+        elif form == "sarif":
+            from tilewise.tracing.sarif import report_sarif
 
-        print_json(report_sarif(report, costs))
-    elif form == "sanitizer":
-        from tilewise.tracing.sanitizer import report_sanitizer
+            print_json(report_sarif(report, costs))
+        elif form == "sanitizer":
+            from tilewise.tracing.sanitizer import report_sanitizer
 
-        click.echo(report_sanitizer(report))
-    else:
-        from tilewise.tracing.findings_text import report_text
+            say(report_sanitizer(report))
+        else:
+            from tilewise.tracing.findings_text import report_text
 
-        click.echo(report_text(report, text_width(), costs))
+            say(report_text(report, text_width(), costs))
     return 0 if report.ok else 1

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import time
 from pathlib import Path
+from typing import Any
 
 import click
 
@@ -33,26 +34,42 @@ def command(
 
     GRAPH is a dense .npy matrix of weights, a sparse .npz of SciPy, or a Matrix Market .mtx file.
     """
-    import numpy as np
-
     from tilewise.algebra.builtin import find_semiring
-    from tilewise.algebra.dtypes import dtype_of
-    from tilewise.cli.graphs import read_graph
-    from tilewise.cli.npy import check_target, write_matrix
-    from tilewise.graph.closure import closure
-    from tilewise.graph.paths import path
+    from tilewise.cli.npy import reserved
 
-    for target in (output, predecessors):
-        if target:
-            check_target(target)
     ring = find_semiring(semiring)
     if memory:
         if not output or predecessors or ends:
             raise click.UsageError("--memory takes a dense GRAPH and -o, and neither --predecessors nor --path")
         _within(graph, output, semiring, memory, as_json)
         return
+    if output and predecessors and output.resolve() == predecessors.resolve():
+        raise click.UsageError("-o and --predecessors name the same file: give two")
+    with reserved(output) as place, reserved(predecessors) as table:
+        document, rows = _in_memory(graph, ring, device, ends, place, table)
+    if as_json:
+        print_json(document)
+        return
+    print_rows(rows)
+    if output:
+        remark(f"written to {output}")
+
+
+def _in_memory(
+    graph: Path, ring: Any, device: str, ends: tuple[int, int] | None, place: Any, table: Any
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
+    import numpy as np
+
+    from tilewise.algebra.dtypes import dtype_of
+    from tilewise.cli.graphs import read_graph
+    from tilewise.cli.npy import write_matrix
+    from tilewise.graph.closure import closure
+    from tilewise.graph.paths import path
+    from tilewise.system.memory import check_room
+
     W = read_graph(graph, ring)
-    tracks = bool(predecessors or ends)
+    tracks = bool(table or ends)
+    check_room((2 + 4 * tracks) * W.nbytes, f"a closure of {len(W):,} nodes")
     bar, task = progress(1, "closing")
     start = time.perf_counter()
     with bar:
@@ -66,18 +83,13 @@ def command(
     seconds = time.perf_counter() - start
     D, before = made if tracks else (made, None)
     nodes = path(before, *ends) if ends else None
-    if output:
-        write_matrix(output, D)
-    if predecessors and before is not None:
-        write_matrix(predecessors, before)
+    if place:
+        write_matrix(place, D)
+    if table and before is not None:
+        write_matrix(table, before)
     zero = ring.over(dtype_of(D.dtype)).zero
     pairs = int(np.count_nonzero(zero != D)) - len(D)
     document = {"nodes": len(D), "semiring": ring.name, "dtype": D.dtype.name, "seconds": seconds, "pairs": pairs}
-    if ends:
-        document |= {"path": nodes, "weight": D[ends].item()}
-    if as_json:
-        print_json(document)
-        return
     rows = [
         ("nodes", f"{len(D):,}"),
         ("semiring", ring.name),
@@ -85,11 +97,10 @@ def command(
         ("time", f"{seconds:.3g} s"),
     ]
     if ends:
+        document |= {"path": nodes, "weight": D[ends].item()}
         rows.append(("path", " → ".join(map(str, nodes)) if nodes else f"there is none from {ends[0]} to {ends[1]}"))
         rows.append(("weight", str(D[ends].item())))
-    print_rows(rows)
-    if output:
-        remark(f"written to {output}")
+    return document, rows
 
 
 def _within(graph: Path, output: Path, semiring: str, memory: str, as_json: bool) -> None:

@@ -37,6 +37,8 @@ def command(
     One HTML file that needs no network: M, N and P with their tiles, shared memory, threads and registers, barriers,
     the source line by line, counters and faults. A rung of the ladder brings variants without each check and barrier.
     """
+    from tilewise.cli.npy import reserved
+    from tilewise.engines.simt import budget
     from tilewise.page import explore
     from tilewise.problem import parse_shape
 
@@ -45,17 +47,24 @@ def command(
     if compare and (file is not None or kernel is not None):
         raise click.UsageError("give --compare A.cu B.cu, or one kernel, not both")
     first = compare[0] if compare else chosen_kernel(file, kernel, "tiled_edges")
-    page = explore(
-        first,
-        compare=compare[1] if compare else None,
-        lang=lang,
-        what_if=what_if,
-        blocks=block_choice(blocks) if blocks else None,
-        shape=parse_shape(shapes[0]) if shapes else None,
-        seed=seed,
-        **settings(**rest),
-    )
-    target = page.save(output or _temporary(page.trace.run.entry)).resolve()
+    options = settings(**rest)
+    with reserved(output, ()) as place, budget.within(options["limits"]):
+        page = explore(
+            first,
+            compare=compare[1] if compare else None,
+            lang=lang,
+            what_if=what_if,
+            blocks=block_choice(blocks) if blocks else None,
+            shape=parse_shape(shapes[0]) if shapes else None,
+            seed=seed,
+            **options,
+        )
+        budget.enter("writing the page")
+        if place:
+            place.write(page.html.encode())
+            target = place.target
+        else:
+            target = page.save(_temporary(page.trace.run.entry)).resolve()
     faults = [len(scene.trace.run.faults) for scene in page.scenes if not scene.drops]
     if as_json:
         print_json({"html": str(target), "bytes": target.stat().st_size, "scenes": len(page.scenes), "faults": faults})

@@ -54,7 +54,9 @@ def tilewise() -> None:
 
 
 def main() -> None:
-    sys.exit(run(sys.argv[1:]))
+    from tilewise.cli.guard import guarded
+
+    sys.exit(guarded(sys.argv[1:], run))
 
 
 def run(arguments: list[str]) -> int:
@@ -74,19 +76,26 @@ def run(arguments: list[str]) -> int:
     except TilewiseError as error:
         if os.environ.get("TILEWISE_DEBUG"):
             raise
-        print(f"error: {error}", file=sys.stderr)
+        _complain(f"error: {error}")
         return error.exit_code
     except BrokenPipeError:
         # the reader of our output went away, as `| head` does: no reason to complain
         os.dup2(os.open(os.devnull, os.O_WRONLY), sys.stdout.fileno())
         return 0
+    except MemoryError:
+        _complain("error: there is not enough memory for this: give less, or stream it with --memory")
+        return 4
     except Exception as error:
         if os.environ.get("TILEWISE_DEBUG"):
             raise
-        print(
-            f"error: {type(error).__name__}: {error} (TILEWISE_DEBUG=1 shows where; please report it)", file=sys.stderr
-        )
+        _complain(f"error: {type(error).__name__}: {error} (TILEWISE_DEBUG=1 shows where; please report it)")
         return 4
+
+
+def _complain(text: str) -> None:
+    from tilewise.cli.terminal import plain
+
+    print(plain(text), file=sys.stderr)
 
 
 if __name__ == "__main__":

@@ -56,15 +56,8 @@ def command(
     Prints the times of copying in, computing and copying out apart. Operands and product may be .zarr stores; with
     --memory or --cluster they are read tile by tile and need not fit into memory.
     """
-    from tilewise.cli.job import best_device, check_product, make_operands
-    from tilewise.cli.npy import check_target, read_matrix, write_matrix
-    from tilewise.errors import ShapeError
-    from tilewise.problem import parse_shape
-
     if bool(shape) == bool(m_file) or bool(m_file) != bool(n_file):
         raise click.UsageError("give two .npy files, or --shape MxKxN to make the operands")
-    if output:
-        check_target(output)
     stores = any(path is not None and path.suffix == ".zarr" for path in (m_file, n_file, output))
     if memory or cluster or restart or stores:
         from tilewise.cli.streaming import multiply_streaming
@@ -80,38 +73,58 @@ def command(
         else:
             print_rows(made.rows)
         return 0 if made.passed else 1
-    if shape:
-        M, N = make_operands(parse_shape(shape), dtype, seed)
+    from tilewise.cli.npy import reserved, write_matrix
+
+    how = {"semiring": semiring, "kernel": kernel, "tile": tile, "precision": precision}
+    with reserved(output) as place:
+        M, N = _operands(m_file, n_file, shape, dtype, seed)
+        report, checked = _multiplied(M, N, device, bias, check, alpha=alpha, activation=activation, **how)
+        if place:
+            write_matrix(place, report.product)
+    if as_json:
+        print_json(_document(report, checked, output))
     else:
-        assert m_file is not None
-        assert n_file is not None
-        M, N = read_matrix(m_file), read_matrix(n_file)
-        for path, array in ((m_file, M), (n_file, N)):
-            if array.ndim != 2:
-                raise ShapeError(f"{path} holds an array of {array.ndim} axes: multiply takes matrices, which have 2")
+        print_rows(_rows(report, checked, output))
+    return 1 if checked and not checked.passed else 0
+
+
+def _operands(m_file: Path | None, n_file: Path | None, shape: str | None, dtype: str, seed: int) -> tuple[Any, Any]:
+    from tilewise.cli.job import make_operands
+    from tilewise.cli.npy import read_matrix
+    from tilewise.errors import ShapeError
+    from tilewise.problem import parse_shape
+
+    if shape:
+        return make_operands(parse_shape(shape), dtype, seed)
+    read = []
+    for path in (m_file, n_file):
+        assert path is not None
+        array = read_matrix(path)
+        if array.ndim != 2:
+            raise ShapeError(f"{path} holds an array of {array.ndim} axes: multiply takes matrices, which have 2")
+        read.append(array)
+    return read[0], read[1]
+
+
+def _multiplied(M: Any, N: Any, device: str, bias: Path | None, check: bool, **how: Any) -> tuple[Any, Any]:
+    """The product with its times, and what a check said of it."""
+    from tilewise.api import timed_matmul
+    from tilewise.cli.job import best_device, check_product
+    from tilewise.cli.npy import read_matrix
+    from tilewise.system.memory import check_room
+
     chosen = best_device(device)
     if device == "auto":
         remark(f"device: {chosen}")
-
-    from tilewise.api import timed_matmul
-
     row = read_matrix(bias) if bias else None
-    report = timed_matmul(
-        M,
-        N,
-        semiring=semiring,
-        device=chosen,
-        kernel=kernel,
-        tile=tile,
-        precision=precision,
-        alpha=alpha,
-        bias=row,
-        activation=activation,
-    )
-    checked = check_product(M, N, report, row) if check else None
-    if output:
-        write_matrix(output, report.product)
-    document = report.to_json()
+    m, n = M.shape[0], N.shape[1]
+    check_room(m * n * max(M.itemsize, N.itemsize), f"a product of {m}×{n}")
+    report = timed_matmul(M, N, device=chosen, bias=row, **how)
+    return report, check_product(M, N, report, row) if check else None
+
+
+def _document(report: Any, checked: Any, output: Path | None) -> dict[str, Any]:
+    document: dict[str, Any] = report.to_json()
     if checked:
         document["check"] = {
             "rows": checked.rows,
@@ -123,11 +136,7 @@ def command(
         }
     if output:
         document["output"] = str(output)
-    if as_json:
-        print_json(document)
-    else:
-        print_rows(_rows(report, checked, output))
-    return 1 if checked and not checked.passed else 0
+    return document
 
 
 def _rows(report: Any, checked: Any, output: Path | None) -> list[tuple[str, str]]:

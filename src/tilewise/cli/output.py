@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from collections.abc import Iterable
 from typing import Any
@@ -11,15 +10,15 @@ import click
 from rich.console import Console
 from rich.progress import BarColumn, MofNCompleteColumn, Progress, TextColumn, TimeRemainingColumn
 from rich.table import Table
+from rich.text import Text
+
+from tilewise.cli.terminal import plain, print_json
+
+__all__ = ["console", "json_option", "plain", "print_json", "print_rows", "print_table", "progress", "remark"]
 
 
 def json_option(function: Any) -> Any:
     return click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")(function)
-
-
-def print_json(document: Any) -> None:
-    json.dump(document, sys.stdout, indent=2, ensure_ascii=False)
-    sys.stdout.write("\n")
 
 
 def print_rows(rows: Iterable[tuple[str, str]]) -> None:
@@ -28,7 +27,7 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, value)
+        table.add_row(name, Text(plain(value)))
     console().print(table)
 
 
@@ -37,7 +36,7 @@ def print_table(title: str, columns: list[str], rows: Iterable[Iterable[str]]) -
     for number, column in enumerate(columns):
         table.add_column(column, justify="left" if number == 0 else "right", no_wrap=True)
     for row in rows:
-        table.add_row(*row)
+        table.add_row(*(Text(plain(cell)) for cell in row))
     console().print(table)
 
 
@@ -48,7 +47,7 @@ def console() -> Console:
 
 def remark(text: str) -> None:
     """A word to the person, never to the program that reads stdout."""
-    Console(stderr=True, highlight=False).print(text, style="dim", markup=False)
+    Console(stderr=True, highlight=False).print(plain(text), style="dim", markup=False)
 
 
 def progress(total: int, what: str) -> tuple[Progress, Any]:

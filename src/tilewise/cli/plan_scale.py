@@ -60,10 +60,10 @@ def plan_closure(problem: Problem, memory: str | None, as_json: bool) -> None:
     """A closure whose matrix stays in a file."""
     from tilewise.graph.rounds import ENGINE_BYTES, algebra_for, choose_rounds, measured_steps
     from tilewise.scale.files import resident
-    from tilewise.scale.product import host_memory
+    from tilewise.system.memory import usual_budget
 
     algebra = algebra_for(problem.semiring, problem.dtype)
-    room = budget(memory, "--memory") if memory else host_memory() // 4
+    room = budget(memory, "--memory") if memory else usual_budget()
     steps = measured_steps(algebra)
     rounds = choose_rounds(problem.m, algebra.partial.itemsize, room, resident() + ENGINE_BYTES, steps)
     if as_json:

@@ -15,8 +15,8 @@ from tilewise.cli.output import progress, remark
 from tilewise.quantities import seconds
 from tilewise.scale.budget import budget
 from tilewise.scale.files import FileProduct, FileReport
-from tilewise.scale.product import host_memory
 from tilewise.scale.sources import open_source
+from tilewise.system.memory import usual_budget
 
 CHECK_ROWS, CHECK_BYTES = 4, 64_000_000
 
@@ -34,7 +34,7 @@ def multiply_streaming(
     m_file: Path, n_file: Path, output: Path, semiring: str, device: str, precision: str, memory: str | None,
     restart: bool, cluster: str | None, check: bool,
 ) -> Made:  # fmt: skip
-    room = budget(memory, "--memory") if memory else host_memory() // 4
+    room = budget(memory, "--memory") if memory else usual_budget()
     if cluster:
         from tilewise.scale.cluster import multiply_on_cluster
 

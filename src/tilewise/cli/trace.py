@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from pathlib import Path
 from typing import Any
 
@@ -34,27 +33,35 @@ def command(
     The sizes of a matmul-like kernel are bound by name and order, and the binding is printed. --block chooses what is
     shown; how many threads are launched is --block-dim. Exit 1 when the run has faults.
     """
+    from tilewise.cli.terminal import print_json, say
+    from tilewise.engines.simt import budget
     from tilewise.problem import parse_shape
     from tilewise.tracing import trace
 
     if len(shapes) > 1:
         raise click.UsageError("trace shows one --shape; check takes several")
-    made = trace(
-        chosen_kernel(file, kernel, "tiled_edges"),
-        shape=parse_shape(shapes[0]) if shapes else None,
-        blocks=block_choice(blocks),
-        seed=seed,
-        **settings(**(_own_default(rest) if file is None else rest)),
-    )
-    if html_file or svg_file or svg_dir:
-        _write_views(made, html_file, svg_file, svg_dir, lang, phases)
-    if as_json or form == "json":
-        import json
+    chosen = chosen_kernel(file, kernel, "tiled_edges")
+    options = settings(**(_own_default(rest) if file is None else rest))
+    for path in (html_file, svg_file):
+        if path:
+            from tilewise.system.output import check_output
 
-        json.dump(made.to_json(), sys.stdout, ensure_ascii=False)
-        sys.stdout.write("\n")
-    else:
-        click.echo(made.text(text_width(), phases or None))
+            check_output(path)
+    with budget.within(options["limits"]):
+        made = trace(
+            chosen,
+            shape=parse_shape(shapes[0]) if shapes else None,
+            blocks=block_choice(blocks),
+            seed=seed,
+            **options,
+        )
+        budget.enter("drawing")
+        if html_file or svg_file or svg_dir:
+            _write_views(made, html_file, svg_file, svg_dir, lang, phases)
+        if as_json or form == "json":
+            print_json(made.to_json(), indent=None)
+        else:
+            say(made.text(text_width(), phases or None))
     return 1 if made.run.faults else 0
 
 

@@ -11,6 +11,7 @@ from typing import Any
 import click
 
 from tilewise.cli.output import json_option, print_json, print_table, progress, remark
+from tilewise.system.output import check_output, write_whole
 
 
 @click.command("tune")
@@ -32,7 +33,6 @@ def command(
     from tilewise.algebra.dtypes import dtype_named
     from tilewise.bench.tune import suite, tune
     from tilewise.cache import cache_folder
-    from tilewise.cli.npy import check_target
     from tilewise.engines.cuda.device import describe
     from tilewise.problem import parse_shape
     from tilewise.tuning import Table, slug, table_of
@@ -42,7 +42,7 @@ def command(
     machine = describe("cuda:0")
     path = output or cache_folder() / "tuned" / f"{slug(machine.name)}.json"
     if output:
-        check_target(output)
+        check_output(output, ())
     table = None if restart else _read(path, table_of)
     table = table or Table(machine.name, {})
     started, rows = time.monotonic(), []
@@ -102,6 +102,4 @@ def _read(path: Path, table_of: Any) -> Any:
 def _write(path: Path, document: Any) -> None:
     """To a temporary name, then renamed: a reader sees a whole table or the one before."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    fresh = path.with_name(path.name + ".new")
-    fresh.write_text(json.dumps(document, indent=1, ensure_ascii=False) + "\n", encoding="utf-8")
-    fresh.replace(path)
+    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")

@@ -23,7 +23,7 @@ from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.operand import Operand
 from tilewise.arrays.torch_library import followed
-from tilewise.engines.cpu.floyd import close_square
+from tilewise.engines.cpu.kernels.floyd.run import close_square
 from tilewise.errors import CycleError, DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.graph.cycles import find_cycle
 from tilewise.graph.laws import check_idempotent, kept_apart, one_of, stand_in_for_zero

@@ -11,10 +11,11 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.api import matmul
-from tilewise.errors import ShapeError
+from tilewise.errors import DtypeError, ShapeError
 from tilewise.graph.closure import close_block
 from tilewise.graph.laws import one_of
 from tilewise.graph.rounds import algebra_for
+from tilewise.scale.dask_product import Declared
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -27,6 +28,8 @@ def dask_closure(W: Any, semiring: str | Semiring) -> Any:
 
     if W.ndim != 2 or W.shape[0] != W.shape[1]:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {W.shape}")
+    if type(getattr(W, "_meta", None)).__name__ == "MaskedArray":
+        raise DtypeError("W has masked blocks, and a closure would lose their mask: fill them first")
     ring = find_semiring(semiring)
     algebra = algebra_for(ring, dtype_of(W.dtype))
     sizes = W.chunks[0]
@@ -43,7 +46,8 @@ def dask_closure(W: Any, semiring: str | Semiring) -> Any:
         return (f"{name}-step", *at)
 
     for i, j in np.ndindex(count, count):
-        D[i, j] = put((0, i, j), work.begin, (W.name, i, j), i == j)
+        declared = Declared(f"block ({i}, {j}) of W", (sizes[i], sizes[j]), W.dtype)
+        D[i, j] = put((0, i, j), work.begin, (W.name, i, j), declared, i == j)
     for k in range(count):
         D[k, k] = put((k + 1, k, k), work.close, D[k, k], starts[k])
         for j in range(count):
@@ -65,10 +69,10 @@ class _Blocks:
     def __init__(self, algebra: Algebra) -> None:
         self.algebra, self.one = algebra, one_of(algebra)
 
-    def begin(self, W: Any, diagonal: bool) -> Array:
+    def begin(self, W: Any, declared: Declared, diagonal: bool) -> Array:
         """NaN is no edge, and staying where one is costs the one of mul."""
         dtype = self.algebra.partial.numpy
-        D = np.array(W, dtype)
+        D = declared.check(W).astype(dtype)
         with np.errstate(all="ignore"):
             self.algebra.add(D, np.full(1, self.algebra.zero, dtype), out=D)
             if diagonal:

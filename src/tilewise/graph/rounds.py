@@ -29,6 +29,7 @@ from tilewise.scale.files import resident
 from tilewise.scale.schedule import NORM
 from tilewise.scale.sources import open_source
 from tilewise.scale.targets import NpyTarget
+from tilewise.system.output import Output
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -159,6 +160,13 @@ def close_file(
 
     memory: of the whole process; `base` is what of it is taken already, where that is known better.
     """
+    with Output(output, (".npy",)) as place:
+        return _close_into(place, path, semiring, memory, progress, base)
+
+
+def _close_into(
+    place: Output, path: Path, semiring: str | Semiring, memory: int, progress: Progress | None, base: int | None
+) -> Rounds:
     W = open_source(path)
     n = W.shape[0]
     if W.shape[0] != W.shape[1]:
@@ -167,14 +175,15 @@ def close_file(
     steps = measured_steps(algebra)
     taken = resident() + ENGINE_BYTES if base is None else base
     rounds = choose_rounds(n, algebra.partial.itemsize, memory, taken, steps)
-    D = NpyTarget(output, W.shape, algebra.result)
+    D = NpyTarget(place.path, place.part, W.shape, algebra.result)
+    place.discard_begun()
     D.begin()
     try:
         _FileClosure(rounds, algebra, D).run(W, progress)
-        D.finish()
-    except BaseException:
-        D.discard()
-        raise
+        D.complete()
+    finally:
+        D.close()
+    place.finish()
     return rounds
 
 

@@ -9,6 +9,8 @@ from html import escape
 from pathlib import Path
 from typing import Any
 
+from tilewise.engines.simt import budget
+from tilewise.engines.simt.limits import DEFAULT
 from tilewise.page.export import html, write
 from tilewise.page.payload import SCHEMA, Scene
 from tilewise.page.recording import record, record_variants
@@ -93,6 +95,13 @@ def explore(
     check_language(lang)
     if isinstance(kernel, Trace):
         return Page((Scene(kernel, title_of(kernel)),), lang)
+    with budget.within(settings.get("limits") or DEFAULT):
+        return _explored(kernel, compare, lang, what_if, blocks, settings)
+
+
+def _explored(
+    kernel: str | Path, compare: str | Path | None, lang: str, what_if: bool, blocks: Any, settings: dict[str, Any]
+) -> Page:
     first = record(kernel, blocks, settings)
     if compare is not None:
         second = record(compare, blocks, settings)

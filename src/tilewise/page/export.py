@@ -3,15 +3,14 @@
 from __future__ import annotations
 
 import json
-import os
-import tempfile
+import re
 from html import escape
 from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tilewise.errors import FileError
 from tilewise.page.words import LANGUAGES, words
+from tilewise.system.output import write_whole
 
 STYLES = ("style.css", "panes.css")
 SCRIPTS = (
@@ -48,13 +47,8 @@ def html(settings: dict[str, Any], packed: list[str], title: str, language: str)
         "SCENES": _embedded(packed),
         "SCRIPT": f"(() => {{\n'use strict';\n{script}\n}})();",
     }
-    page = resource("template.html")
-    for name, text in parts.items():
-        before, mark, after = page.partition(f"@@{name}@@")
-        while mark:
-            page = before + text + after
-            before, mark, after = page.partition(f"@@{name}@@")
-    return page
+    marks = re.compile(f"@@({'|'.join(parts)})@@")
+    return marks.sub(lambda mark: parts[mark[1]], resource("template.html"))  # in one pass: what is put in is not read
 
 
 def _embedded(value: Any) -> str:
@@ -64,16 +58,5 @@ def _embedded(value: Any) -> str:
 
 
 def write(path: Path, text: str) -> None:
-    """Whole or not at all: a temporary name, then a rename."""
-    try:
-        handle, name = tempfile.mkstemp(dir=path.parent, prefix=f".{path.name}.")
-        try:
-            with os.fdopen(handle, "w", encoding="utf-8") as stream:
-                stream.write(text)
-            os.chmod(name, 0o644)
-            os.replace(name, path)
-        except BaseException:
-            os.unlink(name)
-            raise
-    except OSError as error:
-        raise FileError(f"{path} cannot be written: {error.strerror or error}") from error
+    """Whole or not at all."""
+    write_whole(path, text)

@@ -18,6 +18,7 @@ from tilewise.scale.files import problem_of
 from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import NpyFile, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
+from tilewise.system.output import Output
 
 Progress = Callable[[int, int], None]
 PATIENCE = 5.0  # seconds that a scheduler has to answer
@@ -101,10 +102,26 @@ def multiply_on_cluster(
     progress: Progress | None = None,
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """P, tile by tile on the workers; it takes its name when it is whole. `memory` is of all workers together."""
+    with Output(output, (".npy", ".zarr")) as place:
+        return _multiply_into(place, m_file, n_file, semiring, device, precision, memory, cluster, progress)
+
+
+def _multiply_into(
+    place: Output,
+    m_file: Path,
+    n_file: Path,
+    semiring: str,
+    device: str,
+    precision: str,
+    memory: int,
+    cluster: str,
+    progress: Progress | None,
+) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     with _opened(m_file) as M, _opened(n_file) as N:
         problem = problem_of(M, N, semiring, precision)
     result = problem.semiring.over(problem.dtype).result
-    target = (ZarrTarget if output.suffix == ".zarr" else NpyTarget)(output, (problem.m, problem.n), result)
+    kind = ZarrTarget if place.path.suffix == ".zarr" else NpyTarget
+    target = kind(place.path, place.part, (problem.m, problem.n), result)
     start = time.perf_counter()
     with connected(cluster, memory) as client:
         import dask.array as da
@@ -122,14 +139,14 @@ def multiply_on_cluster(
                 (n_file, (plan.depth, plan.cols), problem.dtype_n),
             )
         )
+        place.discard_begun()
         target.begin()
         try:
             _run(dask_matmul(left, right, semiring, device, precision), plan, target, client, progress)
-            target.finish()
-        except BaseException:
+            target.complete()
+        finally:
             target.close()
-            target.discard()
-            raise
+        place.finish()
         workers = len(client.nthreads())
     took = time.perf_counter() - start
     rate = 2 * problem.steps / took / 1e9

@@ -16,8 +16,9 @@ from tilewise.kernels.shared.text import render_round
 from tilewise.planning import make_plan
 from tilewise.prepared import run_plan
 from tilewise.problem import Problem
-from tilewise.scale.pinning import PAGE, make_pages
+from tilewise.scale.pinning import make_pages
 from tilewise.scale.queues import Bytes
+from tilewise.system.memory import PAGE
 
 ROUND_BLOCKS = 2048
 PORTABLE = 1  # of CU_MEMHOSTREGISTER and CU_MEMHOSTALLOC alike

@@ -20,7 +20,8 @@ import numpy as np
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Semiring
-from tilewise.errors import ShapeError, UsageError
+from tilewise.arrays.extent import check_block
+from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host
 from tilewise.shapes import written
@@ -49,7 +50,7 @@ def dask_matmul(M: Any, N: Any, semiring: str | Semiring, device: str = "auto", 
     problem = Problem(m, k, n, (), *kinds, ring, *layouts, precision=check_precision(precision), unrounded=True)
     result = ring.over(problem.dtype).result.numpy
     name = f"tilewise-{tokenize(M, N, ring, device, precision)}"
-    sides = Side(M, turned=False), Side(N, turned=True)
+    sides = Side(M, "M", turned=False), Side(N, "N", turned=True)
     layer: dict[Any, Any] = {}
     steps = list(_steps(M.chunks[1], N.chunks[0]))
     parts = _parts(steps, len(M.chunks[0]) * len(N.chunks[1]))
@@ -68,6 +69,8 @@ def _operands(M: Any, N: Any, da: Any) -> tuple[Any, Any]:
     for name, array in (("M", M), ("N", N)):
         if not isinstance(array, da.Array):
             array = da.from_array(np.asarray(array), chunks="auto")
+        if type(getattr(array, "_meta", None)).__name__ == "MaskedArray":
+            raise DtypeError(f"{name} has masked blocks, and a product would lose their mask: fill them first")
         if array.ndim != 2:
             raise ShapeError(f"{name} has {array.ndim} axes: products of Dask arrays are of matrices, which have 2")
         if any(math.isnan(extent) for extent in array.shape):
@@ -123,11 +126,11 @@ def _threads() -> int:
 class Side:
     """An operand, and whether its blocks are made inside the tasks that need them."""
 
-    def __init__(self, array: Any, turned: bool) -> None:
+    def __init__(self, array: Any, name: str, turned: bool) -> None:
         import dask
 
         (self.array,) = dask.optimize(array)
-        self.turned = turned
+        self.name, self.turned = name, turned
         self._graph = dict(self.array.__dask_graph__())
         self._dependencies: dict[Any, Any] = {}
         corners = {(0, 0), tuple(count - 1 for count in self.array.numblocks)}
@@ -140,10 +143,15 @@ class Side:
     def block(self, line: int, block: int) -> Any:
         """What a task is given: the recipe of a block, or its key."""
         return (
-            Recipe(*self._recipe((block, line) if self.turned else (line, block)))
+            Recipe(*self._recipe((block, line) if self.turned else (line, block)), self.declared(line, block))
             if self.cheap
             else self.key(line, block)
         )
+
+    def declared(self, line: int, block: int) -> Declared:
+        i, j = (block, line) if self.turned else (line, block)
+        shape = self.array.chunks[0][i], self.array.chunks[1][j]
+        return Declared(f"block ({i}, {j}) of {self.name}", shape, self.array.dtype)
 
     def _recipe(self, index: tuple[int, ...]) -> tuple[dict[Any, Any], Any]:
         from dask.core import get_dependencies
@@ -178,16 +186,29 @@ class Side:
 
 
 @dataclass(frozen=True)
+class Declared:
+    """What a Dask array says of a block. Dask does not hold blocks against it, and kernels go by it."""
+
+    role: str
+    shape: tuple[int, int]
+    dtype: np.dtype[Any]
+
+    def check(self, value: Any) -> Array:
+        return check_block(value, self.role, self.shape, self.dtype)
+
+
+@dataclass(frozen=True)
 class Recipe:
     """How a block is made: a small graph of its own, that Dask does not look into."""
 
     graph: dict[Any, Any]
     key: Any
+    declared: Declared
 
     def make(self) -> Array:
         import dask
 
-        return np.asarray(dask.get(self.graph, self.key))
+        return self.declared.check(dask.get(self.graph, self.key))
 
 
 def _one_part(
@@ -207,7 +228,7 @@ def _one_part(
         layer[key] = (
             tile.step,
             before,
-            Blocks([step]),
+            Blocks([step, sides[0].declared(i, step.block_m), sides[1].declared(j, step.block_n)]),
             sides[0].block(i, step.block_m),
             sides[1].block(j, step.block_n),
         )
@@ -239,8 +260,11 @@ class TileTask:
 
     def step(self, before: Array | None, steps: Any, left: Any, right: Any) -> Array:
         """One step of a chain: what came before is another task's result, so it is copied, not written."""
-        M, N = (x.make() if isinstance(x, Recipe) else np.asarray(x) for x in (left, right))
-        (step,) = steps
+        step, *declared = steps
+        M, N = (
+            x.make() if isinstance(x, Recipe) else said.check(x)
+            for x, said in zip((left, right), declared, strict=True)
+        )
         return self._add(None if before is None else before.copy(), M[:, step.part_m], N[step.part_n])
 
     def finish(self, parts: list[Array]) -> Array:

@@ -21,10 +21,12 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.errors import FileError, ShapeError
 from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host
+from tilewise.scale.checkpoint import Begun, Checkpoint
 from tilewise.scale.journal import Journal
 from tilewise.scale.schedule import Level, Schedule, Tile
-from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_source
+from tilewise.scale.sources import BAND, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
+from tilewise.system.output import Output
 
 Progress = Callable[[int, int], None]
 SPARE = 16 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
@@ -72,14 +74,24 @@ class FileProduct:
         precision: str = "high",
         level: Level | None = None,
     ) -> None:
-        self.device, self.output = device, output
+        self.device, self.path = device, output
+        self.output = Output(output, (".npy", ".zarr")).open()  # before anything is looked at
+        try:
+            self._plan(m_file, n_file, memory, semiring, precision, level)
+        except BaseException:
+            self.close()
+            raise
+
+    def _plan(
+        self, m_file: Path, n_file: Path, memory: int, semiring: str | Semiring, precision: str, level: Level | None
+    ) -> None:
         self.M, self.N = open_source(m_file), open_source(n_file)
         problem = problem_of(self.M, self.N, semiring, precision)
         result = problem.semiring.over(problem.dtype).result
-        shape = (problem.m, problem.n)
-        self.target = (ZarrTarget if output.suffix == ".zarr" else NpyTarget)(output, shape, result)
+        kind = ZarrTarget if self.path.suffix == ".zarr" else NpyTarget
+        self.target = kind(self.path, self.output.part, (problem.m, problem.n), result)
         grain = self.target.grain or (64, 64)
-        if device == "cpu":
+        if self.device == "cpu":
             decoded = sum(2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource))
             level = level or host.host_level(problem, files=True)
             base = resident()
@@ -87,13 +99,13 @@ class FileProduct:
         else:
             from tilewise.scale import card
 
-            self.schedule = card.card_schedule(problem, self.M, self.N, device, memory, grain)
-        place = output.with_name(f".{output.name}.journal")
-        begun = Journal.peek(place)
-        if begun.get("memory") == memory and begun.get("tile"):  # rates are measured anew each time; tiles must stay
-            rows, cols, depth = begun["tile"]
+            self.schedule = card.card_schedule(problem, self.M, self.N, self.device, memory, grain)
+        begun = Journal.peek(self.output.journal)
+        tile = begun.get("tile")
+        if begun.get("memory") == memory and isinstance(tile, list) and len(tile) == 3 and _sides(tile):
+            rows, cols, depth = tile  # rates are measured anew each time; tiles must stay
             self.schedule = replace(self.schedule, rows=rows, cols=cols, depth=depth)
-        self.journal = Journal(place, self._job(memory))
+        self.journal = Journal(self.output.journal, self._job(memory))
 
     def _job(self, memory: int) -> dict[str, Any]:
         s, p = self.schedule, self.schedule.problem
@@ -114,55 +126,91 @@ class FileProduct:
         dtype = self.target.dtype.numpy
 
         def finished(tile: Tile) -> None:
-            self.journal.finished(tile.number, host.checksum(tile, self.target, dtype))
+            self.journal.append({"tile": tile.number, "checksum": host.checksum(tile, self.target, dtype)})
 
         try:
-            done = self._begin(restart)
+            done, begun = self._begin(restart)
             if len(done) < self.schedule.tiles:
-                stream: Any = host.stream
+                checkpoint = Checkpoint(self.output.folder, self.journal)
+                stream: Any = partial(host.stream, checkpoint=checkpoint, begun=begun)
                 if self.device != "cpu":
                     from tilewise.scale import card
 
                     stream = partial(card.stream, device=self.device)
                 stream(self.schedule, self.M, self.N, self.target, done=done, progress=progress, finished=finished)
             self._unchanged()
-            self.target.finish()
-            self.journal.remove()
+            self.journal.close()
+            if self.output.part.exists():
+                self.target.complete()
+                self.output.finish()
+            else:
+                self.output.discard()  # it has its name already
         finally:
             self.close()
-        return FileReport(self.schedule, time.perf_counter() - start, len(done), self.output)
+        return FileReport(self.schedule, time.perf_counter() - start, len(done), self.path)
 
-    def _begin(self, restart: bool) -> frozenset[int]:
-        """The tiles that need not be made again."""
-        if restart:
-            self.journal.path.unlink(missing_ok=True)
-            self.target.discard()
-        known = self.journal.open()
-        if known and len(known) == self.schedule.tiles and self.output.exists() and not self.target.part.exists():
-            self.output.replace(self.target.part)  # killed between its last two steps: take them again
-        if known is None or not self.target.part.exists():
+    def _begin(self, restart: bool) -> tuple[frozenset[int], Begun | None]:
+        """The tiles that need not be made again, and one that need not be made from its beginning."""
+        known = None if restart else self.journal.open()
+        part, whole = self.output.part, self.output.target
+        if known and not part.exists() and whole.exists() and len(_tiles(known)) == self.schedule.tiles:
+            done = self._as_said(known, whole)
+            if len(done) == self.schedule.tiles:  # killed after its last step but one: only the journal was left
+                return done, None
+        if known is None or not part.exists():
+            self.journal.close()
+            self.output.discard_begun()
             self.target.begin()
             self.journal.begin()
-            return frozenset()
-        self.target.resume()
+            return frozenset(), None
+        try:
+            self.target.resume()
+            done = self._as_said(known, part)
+            return done, self._sums(known, done)
+        except FileError as error:
+            raise FileError(f"{error}: finished tiles cannot be used, so pass --restart to begin anew") from None
+
+    def _sums(self, known: list[dict[str, Any]], done: frozenset[int]) -> Begun | None:
+        begun = Checkpoint(self.output.folder, self.journal).begun(known, done)
+        if begun is None or not 0 <= begun.tile < self.schedule.tiles or begun.phases >= self.schedule.phases:
+            return None
+        rows, cols = self.schedule.tile(begun.tile).shape
+        return begun if begun.whole(rows * cols * self.schedule.problem.result.itemsize) else None
+
+    def _as_said(self, known: list[dict[str, Any]], place: Path) -> frozenset[int]:
+        """The finished tiles whose bytes are what the journal says of them."""
+        target = type(self.target)(self.path, place, self.target.shape, self.target.dtype)
         dtype = self.target.dtype.numpy
-        done = {t for t, seal in known.items() if host.checksum(self.schedule.tile(t), self.target, dtype) == seal}
-        return frozenset(done)
+        said = {number: seal for number, seal in _tiles(known).items() if 0 <= number < self.schedule.tiles}
+        return frozenset(n for n, seal in said.items() if host.checksum(self.schedule.tile(n), target, dtype) == seal)
 
     def _unchanged(self) -> None:
         """Operands that changed while they were read make a product of nothing that ever was."""
         for role, source in (("M", self.M), ("N", self.N)):
             if source.identity() != self.journal.job[role]:
-                self.target.discard()
-                self.journal.remove()
+                self.journal.close()
+                self.target.close()
+                self.output.discard()
                 raise FileError(f"{source.name} changed while it was read: its product was thrown away; run it again")
 
     def close(self) -> None:
-        for x in (self.M, self.N):
-            if isinstance(x, NpyFile):
-                x.close()
-        self.target.close()
-        self.journal.close()
+        for name in ("M", "N", "target", "journal", "output"):
+            made = getattr(self, name, None)
+            if made is not None and not isinstance(made, ZarrSource):
+                made.close()
+
+
+def _tiles(records: list[dict[str, Any]]) -> dict[int, int]:
+    """Checksums of finished tiles, by their number."""
+    return {
+        r["tile"]: r["checksum"]
+        for r in records
+        if isinstance(r.get("tile"), int) and isinstance(r.get("checksum"), int)
+    }
+
+
+def _sides(tile: list[Any]) -> bool:
+    return all(isinstance(side, int) and side > 0 for side in tile)
 
 
 def resident() -> int:

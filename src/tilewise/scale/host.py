@@ -20,6 +20,7 @@ from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem
 from tilewise.scale.panels import ReadAhead
+from tilewise.scale.pieces import is_long, run_in_pieces
 from tilewise.scale.schedule import Level, Schedule, Tile, make_schedule
 from tilewise.scale.sources import BAND, Source
 from tilewise.scale.targets import Target
@@ -37,6 +38,9 @@ USUAL = 40e9  # steps a second of a core
 def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -> Plan:
     """P = M ⊗ N, or P ⊕= M ⊗ N, on arrays in memory, by the engine the plan names. `problem` says the rest."""
     made = make_plan(of_panels(problem, M, N, P, accumulate), host_machine(NOMINAL))
+    if made.engine != "reference" and is_long(made.problem, made.machine):
+        run_in_pieces(made.problem, made.machine, M, N, P)
+        return made
     (reference.run if made.engine == "reference" else cpu.run)(made, M, N, P)
     return made
 
@@ -85,13 +89,17 @@ def stream(
     done: frozenset[int] = frozenset(),
     progress: Progress | None = None,
     finished: Finished | None = None,
+    checkpoint: Any = None,
+    begun: Any = None,
 ) -> None:
-    """Every tile that is not done, walked, written and, once it is durable, reported to `finished`."""
+    """Every tile that is not done, walked, written and, once it is durable, reported to `finished`. `checkpoint` is
+    offered the sums of a tile between its phases; `begun` is a tile whose sums an earlier run saved so."""
     problem = schedule.problem
     result = problem.semiring.over(problem.dtype).result.numpy
     sums = np.empty(schedule.rows * schedule.cols, problem.result.numpy)
     total, count = schedule.tiles * max(1, schedule.phases), len(done) * max(1, schedule.phases)
-    with Finisher(P, finished) as finisher, ReadAhead(schedule, M, N, done) as panels:
+    start = None if begun is None else (begun.tile, begun.phases)
+    with Finisher(P, finished) as finisher, ReadAhead(schedule, M, N, done, start) as panels:
         if problem.k == 0:
             for tile in schedule.walk():
                 nothing = np.full(tile.shape, problem.algebra.zero, result)
@@ -101,10 +109,14 @@ def stream(
         for phase, panel_m, panel_n in panels:
             rows, cols = phase.tile.shape
             here = sums[: rows * cols].reshape(rows, cols)
+            if start == (phase.tile.number, phase.number):
+                begun.load(here)
             multiply(problem, panel_m, panel_n, here, not phase.first)
             if phase.last:
                 write_rounded(P, phase.tile, here, result)
                 finisher.take(phase.tile)
+            elif checkpoint is not None:
+                checkpoint.offer(phase.tile.number, phase.number + 1, here)
             count += 1
             if progress is not None:
                 progress(count, total)

@@ -10,103 +10,95 @@ from __future__ import annotations
 import contextlib
 import json
 import os
+import threading
 import zlib
+from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tilewise.errors import FileError
+from tilewise.system.files import fill, here, put
 
-VERSION = 1
+VERSION = 2
 
 
 class Journal:
-    """The journal of one product; locked while a process works on it."""
+    """The journal of one product. Who opens it has the output's lock."""
 
     def __init__(self, path: Path, job: dict[str, Any]) -> None:
         self.path, self.job = path, {"version": VERSION, **job}
-        self._file: int = -1
+        self._file, self._end = -1, 0
+        self._turn = threading.Lock()
 
     @staticmethod
     def peek(path: Path) -> dict[str, Any]:
         """The job an earlier run began here; empty where there is none."""
         try:
-            with path.open("rb") as file:
-                first = _unsealed(file.readline().rstrip(b"\n"))
+            records, _ = _records(_whole(path))
         except OSError:
             return {}
-        return dict(first.get("job", {})) if first else {}
+        job = records[0].get("job") if records else None
+        return job if isinstance(job, dict) else {}
 
-    def open(self) -> dict[int, int] | None:
-        """Finished tiles and their checksums; None where nothing was begun. Refuses another job's journal."""
-        try:
-            self._file = os.open(self.path, os.O_RDWR | os.O_CREAT, 0o666)
-        except OSError as error:
-            raise FileError(f"{self.path} cannot be written: {error.strerror or error}") from None
-        self._lock()
-        with os.fdopen(os.dup(self._file), "rb") as file:
-            lines = file.read().split(b"\n")
-        records, good = [], 0
-        for line in lines[:-1]:  # what follows the last newline was cut off
-            record = _unsealed(line)
-            if record is None:
-                break
-            records.append(record)
-            good += len(line) + 1
-        os.ftruncate(self._file, good)
-        os.lseek(self._file, 0, os.SEEK_END)
+    def open(self) -> list[dict[str, Any]] | None:
+        """What was finished, record by record; None where nothing was begun. Refuses another job's journal."""
+        if not self.path.exists() and not self.path.is_symlink():
+            return None
+        with self._disk():
+            data = _whole(self.path)
+            records, good = _records(data)
+            self._file, self._end = here().reopen(self.path), good
+            if good < len(data):
+                here().truncate(self._file, good)  # a line that was cut off is dropped
         if not records:
             return None
         self._same_job(records[0])
-        return {int(r["tile"]): int(r["checksum"]) for r in records[1:]}
+        return records[1:]
 
     def begin(self) -> None:
         """A fresh journal for this job."""
-        os.ftruncate(self._file, 0)
-        os.lseek(self._file, 0, os.SEEK_SET)
-        self._append({"job": self.job})
-
-    def finished(self, tile: int, checksum: int) -> None:
-        """The tile's bytes are on the disk: say so, durably."""
-        self._append({"tile": tile, "checksum": checksum})
-
-    def remove(self) -> None:
-        """The product is whole; what led to it is no longer needed."""
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.path)
         self.close()
+        with self._disk():
+            here().remove(self.path)
+            self._file, self._end = here().create(self.path), 0
+            self.append({"job": self.job})
+            here().sync_folder(self.path.parent)
+
+    def append(self, record: dict[str, Any]) -> None:
+        """What the record speaks of is on the disk: say so, durably."""
+        line = _sealed(record)
+        with self._turn, self._disk():
+            put(self._file, memoryview(line), self._end)
+            here().sync(self._file)
+            self._end += len(line)
 
     def close(self) -> None:
         if self._file >= 0:
-            os.close(self._file)
+            here().close(self._file)
             self._file = -1
 
-    def _append(self, record: dict[str, Any]) -> None:
+    @contextlib.contextmanager
+    def _disk(self) -> Iterator[None]:
         try:
-            os.write(self._file, _sealed(record))
-            os.fsync(self._file)
+            yield
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(
                 f"{self.path} cannot be written: {error.strerror or error}; finished tiles are kept"
             ) from None
 
-    def _lock(self) -> None:
-        try:
-            import fcntl
-        except ImportError:  # a system without it
-            return
-        try:
-            fcntl.flock(self._file, fcntl.LOCK_EX | fcntl.LOCK_NB)
-        except OSError:
-            self.close()
-            raise FileError(f"{self.path} is in use: another run is making the same product") from None
-
     def _same_job(self, first: dict[str, Any]) -> None:
         theirs, mine = first.get("job", {}), json.loads(json.dumps(self.job))
         if theirs == mine:
             return
-        again = f"remove {self.path}, or pass --restart, to begin anew"
+        again = "pass --restart to begin anew"
+        if not isinstance(theirs, dict):
+            raise FileError(f"{self.path} is no journal of a product: {again}")
         for role in ("M", "N"):
             before, now = theirs.get(role, {}), mine.get(role, {})
+            if not isinstance(before, dict):
+                continue
             same_place = before.get("file", before.get("zarr")) == now.get("file", now.get("zarr"))
             if before != now and same_place:
                 name = now.get("file", now.get("zarr", role))
@@ -115,6 +107,27 @@ class Journal:
         raise FileError(
             f"another product was begun under this name and differs in {differs}: run that command again, or {again}"
         )
+
+
+def _whole(path: Path) -> bytes:
+    file = here().open(path)
+    try:
+        data = bytearray(os.fstat(file).st_size)
+        return bytes(data[: fill(file, memoryview(data), 0)])
+    finally:
+        here().close(file)
+
+
+def _records(data: bytes) -> tuple[list[dict[str, Any]], int]:
+    """The records up to the first that is not whole, and the bytes they take."""
+    records, good = [], 0
+    for line in data.split(b"\n")[:-1]:  # what follows the last newline was cut off
+        record = _unsealed(line)
+        if record is None:
+            break
+        records.append(record)
+        good += len(line) + 1
+    return records, good
 
 
 def _sealed(record: dict[str, Any]) -> bytes:
@@ -127,6 +140,6 @@ def _unsealed(line: bytes) -> dict[str, Any] | None:
     try:
         record = json.loads(text)
         whole = int(seal, 16) == zlib.crc32(text)
-    except ValueError:
+    except (ValueError, RecursionError):
         return None
     return record if whole and isinstance(record, dict) else None

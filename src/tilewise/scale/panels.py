@@ -29,6 +29,7 @@ class Phase:
     ks: slice
     first: bool
     last: bool
+    number: int = 0
 
     @property
     def part_m(self) -> tuple[slice, slice]:
@@ -44,13 +45,16 @@ class Phase:
         return [slice(top, min(top + height, rows.stop)) for top in range(rows.start, rows.stop, height)]
 
 
-def phases(schedule: Schedule, done: frozenset[int] = frozenset()) -> Iterator[Phase]:
-    """Every phase of every tile that is not done, in the order of the walk."""
+def phases(
+    schedule: Schedule, done: frozenset[int] = frozenset(), begun: tuple[int, int] | None = None
+) -> Iterator[Phase]:
+    """Every phase of every tile that is not done, in the order of the walk. `begun`: of one tile, so many are done."""
     slices = schedule.slices()
     for tile in schedule.walk():
         if tile.number not in done:
-            for number, ks in enumerate(slices):
-                yield Phase(tile, ks, number == 0, number == len(slices) - 1)
+            start = begun[1] if begun is not None and begun[0] == tile.number else 0
+            for number, ks in enumerate(slices[start:], start):
+                yield Phase(tile, ks, number == 0, number == len(slices) - 1, number)
 
 
 class Ring:
@@ -77,8 +81,15 @@ class Ring:
 class ReadAhead:
     """`for phase, M, N in ReadAhead(...)`: panels, valid until the next step of the loop."""
 
-    def __init__(self, schedule: Schedule, M: Source, N: Source, done: frozenset[int] = frozenset()) -> None:
-        self._work = phases(schedule, done)
+    def __init__(
+        self,
+        schedule: Schedule,
+        M: Source,
+        N: Source,
+        done: frozenset[int] = frozenset(),
+        begun: tuple[int, int] | None = None,
+    ) -> None:
+        self._work = phases(schedule, done, begun)
         s = schedule
         self._sides = [
             (source, Ring(SETS), [np.empty(cells, source.dtype.numpy) for _ in range(SETS)])

@@ -18,11 +18,11 @@ import numpy as np
 
 from tilewise.scale.queues import Queues
 from tilewise.scale.sources import ArraySource, Source
+from tilewise.system.memory import PAGE
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 CHUNK = 2**29  # bytes that are pinned at a time; a copy may not pass from one such registration to the next
-PAGE = 4096
 WORTH = 2**30  # bytes of an operand from which on pinning pays
 POPULATE_CHUNK = 2**21  # while they are made, no memory can be taken; one huge page
 POPULATE_WRITE = 23  # Linux's MADV_POPULATE_WRITE: pages are made, what they hold is not changed

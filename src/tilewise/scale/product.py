@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import os
 from dataclasses import dataclass
 from typing import Any
 
@@ -20,6 +19,7 @@ from tilewise.scale.schedule import Schedule
 from tilewise.scale.sources import ArraySource, Source, ZarrSource, is_dask, is_zarr
 from tilewise.scale.targets import ArrayTarget, Target, ZarrArrayTarget
 from tilewise.shapes import written
+from tilewise.system.memory import usual_budget
 
 
 def is_larger(M: Any, N: Any, out: Any, memory: Any) -> bool:
@@ -115,7 +115,7 @@ def streamed(
     if device == "cpu":
         decoded = sum(2 * x.chunk_bytes for x in (M, N) if isinstance(x, ZarrSource))
         level = host.host_level(problem, files=decoded > 0)
-        room = memory if memory is not None else host_memory() // 4
+        room = memory if memory is not None else usual_budget()
         return Streamed(host.host_schedule(problem, level, room, spare=decoded, grain=grain), device, M, N)
     if not device.startswith("cuda"):
         raise DeviceError(f"device={device!r} has no memory to stream through: use 'cpu' or 'cuda'")
@@ -124,11 +124,3 @@ def streamed(
 
     room = memory if memory is not None else int(0.8 * card_memory(device)[0])
     return Streamed(card.card_schedule(problem, M, N, device, room, grain), device, M, N)
-
-
-def host_memory() -> int:
-    """Bytes of this machine's memory."""
-    try:
-        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
-    except (AttributeError, ValueError, OSError):
-        return 4 * 10**9

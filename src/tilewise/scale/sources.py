@@ -6,6 +6,7 @@ of raising. Every reader fills memory it is given, may be called by several thre
 
 from __future__ import annotations
 
+import io
 import os
 import sys
 import zlib
@@ -16,12 +17,16 @@ from typing import Any, Protocol
 import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
+from tilewise.shapes import written
+from tilewise.system.files import fill, here
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-SAMPLES, SAMPLE_BYTES = 64, 64 * 1024  # of a file, for its identity
+SAMPLES, SAMPLE_BYTES = 256, 64 * 1024  # of a file, for its identity
+HEADER = 64 * 1024  # bytes that the header of a .npy file has at most
 BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time
 
 
@@ -55,6 +60,7 @@ class ArraySource:
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         part = self.array[rows, cols]
+        check_extent(part, self.name)  # each time: a file may be cut short while it is mapped
         bits = f"u{part.itemsize}" if part.itemsize in (1, 2, 4, 8) else part.dtype
         np.copyto(out.view(bits), part.view(bits))  # bits: a dtype NumPy does not own would hold the interpreter
 
@@ -67,10 +73,15 @@ class NpyFile:
 
     def __init__(self, path: Path) -> None:
         self.path, self.name = path, str(path)
+        self._file = -1
         try:
-            self._file = os.open(path, os.O_RDONLY)
+            if path.is_dir():
+                raise FileError(f"{path} is a folder, not a .npy file")
+            self._file = here().open(path)
         except FileNotFoundError:
             raise FileError(f"{path} does not exist") from None
+        except FileError:
+            raise
         except OSError as error:
             raise FileError(f"{path} cannot be read: {error.strerror or error}") from None
         try:
@@ -81,18 +92,10 @@ class NpyFile:
 
     def _read_header(self) -> None:
         path = self.path
-        if path.is_dir():
-            raise FileError(f"{path} is a folder, not a .npy file")
-        with os.fdopen(os.dup(self._file), "rb") as file:
-            try:
-                version = np.lib.format.read_magic(file)
-                read = {(1, 0): np.lib.format.read_array_header_1_0}.get(version, np.lib.format.read_array_header_2_0)
-                shape, fortran, dtype = read(file)
-            except ValueError:
-                raise FileError(f"{path} is not a .npy file: save it with numpy.save") from None
-            self.offset = file.tell()
-        if dtype.hasobject:
-            raise DtypeError(f"{path} holds Python objects, not numbers: save it with a numeric dtype")
+        start = bytearray(HEADER)
+        file = io.BytesIO(bytes(start[: fill(self._file, memoryview(start), 0)]))
+        shape, fortran, dtype = npy_header(file, path)
+        self.offset = file.tell()
         if len(shape) != 2:
             raise ShapeError(f"{path} holds an array of {len(shape)} axes: multiply takes matrices, which have 2")
         self.shape = (int(shape[0]), int(shape[1]))
@@ -123,33 +126,52 @@ class NpyFile:
             out.byteswap(inplace=True)
 
     def _fill(self, memory: memoryview, offset: int) -> None:
-        done = 0
-        while done < len(memory):
-            try:
-                count = os.preadv(self._file, [memory[done:]], offset + done)
-            except OSError as error:
-                raise FileError(
-                    f"{self.path} cannot be read at byte {offset + done:,}: {error.strerror or error}; "
-                    "finished tiles are kept"
-                ) from None
-            if count == 0:
-                raise FileError(f"{self.path} ends at byte {offset + done:,}: it was cut short meanwhile")
-            done += count
+        try:
+            done = fill(self._file, memory, offset)
+        except OSError as error:
+            raise FileError(
+                f"{self.path} cannot be read from byte {offset:,} on: {error.strerror or error}; "
+                "finished tiles are kept"
+            ) from None
+        if done < len(memory):
+            raise FileError(f"{self.path} ends at byte {offset + done:,}: it was cut short meanwhile")
 
     def identity(self) -> dict[str, Any]:
-        """Size, time of change, and a checksum over the header and samples of the data."""
+        """Size, times of change, and a checksum over samples of it; a file that they cover is checked whole. The time
+        that can be put back counts as well as the one that cannot (`ctime`)."""
         about = os.fstat(self._file)
         last = max(0, about.st_size - SAMPLE_BYTES)
         places = sorted({0, last, *(last * i // SAMPLES for i in range(SAMPLES))})
-        checksum = 0
+        checksum, sample = 0, memoryview(bytearray(SAMPLE_BYTES))
         for place in places:
-            checksum = zlib.crc32(os.pread(self._file, SAMPLE_BYTES, place), checksum)
-        return {"file": self.name, "bytes": about.st_size, "changed": about.st_mtime_ns, "sampled": checksum}
+            checksum = zlib.crc32(sample[: fill(self._file, sample, place)], checksum)
+        changed = [about.st_mtime_ns, about.st_ctime_ns]
+        return {"file": self.name, "bytes": about.st_size, "changed": changed, "sampled": checksum}
 
     def close(self) -> None:
         if self._file >= 0:
-            os.close(self._file)
+            here().close(self._file)
             self._file = -1
+
+
+def npy_header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[Any]]:
+    """Shape, order and dtype of a .npy file; whatever is wrong with it is one sentence."""
+    read = {(1, 0): np.lib.format.read_array_header_1_0}
+    try:
+        version = np.lib.format.read_magic(file)
+    except ValueError:
+        raise FileError(f"{path} is not a .npy file: save it with numpy.save") from None
+    try:
+        shape, fortran, dtype = read.get(version, np.lib.format.read_array_header_2_0)(file)
+        if dtype.hasobject:
+            raise DtypeError(f"{path} holds Python objects, not numbers: save it with a numeric dtype")
+        if any(extent < 0 for extent in shape):
+            raise ValueError("an extent below 0")
+    except DtypeError:
+        raise
+    except Exception:  # NumPy evaluates the header as Python: a damaged one raises whatever that gives
+        raise FileError(f"{path} is damaged or cut short: its header cannot be read") from None
+    return shape, fortran, dtype
 
 
 class ZarrSource:
@@ -173,13 +195,18 @@ class ZarrSource:
         for top, bottom in _cuts(rows, self.chunks[0]):
             for left, right in _cuts(cols, self.chunks[1]):
                 try:
-                    part = self.array[top:bottom, left:right]
+                    part = np.asarray(self.array[top:bottom, left:right])
                 except Exception as error:  # whatever the store, its codecs or its network raise
                     raise FileError(
                         f"{self.name} cannot be read: the chunk of rows {top} to {bottom - 1} and columns {left} to "
                         f"{right - 1} gave {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}; "
                         "finished tiles are kept"
                     ) from error
+                if part.shape != (bottom - top, right - left) or part.dtype != self.dtype.numpy:
+                    raise FileError(
+                        f"{self.name} is damaged: the chunk of rows {top} to {bottom - 1} and columns {left} to "
+                        f"{right - 1} came as {written(part.shape)} {part.dtype}; finished tiles are kept"
+                    )
                 out[top - rows.start : bottom - rows.start, left - cols.start : right - cols.start] = part
 
     def identity(self) -> dict[str, Any]:
@@ -191,7 +218,8 @@ class ZarrSource:
         for path in root.rglob("*"):
             if path.is_file():
                 about = path.stat()
-                newest, count, total = max(newest, about.st_mtime_ns), count + 1, total + about.st_size
+                newest = max(newest, about.st_mtime_ns, about.st_ctime_ns)
+                count, total = count + 1, total + about.st_size
         return known | {"changed": newest, "files": count, "bytes": total}
 
 

@@ -1,15 +1,17 @@
 """Where the tiles of P go: an array of the caller, a .npy file, a Zarr array.
 
-Files are made under another name, and take their own only when every tile is in them. A tile is durable when `sync`
-returns: only then may a journal call it finished.
+Files are made as a part in a place of their own (`system.output`), and take their name when every tile is in them. A
+tile is durable when `sync` returns: only then may a journal call it finished.
 """
 
 from __future__ import annotations
 
 import contextlib
 import errno
+import io
 import os
 import shutil
+import threading
 from pathlib import Path
 from typing import Any, Protocol
 
@@ -20,6 +22,7 @@ from tilewise.errors import FileError, ShapeError
 from tilewise.quantities import size
 from tilewise.scale.sources import BAND, NpyFile, ZarrSource, open_zarr
 from tilewise.shapes import written
+from tilewise.system.files import here, put
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -58,12 +61,12 @@ class ArrayTarget:
 
 
 class NpyTarget:
-    """A .npy file that grows under a name of its own; `read` gives back what was written."""
+    """A .npy file that grows as `part`; `read` gives back what was written."""
 
     grain: tuple[int, int] | None = None
 
-    def __init__(self, path: Path, shape: tuple[int, int], dtype: DType) -> None:
-        self.path, self.part = path, path.resolve().with_name(f".{path.name}.part")
+    def __init__(self, path: Path, part: Path, shape: tuple[int, int], dtype: DType) -> None:
+        self.path, self.part = path, part
         self.shape, self.dtype = shape, dtype
         self._file = -1
 
@@ -72,45 +75,44 @@ class NpyTarget:
 
     def begin(self) -> None:
         """A fresh file of the whole size: a disk that is too small says so now, and not at the last tile."""
-        item = self.dtype.itemsize
-        try:
-            with self.part.open("wb") as file:
-                header = {"descr": np.lib.format.dtype_to_descr(self.dtype.numpy), "fortran_order": False}
-                np.lib.format.write_array_header_1_0(file, header | {"shape": self.shape})
-                offset = file.tell()
-                file.flush()
-                with _disk(self.path):
-                    _reserve(file.fileno(), offset + self.shape[0] * self.shape[1] * item)
-                os.fsync(file.fileno())
-        except FileError:
-            self.discard()
-            raise
-        except OSError as error:
-            raise FileError(f"{self.part} cannot be written: {error.strerror or error}") from None
-        self.resume()
+        header = io.BytesIO()
+        known = {"descr": np.lib.format.dtype_to_descr(self.dtype.numpy), "fortran_order": False, "shape": self.shape}
+        np.lib.format.write_array_header_1_0(header, known)
+        self._offset = len(header.getvalue())
+        with disk(self.path):
+            here().remove(self.part)
+            self._file = here().create(self.part)
+            put(self._file, memoryview(header.getvalue()), 0)
+            here().reserve(self._file, self._offset + self.shape[0] * self.shape[1] * self.dtype.itemsize)
+            here().sync(self._file)
+            here().sync_folder(self.part.parent)
 
     def resume(self) -> None:
         """Go on with the file that is there."""
-        found = NpyFile(self.part)
+        self._check(self.part)
+        with disk(self.path):
+            self._file = here().reopen(self.part)
+
+    def _check(self, path: Path) -> None:
+        found = NpyFile(path)
         try:
-            if found.shape != self.shape or found.dtype != self.dtype:
-                raise FileError(f"{self.part} is not the beginning of {self.path}: remove it, or pass --restart")
+            if found.shape != self.shape or found.dtype != self.dtype or found.turned or found.swapped:
+                raise FileError(f"{path} is not the beginning of {self.path}")
             self._offset = found.offset
         finally:
             found.close()
-        self._file = os.open(self.part, os.O_RDWR)
 
     def write(self, rows: slice, cols: slice, part: Array) -> None:
         item, width = self.dtype.itemsize, self.shape[1]
         bits = np.ascontiguousarray(part).view(np.uint8)
         whole = cols.stop - cols.start == width
-        with _disk(self.path):
+        with disk(self.path):
             if whole:
-                _put(self._file, bits.reshape(-1).data, self._offset + rows.start * width * item)
+                put(self._file, bits.reshape(-1).data, self._offset + rows.start * width * item)
                 return
             for number in range(rows.stop - rows.start):
                 at = self._offset + ((rows.start + number) * width + cols.start) * item
-                _put(self._file, bits[number].data, at)
+                put(self._file, bits[number].data, at)
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         found = NpyFile(self.part)
@@ -120,75 +122,103 @@ class NpyTarget:
             found.close()
 
     def sync(self) -> None:
-        with _disk(self.path):
-            os.fdatasync(self._file) if hasattr(os, "fdatasync") else os.fsync(self._file)
+        with disk(self.path):
+            here().sync(self._file)
 
-    def finish(self) -> None:
-        """Every tile is there: the file takes its name."""
-        os.fsync(self._file)
+    def complete(self) -> None:
+        """Every tile is there: the file may take its name."""
+        self.sync()
         self.close()
-        os.replace(self.part, self.path)
-        sync_folder(self.path.parent)
 
     def close(self) -> None:
         if self._file >= 0:
-            os.close(self._file)
+            here().close(self._file)
             self._file = -1
-
-    def discard(self) -> None:
-        self.close()
-        with contextlib.suppress(FileNotFoundError):
-            os.unlink(self.part)
 
 
 class ZarrTarget:
-    """A Zarr array that grows under a name of its own. Tiles hold whole chunks, so a chunk is written once."""
+    """A Zarr array that grows as `part`. Tiles hold whole chunks, so a chunk is written once."""
 
-    def __init__(self, path: Path, shape: tuple[int, int], dtype: DType, chunk: int = 1024) -> None:
-        self.path, self.part = path, path.resolve().with_name(f".{path.name}.part")
+    def __init__(self, path: Path, part: Path, shape: tuple[int, int], dtype: DType, chunk: int = 1024) -> None:
+        self.path, self.part = path, part
         self.shape, self.dtype = shape, dtype
         self.grain: tuple[int, int] | None = (max(1, min(chunk, shape[0])), max(1, min(chunk, shape[1])))
         self._array: Any = None
+        self._written: set[str] = set()  # keys of chunks that have not been synced yet
+        self._turn = threading.Lock()
 
     def __getstate__(self) -> dict[str, Any]:
-        return self.__dict__ | {"_array": None}
+        return self.__dict__ | {"_array": None, "_turn": None}
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        self._turn = threading.Lock()
 
     def begin(self) -> None:
         assert self.grain is not None
-        self.discard()
+        if self.part.exists():
+            shutil.rmtree(self.part)
         self._array = open_zarr(self.part, "w", shape=self.shape, dtype=self.dtype.numpy, chunks=self.grain)
+        with disk(self.path):
+            sync_tree(self.part)
+            here().sync_folder(self.part.parent)
 
     def resume(self) -> None:
+        self._check(self.part)
         self._array = open_zarr(self.part, "r+")
-        if tuple(self._array.shape) != self.shape or tuple(self._array.chunks) != self.grain:
-            raise FileError(f"{self.part} is not the beginning of {self.path}: remove it, or pass --restart")
+
+    def _check(self, path: Path) -> None:
+        found = open_zarr(path, "r")
+        if tuple(found.shape) != self.shape or tuple(found.chunks) != self.grain or found.dtype != self.dtype.numpy:
+            raise FileError(f"{path} is not the beginning of {self.path}")
 
     def write(self, rows: slice, cols: slice, part: Array) -> None:
         _put_chunks(self._array, rows, cols, part, str(self.path))
+        (tall, wide), named = self._array.chunks, self._array.metadata.encode_chunk_key
+        with self._turn:
+            for i in range(rows.start // tall, -(-rows.stop // tall)):
+                self._written.update(named((i, j)) for j in range(cols.start // wide, -(-cols.stop // wide)))
 
     def read(self, rows: slice, cols: slice, out: Array) -> None:
-        ZarrSource(self._array, str(self.part)).read(rows, cols, out)
+        ZarrSource(self._array or open_zarr(self.part, "r"), str(self.part)).read(rows, cols, out)
 
     def sync(self) -> None:
-        """Zarr keeps no file open: what it wrote is brought to the disk with everything else."""
-        os.sync() if hasattr(os, "sync") else None
+        """Zarr keeps no file open: the chunks that were written are synced by name, and their folders."""
+        with self._turn:
+            written, self._written = self._written, set()
+        with disk(self.path):
+            folders: set[Path] = set()
+            for key in written:
+                path = self.part / key
+                if path.exists():  # a chunk of nothing but the fill is not stored
+                    _sync_file(path)
+                    folders.update(folder for folder in path.parents if self.part in (folder, *folder.parents))
+            for folder in sorted(folders, reverse=True):
+                here().sync_folder(folder)
 
-    def finish(self) -> None:
-        self.sync()
-        old = self.path.with_name(f".{self.path.name}.old")
-        if self.path.exists():
-            os.replace(self.path, old)
-        os.replace(self.part, self.path)
-        sync_folder(self.path.parent)
-        if old.exists():
-            shutil.rmtree(old)
+    def complete(self) -> None:
+        with disk(self.path):
+            sync_tree(self.part)
+        self.close()
 
     def close(self) -> None:
         self._array = None
 
-    def discard(self) -> None:
-        if self.part.exists():
-            shutil.rmtree(self.part)
+
+def sync_tree(root: Path) -> None:
+    """Every file and folder of a store."""
+    for folder, _, names in os.walk(root, topdown=False):
+        for name in names:
+            _sync_file(Path(folder) / name)
+        here().sync_folder(Path(folder))
+
+
+def _sync_file(path: Path) -> None:
+    file = here().reopen(path)
+    try:
+        here().sync(file)
+    finally:
+        here().close(file)
 
 
 class ZarrArrayTarget:
@@ -219,29 +249,12 @@ def _put_chunks(array: Any, rows: slice, cols: slice, part: Array, name: str) ->
         try:
             array[rows.start + top : rows.start + top + len(band), cols] = band
         except OSError as error:
-            raise _no_room(name, error) from None
+            raise no_room(name, error) from None
         except Exception as error:
             raise FileError(f"{name} cannot be written: {type(error).__name__}: {error}") from None
 
 
-def _put(file: int, memory: memoryview, offset: int) -> None:
-    done = 0
-    while done < len(memory):
-        done += os.pwrite(file, memory[done:], offset + done)
-
-
-def _reserve(file: int, count: int) -> None:
-    if hasattr(os, "posix_fallocate") and count:
-        try:
-            os.posix_fallocate(file, 0, count)
-            return
-        except OSError as error:
-            if error.errno not in (errno.EINVAL, errno.EOPNOTSUPP):
-                raise
-    os.ftruncate(file, count)
-
-
-def _no_room(name: object, error: OSError) -> FileError:
+def no_room(name: object, error: OSError) -> FileError:
     if error.errno in (errno.ENOSPC, errno.EDQUOT):
         free = ""
         with contextlib.suppress(OSError):
@@ -251,20 +264,10 @@ def _no_room(name: object, error: OSError) -> FileError:
 
 
 @contextlib.contextmanager
-def _disk(name: Path) -> Any:
+def disk(name: Path) -> Any:
     try:
         yield
     except OSError as error:
         if isinstance(error, FileError):
             raise
-        raise _no_room(name, error) from None
-
-
-def sync_folder(folder: Path) -> None:
-    """A rename is durable when its folder is."""
-    with contextlib.suppress(OSError):
-        handle = os.open(folder, os.O_RDONLY)
-        try:
-            os.fsync(handle)
-        finally:
-            os.close(handle)
+        raise no_room(name, error) from None

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.semiring import Semiring
+from tilewise.engines.simt import budget
 from tilewise.engines.simt.check.adversary import demonstrate
 from tilewise.engines.simt.check.loading import choose, load, uses_shared
 from tilewise.engines.simt.check.simulate import Prepared, Simulation, simulate
@@ -202,6 +203,18 @@ def trace(
     >>> tw.trace("tiled_edges", shape=(3, 3, 3), tile=2).counters["fills"]
     28
     """
+    with budget.within(limits):
+        return _trace(
+            kernel, shape, tile, entry, grid, block, args, defines, semiring, dtype, blocks, seed, adversarial, limits
+        )
+
+
+def _trace(
+    kernel: str | Path, shape: Shape | None, tile: int | None, entry: str | None, grid: Sequence[int] | None,
+    block: Sequence[int] | None, args: Mapping[str, Any] | None, defines: Mapping[str, str | int] | None,
+    semiring: str | Semiring, dtype: str, blocks: Sequence[tuple[int, int]] | str, seed: int | None, adversarial: bool,
+    limits: Limits,
+) -> Trace:  # fmt: skip
     ring = find_semiring(semiring)
     rung, kernel = _rung(kernel, tile, ring, dtype)
     prepared = _prepare(kernel, entry, defines, tile, limits)
@@ -261,6 +274,18 @@ def check(
     >>> sorted({str(fault.kind) for fault in tw.check("tiled", shape=(3, 3, 3), tile=2).faults})
     ['out-of-bounds', 'race', 'silent-overrun', 'wrong-product']
     """
+    with budget.within(limits):
+        return _check(
+            kernel, shape, tile, entry, grid, block, args, defines, semiring, dtype, seed, adversarial, limits
+        )
+
+
+def _check(
+    kernel: str | Path, shape: Shape | Sequence[Shape] | None, tile: int | None, entry: str | None,
+    grid: Sequence[int] | None, block: Sequence[int] | None, args: Mapping[str, Any] | None,
+    defines: Mapping[str, str | int] | None, semiring: str | Semiring, dtype: str, seed: int, adversarial: bool,
+    limits: Limits,
+) -> Report:  # fmt: skip
     ring = find_semiring(semiring)
     rung, kernel = _rung(kernel, tile, ring, dtype)
     runs: list[Run] = []

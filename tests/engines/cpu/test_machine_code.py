@@ -15,14 +15,15 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.engines.cpu import compile, run
-from tilewise.engines.cpu.arithmetic import arithmetic
-from tilewise.engines.cpu.bits import pack_bits_function
-from tilewise.engines.cpu.few_rows import few_rows_module
-from tilewise.engines.cpu.little import little_module
-from tilewise.engines.cpu.packed import packed_module
-from tilewise.engines.cpu.packed_n import packed_n_module
-from tilewise.engines.cpu.target import INSTRUCTION_SETS, Target, host_target, known_target
+from tilewise.engines.cpu import run
+from tilewise.engines.cpu.kernels.bits.text import pack_bits_function
+from tilewise.engines.cpu.kernels.few_rows.text import few_rows_module
+from tilewise.engines.cpu.kernels.little.text import little_module
+from tilewise.engines.cpu.kernels.packed.text import packed_module
+from tilewise.engines.cpu.kernels.packed_n.text import packed_n_module
+from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.engines.cpu.runtime import compile
+from tilewise.engines.cpu.runtime.target import INSTRUCTION_SETS, Target, executable, host_target, known_target
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.errors import EngineError, UsageError
 from tilewise.planning import make_plan
@@ -50,10 +51,8 @@ def multiply(target: Target, ring: str, dtype: str, shape: tuple[int, int, int])
 
 
 @pytest.mark.parametrize(("ring", "dtype"), CASES)
-@pytest.mark.parametrize("name", ["avx2", "generic"])
+@pytest.mark.parametrize("name", executable())
 def test_lesser_instruction_sets_make_the_same_products(name: str, ring: str, dtype: str) -> None:
-    if host_target().name == "neon":
-        pytest.skip("another family of instruction sets")
     for shape in ((50, 300, 70), (3, 90, 200), (16, 300, 210), (13, 300, 301), (200, 90, 3), (90, 70, 1), (5, 6, 7)):
         made, right = multiply(here(name), ring, dtype, shape)
         np.testing.assert_allclose(made.astype(np.complex128), right.astype(np.complex128), rtol=1e-5)
@@ -85,7 +84,7 @@ def test_ir_that_llvm_refuses_says_so() -> None:
 ONE_PRODUCT = """
 import sys, numpy as np
 import tilewise as tw
-import tilewise.engines.cpu.compile as compile
+import tilewise.engines.cpu.runtime.compile as compile
 built = []
 real = compile.object_code
 compile.object_code = lambda text, target: built.append(1) or real(text, target)

@@ -12,7 +12,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.engines.cpu import pool
+from tilewise.engines.cpu.runtime import pool
 from tilewise.errors import UsageError
 
 
@@ -123,7 +123,7 @@ def test_how_many_threads() -> None:
     assert pool.num_threads() == pool.available_cores()
     tw.set_num_threads(2)
     assert pool.num_threads() == 2
-    code = "from tilewise.engines.cpu.pool import num_threads; print(num_threads())"
+    code = "from tilewise.engines.cpu.runtime.pool import num_threads; print(num_threads())"
     assert run(code, TILEWISE_NUM_THREADS="3").strip() == "3"
     for wrong in (0, -1, 1.5, True, "many"):
         with pytest.raises(UsageError, match="whole number of threads"):
@@ -136,7 +136,7 @@ def test_how_many_threads() -> None:
 def test_affinity_is_respected() -> None:
     code = (
         "import os; os.sched_setaffinity(0, {next(iter(os.sched_getaffinity(0)))});"
-        "from tilewise.engines.cpu.pool import num_threads; print(num_threads())"
+        "from tilewise.engines.cpu.runtime.pool import num_threads; print(num_threads())"
     )
     assert run(code).strip() == "1"
 

@@ -4,14 +4,14 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewise.engines.cpu.pool import num_threads
+from tilewise.engines.cpu.runtime.pool import num_threads
 from tilewise.machine import Machine
 
 
 def host_machine(machine: Machine) -> Machine:
     """`machine` with what a compiled kernel needs to know; as it is where llvmlite cannot be had."""
     try:
-        from tilewise.engines.cpu.target import host_target
+        from tilewise.engines.cpu.runtime.target import host_target
 
         target = host_target()
     except ImportError:

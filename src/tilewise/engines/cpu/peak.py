@@ -11,12 +11,12 @@ from collections.abc import Callable
 from functools import lru_cache
 
 from tilewise.algebra.semiring import Algebra
-from tilewise.engines.cpu import compile
-from tilewise.engines.cpu.arithmetic import Arithmetic, arithmetic
-from tilewise.engines.cpu.ir import Function, module
-from tilewise.engines.cpu.job import TASK_PARAMS, WORDS, JobReader
-from tilewise.engines.cpu.pool import run_tasks
-from tilewise.engines.cpu.target import host_target
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
+from tilewise.engines.cpu.kernels.shared.ir import Function, module
+from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, WORDS, JobReader
+from tilewise.engines.cpu.runtime import compile
+from tilewise.engines.cpu.runtime.pool import run_tasks
+from tilewise.engines.cpu.runtime.target import host_target
 
 SUMS = 24
 ROUNDS = 300_000  # about 2 ms to 5 ms

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import ctypes
-from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -11,36 +10,21 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.no_edge import around, no_edge_of
+from tilewise.arrays.extent import owned
 from tilewise.blocking import Blocking
-from tilewise.engines.cpu import compile, workspace
-from tilewise.engines.cpu.address import address, data_field
-from tilewise.engines.cpu.arithmetic import Arithmetic, arithmetic
-from tilewise.engines.cpu.dots import dots_module
-from tilewise.engines.cpu.few_columns import few_columns_module
-from tilewise.engines.cpu.few_rows import few_rows_module
-from tilewise.engines.cpu.job import WORDS
-from tilewise.engines.cpu.little import little_module
-from tilewise.engines.cpu.packed import packed_module, writes_apart
-from tilewise.engines.cpu.packed_n import packed_n_module
-from tilewise.engines.cpu.pool import current_pool, native, num_threads
-from tilewise.engines.cpu.strips import count_words
-from tilewise.engines.cpu.target import Target, host_target
-from tilewise.engines.cpu.tasks import Tasks, cut_tasks
-from tilewise.engines.cpu.tiny import tiny_module
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
+from tilewise.engines.cpu.kernels.shared.job import WORDS
+from tilewise.engines.cpu.kernels.shared.strips import count_words
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks
+from tilewise.engines.cpu.registry import FAMILIES
+from tilewise.engines.cpu.runtime import compile, workspace
+from tilewise.engines.cpu.runtime.address import address, data_field
+from tilewise.engines.cpu.runtime.pool import current_pool, native, num_threads
+from tilewise.engines.cpu.runtime.target import Target, host_target
 from tilewise.plans import Plan
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-MODULES: dict[str, tuple[Callable[[Arithmetic], str], tuple[str, ...]]] = {
-    "packed": (packed_module, ("run", "reduce")),
-    "packed_n": (packed_n_module, ("run", "run_strips")),
-    "bits": (packed_module, ("run", "reduce")),
-    "few_rows": (few_rows_module, ("run",)),
-    "little": (lambda a: little_module(a, data_field()), ("run", "enter")),
-    "few_columns": (few_columns_module, ("run",)),
-    "dots": (dots_module, ("run",)),
-    "tiny": (lambda a: tiny_module(a, data_field()), ("run", "enter")),
-}
 AT = {name: number for number, name in enumerate(WORDS)}
 ENTER = [ctypes.c_void_p] * 4
 
@@ -48,10 +32,8 @@ ENTER = [ctypes.c_void_p] * 4
 @lru_cache(maxsize=512)
 def kernel_for(name: str, a: Arithmetic) -> dict[str, int]:
     """The addresses of a kernel's functions, compiled on first use."""
-    write, names = MODULES[name]
-    if name == "packed" and not writes_apart(a):
-        names = (*names, "run_strips")
-    return compile.load(write(a), a.target, names)
+    family = FAMILIES[name]
+    return compile.load(family.text(a), a.target, family.entries(a))
 
 
 @dataclass(frozen=True)
@@ -96,6 +78,7 @@ class Ready:
             arg=arg is not None,
             bits=cut.columns > 1,
         )
+        assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {a.target.name}"
         self.placed = [Placed.of(x, problem.stack) for x in (M, N, P, *([] if arg is None else [arg]))]
         if cut.swapped:
             self.placed = [x.turned() for x in self.placed]
@@ -111,7 +94,7 @@ class Ready:
         self.by_object = bool(data_field())
         self.launch = native()["launch_arrays" if self.by_object else "launch"]
         short = "enter" in self.functions and not problem.stack and self.tasks.count == 1 and data_field()
-        kind = ctypes.PYFUNCTYPE if cut.kernel == "tiny" else ctypes.CFUNCTYPE  # what is over at once keeps the GIL
+        kind = ctypes.PYFUNCTYPE if FAMILIES[cut.kernel].keeps_gil else ctypes.CFUNCTYPE
         self.enter = kind(None, *ENTER)(self.functions["enter"]) if short else None
         self.no_edge = no_edge_of(problem.algebra)
         self.onto = problem.algebra if problem.accumulate else None
@@ -163,6 +146,7 @@ class Ready:
             and out.shape == self.shape
             and out.dtype == self.result
             and out.flags.writeable
+            and owned(out)
             and _apart(out, M)
             and _apart(out, N)
         )
@@ -198,4 +182,5 @@ def _apart(x: Array, y: Array) -> bool:
 
 def _tasks(a: Arithmetic, cut: Blocking, placed: list[Placed], threads: int) -> Tasks:
     M, N, P = placed[:3]
-    return cut_tasks(a, cut, M.rows, M.cols, N.cols, len(P.offsets), P.col == 1, N.row == 1, threads)
+    extents = Extents(M.rows, M.cols, N.cols, len(P.offsets), P.col == 1, N.row == 1, threads)
+    return FAMILIES[cut.kernel].tasks(a, cut, extents)

@@ -2,8 +2,11 @@
 
 from __future__ import annotations
 
+import numpy as np
+
+from tilewise.arrays.extent import check_operand
 from tilewise.engines.cpu.ready import Array, Ready
-from tilewise.engines.cpu.target import Target
+from tilewise.engines.cpu.runtime.target import Target
 from tilewise.plans import Plan
 
 
@@ -15,6 +18,12 @@ def run(
     What comes back can run again on operands that lie alike; None when there was nothing to do.
     """
     problem = plan.problem
+    m, k, n, stack = problem.m, problem.k, problem.n, problem.stack
+    check_operand(M, "M", (*stack, m, k), problem.dtype_m.numpy)
+    check_operand(N, "N", (*stack, k, n), problem.dtype_n.numpy)
+    check_operand(P, "P", (*stack, m, n), problem.result.numpy)
+    if arg is not None:
+        check_operand(arg, "arg", (*stack, m, n), np.dtype(np.int64))
     if P.size == 0:
         return None
     if problem.k == 0:

@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewise.recipe import BASES
+from tilewise.system.llvm_lock import LLVM
 
 STREAM, SELF = len(BASES), len(BASES) + 1  # what a hole may be filled with beside the bases
 HEADER = (
@@ -202,6 +203,11 @@ _engines: list[Any] = []  # what owns the machine code; it lives as long as the 
 
 
 def _compiled() -> tuple[Callable[..., int], Callable[..., int]]:
+    with LLVM:
+        return _compiled_alone()
+
+
+def _compiled_alone() -> tuple[Callable[..., int], Callable[..., int]]:
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()

@@ -8,8 +8,8 @@ from dataclasses import dataclass
 @dataclass(frozen=True)
 class Limits:
     steps: int = 2_000_000  # statements executed, each for all threads at once
-    seconds: float = 20.0  # wall time of one launch
-    memory: int = 2 << 30  # bytes of global, shared and local memory together, shadows included
+    seconds: float = 20.0  # wall time of the whole call, from reading the source to the last launch
+    memory: int = 2 << 30  # bytes that the process may grow by; what is known to take more is refused at once
     nesting: int = 60  # depth of brackets, blocks, macro expansions and device calls
     touches: int = 64  # threads kept for each finding; the count stays exact
     printf: int = 200  # lines that printf may add to the output

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.engines.simt import budget
 from tilewise.engines.simt.check.roles import matrix_like, matrix_struct
 from tilewise.engines.simt.compile.dataflow import DataFlow
 from tilewise.engines.simt.compile.kernel import DEFAULT_TILE, TILE_NAMES, Compiler, compile_kernel
@@ -72,10 +73,13 @@ def redefine(loaded: Loaded, values: Mapping[str, int]) -> Loaded:
 
 def _parse(source: Source, defines: dict[str, str | int], tile: int | None, limits: Limits) -> Loaded:
     try:
+        budget.enter("preprocessing")
         pre = Preprocessor(source, defines, limits).run()
+        budget.enter("parsing")
         file = Parser(source, pre.tokens, limits).parse()
     except RecursionError:
         raise LimitError(f"{source.name}: nested too deep") from None
+    budget.enter("compiling")
     loaded = Loaded(source, pre, file, defines, tile, None, limits)
     for name, macro in pre.macros.items():
         body = macro.body

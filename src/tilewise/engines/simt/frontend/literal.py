@@ -42,7 +42,10 @@ def number(source: Source, token: Token) -> tuple[Scalar, np.generic]:
     match = FLOAT.match(text) or HEX_FLOAT.match(text)
     if match:
         hexadecimal = text[:2].lower() == "0x"
-        real = float.fromhex(match.group(1)) if hexadecimal else float(match.group(1))
+        try:
+            real = float.fromhex(match.group(1)) if hexadecimal else float(match.group(1))
+        except (OverflowError, ValueError):  # past the largest double, as 1e999 is
+            real = float("inf")
         if match.group(2) in ("f", "F"):
             with np.errstate(over="ignore"):
                 return ctype.FLOAT, np.float32(real)

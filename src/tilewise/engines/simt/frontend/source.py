@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import os
 import re
 from dataclasses import dataclass
 from pathlib import Path
 
 from tilewise.errors import FileError, KernelError
+from tilewise.system.files import here
 
 ENCODINGS = ("utf-8", "gb18030", "cp949", "cp1251")
 MAX_BYTES = 8 << 20
@@ -92,9 +94,10 @@ def read_source(kernel: str | Path) -> Source:
         return Source("<text>", kernel)
     path = Path(kernel)
     try:
-        if path.stat().st_size > MAX_BYTES:
+        with os.fdopen(here().open(path), "rb") as file:  # a FIFO or a device would never end
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
             raise FileError(f"{path}: larger than {MAX_BYTES >> 20} MiB, which is no kernel source")
-        data = path.read_bytes()
     except OSError as error:
         if isinstance(error, FileError):
             raise

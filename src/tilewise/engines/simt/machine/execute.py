@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.engines.simt import budget
 from tilewise.engines.simt.frontend.ctype import Array, Scalar, Type, dtypes_of, leaf_count
 from tilewise.engines.simt.frontend.ctype import Pointer as PointerTo
 from tilewise.engines.simt.limits import Limits
@@ -24,6 +25,7 @@ from tilewise.errors import EngineError, LimitError, UsageError
 BATCH_LANES = 1 << 16
 MAX_THREADS = 1024
 MAX_GRID = (2**31 - 1, 65535, 65535)
+MAX_BLOCKS = 1 << 40
 MAX_SHARED = 227 << 10
 
 
@@ -62,6 +64,8 @@ def check_geometry(geometry: Geometry) -> None:
     for extent, most in zip(geometry.grid, MAX_GRID, strict=True):
         if extent > most:
             raise UsageError(f"a grid of {geometry.grid}: a card takes at most {MAX_GRID}")
+    if geometry.blocks > MAX_BLOCKS:
+        raise LimitError(f"a grid of {geometry.grid} is {geometry.blocks:,} blocks: {MAX_BLOCKS:,} can be run here")
 
 
 def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer]:
@@ -147,6 +151,7 @@ def execute(launch: Launch) -> Outcome:
     """All blocks of the grid, in batches."""
     geometry = launch.geometry
     check_geometry(geometry)
+    budget.enter(f"running {launch.program.entry}")
     launch.globals = global_arrays(launch.program)
     deadline = time.monotonic() + launch.limits.seconds
     costs = Costs(geometry.threads)

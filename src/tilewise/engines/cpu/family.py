@@ -1,0 +1,74 @@
+"""A family: one way to multiply on a CPU, with everything that planner, compiler and runner ask about it.
+
+Each is a folder in `kernels/`: `model.py` says what it takes, when it is the best, how it cuts a product and deals out
+tasks; `text.py` writes its LLVM. A kernel never meets a product that its own `takes` has refused, chosen or pinned.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewise.blocking import Blocking, RegisterTile, is_heavy
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks
+from tilewise.problem import Problem
+
+
+@dataclass(frozen=True)
+class View:
+    """The product as a kernel would see it, straight or swapped; an extent of 1 counts as side by side."""
+
+    m: int
+    k: int
+    n: int
+    m_along_k: bool  # M's elements lie side by side along k
+    n_along_k: bool
+    n_along_n: bool  # N's lie side by side along its columns
+    p_along_n: bool
+    swapped: bool
+    preferred: bool  # of the two, by how P lies: for kernels that take any strides
+
+
+def views(problem: Problem) -> tuple[View, View]:
+    """P = M ⊗ N, and Pᵀ = Nᵀ ⊗ Mᵀ."""
+    m, k, n = problem.m, problem.k, problem.n
+    M, N, P = problem.layout_m, problem.layout_n, problem.layout_p
+    m_rows, m_cols = M.row == 1 or m == 1, M.col == 1 or k == 1
+    n_rows, n_cols = N.row == 1 or k == 1, N.col == 1 or n == 1
+    p_rows, p_cols = P.row == 1 or m == 1, P.col == 1 or n == 1
+    turned = p_rows and not p_cols
+    return (
+        View(m, k, n, m_cols, n_rows, n_cols, p_cols, False, not turned),
+        View(n, k, m, n_rows, m_cols, m_rows, p_rows, True, turned),
+    )
+
+
+def in_place(problem: Problem) -> bool:
+    """Whether M and N can be multiplied where they lie: nothing to convert, one register a value, no arg to keep."""
+    partial = problem.algebra.partial
+    same = problem.dtype_m == problem.dtype_n == partial == problem.result
+    return same and partial.kind in "iuf" and not problem.return_arg
+
+
+def light(problem: Problem) -> bool:
+    """In place, by steps that are a few instructions."""
+    return in_place(problem) and not is_heavy(problem.semiring.add, problem.semiring.mul)
+
+
+@dataclass(frozen=True)
+class Family:
+    """`suits` says in a sentence why it is the best, or nothing."""
+
+    name: str
+    idea: str
+    takes: Callable[[Problem, View, RegisterTile], bool]
+    suits: Callable[[Problem, View, RegisterTile], str]
+    KC: Callable[[Problem], int]
+    tasks: Callable[[Arithmetic, Blocking, Extents], Tasks]
+    text: Callable[[Arithmetic], str]
+    entries: Callable[[Arithmetic], tuple[str, ...]]
+    columns: int = 1  # of P that a lane holds
+    MC: int = 0  # rows of a packed block of M; 0: as many as the second cache likes
+    group: int = 8  # panels of packed N that are walked before the next panel of M
+    keeps_gil: bool = False  # it is over before another thread would have been let in

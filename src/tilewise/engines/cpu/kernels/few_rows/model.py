@@ -1,0 +1,33 @@
+"""`few_rows`: up to FEW rows, which one packed panel of M holds; rows of N and of P side by side."""
+
+from __future__ import annotations
+
+from tilewise.algebra.to_llvm import part
+from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile
+from tilewise.engines.cpu.family import View, light
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart
+from tilewise.problem import Problem
+
+IDEA = "a handful of rows; N is read once, where it lies"
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    return light(problem) and view.m <= FEW and view.n_along_n and view.p_along_n
+
+
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    wide = view.n >= 4 * tile.NR or view.k < TALL_K
+    return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""
+
+
+def KC(problem: Problem) -> int:
+    """Rows of N at a time: thin strips are few, long streams, where N comes from memory."""
+    if problem.k * max(problem.m, problem.n) * part(problem.algebra.partial).itemsize <= 2**18:
+        return 256
+    m = min(problem.m, problem.n)
+    return 8 if m <= 2 else 32 if m <= 8 else 64
+
+
+def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    return columns_apart(a, x, FEW * min(cut.KC, x.k) * a.packed_m_bytes)

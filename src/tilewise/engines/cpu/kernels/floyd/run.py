@@ -1,0 +1,32 @@
+"""A square closed in place, by its kernel."""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.arrays.extent import check_operand
+from tilewise.engines.cpu.kernels.floyd.text import floyd_module
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
+from tilewise.engines.cpu.runtime import compile
+from tilewise.engines.cpu.runtime.address import address
+from tilewise.engines.cpu.runtime.target import host_target
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@lru_cache(maxsize=128)
+def _compiled(a: Arithmetic) -> Any:
+    found = compile.load(floyd_module(a), a.target, ("floyd",))["floyd"]
+    return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(found)
+
+
+def close_square(D: Array, algebra: Algebra) -> None:
+    """Close D, a square of `algebra.partial` whose rows lie side by side, in place."""
+    check_operand(D, "D", (len(D), len(D)), algebra.partial.numpy)
+    a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
+    _compiled(a)(address(D), len(D), D.strides[0] // D.itemsize)

@@ -1,0 +1,53 @@
+"""`packed_n`: M's rows along k, N's and P's side by side; for products too large to lie in the caches."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewise.algebra.to_llvm import never_signals
+from tilewise.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, even_strips, multiplies
+from tilewise.engines.cpu.family import View, light
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips
+from tilewise.problem import Problem
+
+IDEA = "M is read where it lies, panels of N are packed on the way, a register tile over all of KC"
+NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
+NEON_STEPS = 4**3 * 10**9  # over the cube of the itemsize: from 1000³ in float32, 500³ in float64
+COLUMNS = 64  # from which a repeated M is read often enough
+HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    return light(problem) and view.m_along_k and view.n_along_n and view.p_along_n
+
+
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    # a narrow element of M takes a port to broadcast, which its arithmetic needs
+    spread = problem.dtype.itemsize < 4 and view.m * view.k * view.n >= NARROW
+    shared_k = view.k >= TALL_K and view.m * view.n <= SMALL_P
+    packs_m = spread or shared_k or (tile.neon and _better_packed(problem, view))
+    if tile.registers >= 32 and problem.dtype.kind == "f" and not never_signals(problem.semiring.mul):
+        packs_m |= view.n >= COLUMNS  # a min that skips NaN is one instruction, once signalling NaN are made quiet
+    return "" if packs_m else "M's rows lie along k, and are read where they are"
+
+
+def _better_packed(problem: Problem, view: View) -> bool:
+    """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port."""
+    if multiplies(problem):
+        return view.m * view.k * view.n >= NEON_STEPS // problem.dtype.itemsize**3
+    return view.n >= COLUMNS
+
+
+def KC(problem: Problem) -> int:
+    return even_strips(problem.k)
+
+
+def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    if x.workers > 1 and x.members == 1 and x.m > HIGH:
+        return replace(shared_strips(a, cut, x), each=0)
+    task_m, task_n = pieces(x.m, x.n, max(1, x.workers // x.members), cut, False)
+    tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
+    each = pages(min(cut.group, -(-task_n // a.NR) * a.NR) * min(cut.KC, x.k) * a.bytes)
+    count = x.members * tasks_m * tasks_n
+    return Tasks(count, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each, worth_threads=x.worth_threads)

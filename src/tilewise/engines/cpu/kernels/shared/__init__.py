@@ -1,0 +1,1 @@
+"""What kernels are written with: IR, arithmetic, the register tile, packing, tasks."""

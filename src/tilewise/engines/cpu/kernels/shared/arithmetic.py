@@ -1,0 +1,174 @@
+"""What a kernel computes, apart from how: the semiring's two trees, the dtypes at both ends, the machine."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import cached_property
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.expression import Apply, Expression, Number, Variable
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_llvm import (
+    KINDS,
+    Renderer,
+    Value,
+    commutes,
+    constant,
+    exchanged,
+    never_signals,
+    part,
+    scalar_kind,
+    vector,
+)
+from tilewise.blocking import is_heavy, is_plain, register_tile
+from tilewise.engines.cpu.kernels.shared.ir import Function
+from tilewise.engines.cpu.runtime.target import Target
+
+
+@dataclass(frozen=True)
+class Arithmetic:
+    """P = M ⊗ N in `partial`, from elements of `source_m` and `source_n` to elements of `result`."""
+
+    add: Expression
+    mul: Expression
+    zero: Number
+    partial: DType
+    source_m: DType
+    source_n: DType
+    result: DType
+    target: Target
+    tracks_arg: bool = False
+    bits: bool = False  # a lane is a byte that holds eight columns of truth values
+
+    @cached_property
+    def columns(self) -> int:
+        """Columns of P that a lane holds."""
+        return 8 if self.bits else 1
+
+    @cached_property
+    def width(self) -> int:
+        """Lanes of a panel of N."""
+        return self.tile[1] * self.lanes
+
+    @cached_property
+    def lanes(self) -> int:
+        return self.target.lanes(self.partial)
+
+    @cached_property
+    def parts(self) -> int:
+        """Registers a value takes: two for complex numbers."""
+        return 2 if self.partial.kind == "c" else 1
+
+    @cached_property
+    def kind(self) -> str:
+        return scalar_kind(self.partial)
+
+    @cached_property
+    def vector(self) -> str:
+        return vector(self.kind, self.lanes)
+
+    @cached_property
+    def bytes(self) -> int:
+        """Bytes of one part in a packed panel."""
+        return part(self.partial).itemsize
+
+    @cached_property
+    def heavy(self) -> bool:
+        """Whether a step calls the C library."""
+        return is_heavy(self.add, self.mul)
+
+    @cached_property
+    def tile(self) -> tuple[int, int]:
+        """Rows and vectors of the register tile."""
+        machine = self.target.vector_bytes, self.target.registers
+        return register_tile(*machine, self.partial, self.add, self.mul, tracks_arg=self.tracks_arg)
+
+    @cached_property
+    def MR(self) -> int:
+        return self.tile[0]
+
+    @cached_property
+    def NR(self) -> int:
+        return self.width * self.columns
+
+    @cached_property
+    def spread(self) -> int:
+        """How often a packed element of M is repeated: narrow integers fill 32 bits, which broadcast for free."""
+        return 4 // self.bytes if self.bytes < 4 else 1
+
+    @cached_property
+    def fused(self) -> bool:
+        """Whether a step is one fused multiply-add."""
+        return is_plain(self.add, "add") and is_plain(self.mul, "mul") and self.partial.kind in "fc"
+
+    @cached_property
+    def repeats(self) -> int:
+        """How often an element is repeated in a packed M: once a lane, where a broadcast would take a vector port."""
+        wide = self.target.by_lane and self.bytes >= 4 and not (self.fused or self.heavy or self.tracks_arg)
+        return self.lanes if wide else 1
+
+    @cached_property
+    def packed_m_bytes(self) -> int:
+        """Bytes of one part of one element in a packed panel of M."""
+        return 4 if self.spread > 1 else self.bytes * self.repeats
+
+    @cached_property
+    def packed_m_kind(self) -> str:
+        """The type of that size."""
+        return "i32" if self.spread > 1 else vector(self.kind, self.repeats)
+
+    @cached_property
+    def same_storage(self) -> bool:
+        """Whether M and N can be multiplied where they lie: no conversion, one register a value."""
+        same = self.source_m == self.source_n == self.result == self.partial
+        return same and self.partial.kind in "iuf" and self.partial.name in KINDS
+
+    @cached_property
+    def quiets(self) -> bool:
+        """Whether packed operands are made quiet, where they hold signalling NaN: a min is one instruction then."""
+        has_one = self.target.min_number or self.target.ranges
+        return has_one and self.partial.kind == "f" and not (self.heavy or never_signals(self.mul))
+
+    def quiet(self, f: Function, register: str, lanes: int) -> str:
+        kind = vector(self.kind, lanes)
+        suffix = ("" if lanes == 1 else f"v{lanes}") + f"f{8 * self.bytes}"
+        return f.call(kind, f"llvm.canonicalize.{suffix}", [(kind, register)])
+
+    def renderer(self, f: Function, lanes: int, quiet: bool = False) -> Renderer:
+        """`quiet`: what it multiplies holds no signalling NaN."""
+        return Renderer(f, self.partial, lanes, self.target.ranges, self.target.min_number, quiet)
+
+    def zeros(self, lanes: int) -> Value:
+        return constant(self.zero, self.partial, lanes)
+
+    def better(self, f: Function, new: str, old: str, lanes: int) -> str:
+        """Which lanes of `new` win over `old` in a min or max; a tie and a NaN lose."""
+        assert isinstance(self.add, Apply)
+        less = self.add.op == "min"
+        kind = vector(self.kind, lanes)
+        if self.partial.kind == "f":
+            return f.op(f"fcmp {'olt' if less else 'ogt'} {kind} {new}, {old}")
+        sign = "s" if self.partial.kind == "i" else "u"
+        return f.op(f"icmp {sign}{'lt' if less else 'gt'} {kind} {new}, {old}")
+
+
+def arithmetic(
+    algebra: Algebra,
+    source_m: DType,
+    source_n: DType,
+    target: Target,
+    *,
+    swapped: bool = False,
+    arg: bool = False,
+    bits: bool = False,
+) -> Arithmetic:
+    """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: the operands change places, and so do x and y."""
+    mul = algebra.semiring.mul
+    if swapped:
+        source_m, source_n = source_n, source_m
+        mul = mul if commutes(mul) else exchanged(mul)
+    add = algebra.semiring.add
+    if bits:  # whatever + and × are called over bool, they are or and and
+        x, y = Variable("x"), Variable("y")
+        add, mul = Apply("or", (x, y)), Apply("and", (x, y))
+    return Arithmetic(add, mul, algebra.zero, algebra.partial, source_m, source_n, algebra.result, target, arg, bits)

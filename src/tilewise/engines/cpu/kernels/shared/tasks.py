@@ -1,0 +1,120 @@
+"""How a product is cut into tasks, and how much scratch memory each worker needs: what families share of it.
+
+k is cut by shape alone, never by the number of threads, so threads never change a bit of the result.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.blocking import SMALL_P, TALL_K, Blocking
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.strips import count_tasks
+
+BITS_ROWS = 4096  # rows of a task whose N is packed into bits: packing it costs more than such a block
+SMALL = 150_000  # steps below which a second thread costs more than it brings
+OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
+STRETCH, STRETCHES = 4096, 16  # k is cut into stretches of STRETCH where P is small
+
+
+@dataclass(frozen=True)
+class Extents:
+    """The product as its kernel sees it, and how many threads may work on it."""
+
+    m: int
+    k: int
+    n: int
+    members: int  # of the stack
+    rows_of_P: bool  # P's columns lie side by side
+    column_of_N: bool  # its first column's elements do
+    threads: int
+
+    @property
+    def worth_threads(self) -> bool:
+        return self.m * self.k * self.n * self.members > SMALL
+
+    @property
+    def workers(self) -> int:
+        return self.threads if self.worth_threads else 1
+
+    @property
+    def workers_a_member(self) -> int:
+        """Threads that share one member's product; where there are members enough, each has its own."""
+        return self.workers if self.members < self.workers else 1
+
+
+@dataclass(frozen=True)
+class Tasks:
+    count: int
+    tasks_m: int = 1
+    tasks_n: int = 1
+    tasks_k: int = 1
+    task_m: int = 1
+    task_n: int = 1
+    task_k: int = 1
+    each: int = 0  # bytes of scratch memory for each worker
+    sums: int = 0  # bytes for the sums that stretches of k leave apart
+    worth_threads: bool = True
+    strip: int = 0  # elements of a packed strip of N, where all workers share them
+
+
+def share(extent: int, workers: int, unit: int, each: int = 2) -> int:
+    """So many pieces for each worker, in whole units: with two, the faster one takes the last."""
+    pieces = each * workers if workers > 1 else 1
+    return max(1, -(-extent // (pieces * unit))) * unit
+
+
+def pages(size: int) -> int:
+    return -(-size // 4096) * 4096 + 4096 if size else 0
+
+
+def columns_apart(a: Arithmetic, x: Extents, packed: int) -> Tasks:
+    """Every task a range of P's columns, whole cache lines wide; `packed` bytes for each worker."""
+    each = 1 if x.m <= 2 else 2  # nothing but memory counts: long lines of N
+    task_n = share(x.n, x.workers_a_member, 64 // a.bytes, each)
+    tasks_n = -(-x.n // task_n)
+    return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed), worth_threads=x.worth_threads)
+
+
+def rows_apart(a: Arithmetic, x: Extents, packed: int) -> Tasks:
+    """Every task a range of P's rows; `packed` bytes for each worker."""
+    task_m = share(x.m, x.workers_a_member, a.MR)
+    tasks_m = -(-x.m // task_m)
+    return Tasks(x.members * tasks_m, tasks_m=tasks_m, task_m=task_m, each=pages(packed), worth_threads=x.worth_threads)
+
+
+def shared_strips(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    """Rows of P are dealt out, several pieces to a worker; the columns of a strip are packed together."""
+    m, k, n, workers = x.m, x.k, x.n, x.workers
+    width, depth = min(cut.NC, n), min(cut.KC, k)
+    task_m = min(share(m, workers, a.MR), cut.MC)
+    task_n = share(width, workers, a.NR)
+    tasks_m, tasks_n, strips = -(-m // task_m), -(-width // task_n), -(-n // cut.NC) * -(-k // cut.KC)
+    strip = -(-width // a.NR) * a.NR * depth
+    each = pages(-(-task_m // a.MR) * a.MR * depth * a.packed_m_bytes)
+    return Tasks(
+        count_tasks(tasks_n, tasks_m, strips), tasks_m=tasks_m, tasks_n=tasks_n, task_m=task_m, task_n=task_n, task_k=k,
+        each=each, sums=pages(min(strips, 2) * strip * a.bytes), strip=strip,
+    )  # fmt: skip
+
+
+def stretches(m: int, k: int, n: int, KC: int) -> tuple[int, int]:
+    """How many tasks share k, and how long each one's stretch is."""
+    if m * n > SMALL_P or k < TALL_K:
+        return 1, k
+    count = min(STRETCHES, k // STRETCH)
+    each = math.ceil(math.ceil(k / count) / KC) * KC
+    return -(-k // each), each
+
+
+def pieces(m: int, n: int, workers: int, cut: Blocking, own: bool) -> tuple[int, int]:
+    """Rows and columns of P that a task makes: near-square cuts pack the least twice."""
+    grids = ((rows, -(-workers // rows)) for rows in range(1, workers + 1))
+    best = min(grids, key=lambda grid: (grid[0] * n + 2 * grid[1] * m, grid))
+    task_m, task_n = -(-m // best[0]), -(-n // best[1])
+    if own and cut.columns > 1:  # a block of bits is small, and packing N for each costs more than its cells
+        task_m, task_n = min(task_m, BITS_ROWS), min(task_n, 8 * cut.NR)
+    elif own:
+        task_m, task_n = min(task_m, OWN_BLOCK), min(task_n, OWN_BLOCK)
+    return -(-task_m // cut.MR) * cut.MR, -(-task_n // cut.NR) * cut.NR

@@ -1,0 +1,279 @@
+"""The micro-kernel: a tile of P, rows × vectors, whose sums stay in registers over all of kc.
+
+A step of k loads the vectors of N once, broadcasts each element of M, and makes rows × vectors accumulations. M and N
+come from packed panels, or from where they lie: `direct_m` with any strides, `direct_n` with columns side by side.
+Afterwards the sums are written to P, or added onto what earlier strips of k left there; an edge goes by way of the
+stack.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.to_llvm import Value, constant, vector
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.ir import Function, Loop
+
+# plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
+PARAMS = [
+    ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("i64", "step_m"), ("ptr", "N"), ("i64", "step_n"), ("ptr", "P"),
+    ("i64", "row_p"), ("i64", "plane"), ("i64", "rows"), ("i64", "cols"), ("i1", "first"), ("i64", "k0"),
+]  # fmt: skip
+
+
+AHEAD = 8  # rows of N that are asked for before they are packed
+AHEAD_ALONG = 4  # vectors of a row of N that are asked for before they are read where they lie
+
+
+@dataclass(frozen=True)
+class TileForm:
+    rows: int
+    vectors: int
+    direct_m: bool = False
+    direct_n: bool = False
+    panel: int = 0  # lanes of a packed panel of N
+    edge: bool = False  # used at P's edge only: shorter code matters more than a faster loop
+    along_k: bool = False  # with direct_m: M's elements lie side by side along k
+    keeps_n: bool = False  # with direct_n: N is left packed on the way, in the panel at `kept`
+    panel_m: int = 0  # rows of a packed panel of M; 0: as many as the tile has
+    masked: bool = False  # N is read where it lies, and fewer columns are left than a vector has lanes
+
+    @property
+    def name(self) -> str:
+        origin = ("direct" if self.direct_m else "packed") + "_" + ("direct" if self.direct_n else "packed")
+        how = "_masked" if self.masked else "_keeps" if self.keeps_n else ""
+        return f"tile_{origin}_{self.rows}x{self.vectors}{how}"
+
+
+def tile_function(a: Arithmetic, form: TileForm) -> Function:
+    return _Tile(a, form).function()
+
+
+def mask_below(f: Function, count: str, lanes: int) -> str:
+    """Which lanes are below `count`."""
+    ints = vector("i32", lanes)
+    one = f.op(f"insertelement {ints} poison, i32 {f.op(f'trunc i64 {count} to i32')}, i32 0")
+    limit = f.op(f"shufflevector {ints} {one}, {ints} poison, <{lanes} x i32> zeroinitializer")
+    counting = ", ".join(f"i32 {lane}" for lane in range(lanes))
+    return f.op(f"icmp slt {ints} <{counting}>, {limit}")
+
+
+def masked_load(f: Function, a: Arithmetic, place: str, mask: str) -> str:
+    """The lanes under the mask; the others are 0 and their memory is not touched."""
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
+    return f.call(a.vector, f"llvm.masked.load.{vector_suffix(a)}.p0", [*to, (a.vector, "zeroinitializer")])
+
+
+def masked_store(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
+    f.call("void", f"llvm.masked.store.{vector_suffix(a)}.p0", [(a.vector, value), *to])
+
+
+def vector_suffix(a: Arithmetic) -> str:
+    return f"v{a.lanes}" + {"float": "f32", "double": "f64"}.get(a.kind, a.kind)
+
+
+def index_kind(a: Arithmetic) -> str:
+    """The integer as wide as a lane, in which a tile counts its k."""
+    return f"i{8 * a.bytes}"
+
+
+class _Tile:
+    def __init__(self, a: Arithmetic, form: TileForm) -> None:
+        self.a, self.form = a, form
+        self.f = Function(form.name, [*PARAMS, ("ptr", "kept")] if form.keeps_n else PARAMS)
+        self.quiets = a.quiets and a.target.min_number  # what is read where it lies; on x86 that would cost more
+        packed = not (form.direct_m or form.direct_n)
+        self.render = a.renderer(self.f, a.lanes, quiet=self.quiets or (a.quiets and packed))
+        long_loop = a.partial.kind in "fc" and not (a.heavy or a.tracks_arg or form.edge)
+        if a.target.by_lane:  # the sums leave few registers: not enough for M's elements of several k
+            long_loop &= not (form.direct_m or form.direct_n or form.masked) and a.fused
+        often = a.bytes if a.target.by_lane else 4
+        self.unroll = often if long_loop else 1  # unrolled integer chains are reassociated, and spill
+        self.width = form.vectors * a.lanes
+        self.index_vector = vector(index_kind(a), a.lanes)
+
+    def function(self) -> Function:
+        a, f, form = self.a, self.f, self.form
+        cells = form.rows * form.vectors
+        self.stack = f.op(f"alloca [{form.rows * self.width * a.parts} x {a.kind}], align 64")
+        self.counts = f.op(f"alloca [{form.rows * self.width} x {index_kind(a)}], align 64") if a.tracks_arg else "null"
+        if not a.tracks_arg:
+            full = f.op(f"and i1 {f.test('eq', '%rows', form.rows)}, {f.test('eq', '%cols', self.width)}")
+        self.ask_for_P()
+        if form.direct_m:  # rows past the edge are the last one again
+            last = f.sub("%rows", 1)
+            self.rows = [f.at(a.kind, "%M", f.mul(f.lower(r, last), "%row_m")) for r in range(form.rows)]
+        if form.masked:
+            self.inside = mask_below(f, "%cols", a.lanes)
+        carry = [(a.vector, z) for _ in range(cells) for z in a.zeros(a.lanes)]
+        if a.tracks_arg:
+            carry += [(self.index_vector, self.number(-1))] * cells + [(self.index_vector, self.number(0))]
+        bulk = f.op(f"and i64 %kc, {-self.unroll}")
+        values = self.steps("0", bulk, self.unroll, carry)
+        if self.unroll > 1:
+            carry = [(kind, value) for (kind, _), value in zip(carry, values, strict=True)]
+            values = self.steps(bulk, "%kc", 1, carry)
+        totals = [tuple(values[i * a.parts : (i + 1) * a.parts]) for i in range(cells)]
+        if a.tracks_arg:
+            self.by_the_stack(totals, values[cells : 2 * cells])
+        else:
+            f.either(full, lambda: self.straight(totals), lambda: self.by_the_stack(totals, []))
+        return f
+
+    def number(self, value: int) -> str:
+        return constant(value, DTYPES[f"int{8 * self.a.bytes}"], self.a.lanes)[0]
+
+    def ask_for_P(self) -> None:
+        """Bring the lines of P near while the sums are made."""
+        f, a = self.f, self.a
+        per_line = max(1, 64 // (a.lanes * a.bytes))
+        for row in range(self.form.rows):
+            line = f.at(a.kind, "%P", f.mul("%row_p", row))
+            for v in range(0, self.form.vectors, per_line):
+                self.prefetch(f.at(a.kind, line, v * a.lanes))
+
+    def prefetch(self, address: str, hint: int = 3) -> None:
+        """Into the first cache, or (with 2) no nearer than the second."""
+        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", hint), ("i32", 1)])
+
+    def steps(self, start: str, stop: str, unroll: int, carry: list[tuple[str, str]]) -> list[str]:
+        """The loop over k from start to stop, and the sums after it."""
+        f = self.f
+        with f.loop(start, stop, unroll, carry) as loop:
+            values = list(loop.values)
+            for u in range(unroll):
+                values = self.step(loop, u, values)
+            loop.next = values
+        return loop.values
+
+    def step(self, loop: Loop, u: int, values: list[str]) -> list[str]:
+        a, f, form = self.a, self.f, self.form
+        k = loop.index if u == 0 else f.add(loop.index, u)
+        row_n = f.at(a.kind, "%N", f.mul(k, "%step_n" if form.direct_n else form.panel * a.parts))
+        ns: list[Value] = []
+        for v in range(form.vectors):
+            places = [f.at(a.kind, row_n, number * form.panel + v * a.lanes) for number in range(a.parts)]
+            ns.append(tuple(self.load_N(place) for place in places))
+            if form.keeps_n:
+                self.prefetch(f.at(a.kind, places[0], f.mul("%step_n", AHEAD)))
+                kept = f.at(a.kind, "%kept", f.mul(k, form.panel), v * a.lanes)
+                f.do(f"store {a.vector} {ns[v][0]}, ptr {kept}, align {a.bytes}")
+            elif form.direct_n:
+                ahead = f.at(a.kind, places[0], max(AHEAD_ALONG * a.lanes, self.width))
+                self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
+        result = list(values)
+        cells = form.rows * form.vectors
+        count = values[-1] if a.tracks_arg else ""
+        columns = self.vectors_of_M(k)
+        for row in range(form.rows):
+            element = self.lane_of_M(columns, row) if columns else self.element_of_M(k, row)
+            for v in range(form.vectors):
+                i = row * form.vectors + v
+                if a.tracks_arg:
+                    product = self.render.value(a.mul, element, ns[v])[0]
+                    wins = a.better(f, product, values[i], a.lanes)
+                    mask = vector("i1", a.lanes)
+                    result[i] = f.op(f"select {mask} {wins}, {a.vector} {product}, {a.vector} {values[i]}")
+                    kind = self.index_vector
+                    result[cells + i] = f.op(f"select {mask} {wins}, {kind} {count}, {kind} {values[cells + i]}")
+                    continue
+                total = tuple(values[i * a.parts : (i + 1) * a.parts])
+                result[i * a.parts : (i + 1) * a.parts] = self.render.accumulate(a.add, a.mul, total, element, ns[v])
+        if a.tracks_arg:
+            result[-1] = f.op(f"add {self.index_vector} {count}, {self.number(1)}")
+        return result
+
+    def load_N(self, place: str) -> str:
+        a, f = self.a, self.f
+        if self.form.masked:
+            loaded = masked_load(f, a, place, self.inside)
+        else:
+            loaded = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+        return a.quiet(f, loaded, a.lanes) if self.quiets and self.form.direct_n else loaded
+
+    def vectors_of_M(self, k: str) -> list[Value]:
+        """A packed panel's rows at k by whole vectors, where a product takes one lane of them; nothing elsewhere."""
+        a, f, form = self.a, self.f, self.form
+        if not (a.target.by_lane and a.fused) or form.direct_m or form.rows % a.lanes:
+            return []
+        panel = form.panel_m or form.rows
+        base = f.at(a.kind, "%M", f.mul(k, panel * a.parts))
+        return [
+            tuple(
+                f.op(f"load {a.vector}, ptr {f.at(a.kind, base, number * panel + row)}, align {a.bytes}")
+                for number in range(a.parts)
+            )
+            for row in range(0, form.rows, a.lanes)
+        ]
+
+    def lane_of_M(self, columns: list[Value], row: int) -> Value:
+        """M[row, k] in every lane, from the vector that holds it: NEON multiplies by a lane in the same instruction."""
+        a = self.a
+        picks = ", ".join([f"i32 {row % a.lanes}"] * a.lanes)
+        return tuple(
+            self.f.op(f"shufflevector {a.vector} {x}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+            for x in columns[row // a.lanes]
+        )
+
+    def element_of_M(self, k: str, row: int) -> Value:
+        """M[row, k] in every lane."""
+        a, f = self.a, self.f
+        if self.form.direct_m:
+            place = f.at(a.kind, self.rows[row], k if self.form.along_k else f.mul(k, "%step_m"))
+            element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
+            return (self.broadcast(a.quiet(f, element, 1) if self.quiets else element, a.kind, a.lanes),)
+        panel = self.form.panel_m or self.form.rows
+        if a.spread > 1:
+            place = f.at("i32", "%M", f.mul(k, panel), row)
+            lanes = a.lanes // a.spread
+            wide = self.broadcast(f.op(f"load i32, ptr {place}, align 4"), "i32", lanes)
+            return (f.op(f"bitcast {vector('i32', lanes)} {wide} to {a.vector}"),)
+        base = f.at(a.packed_m_kind, "%M", f.mul(k, panel * a.parts))
+        places = [f.at(a.packed_m_kind, base, number * panel + row) for number in range(a.parts)]
+        if a.repeats > 1:
+            return tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places)
+        loaded = [f.op(f"load {a.kind}, ptr {place}, align {a.bytes}") for place in places]
+        return tuple(self.broadcast(x, a.kind, a.lanes) for x in loaded)
+
+    def broadcast(self, value: str, kind: str, lanes: int) -> str:
+        t = vector(kind, lanes)
+        one = self.f.op(f"insertelement {t} poison, {kind} {value}, i32 0")
+        return self.f.op(f"shufflevector {t} {one}, {t} poison, <{lanes} x i32> zeroinitializer")
+
+    def place_in_P(self, row: int, v: int) -> list[str]:
+        f, a = self.f, self.a
+        real = f.at(a.kind, "%P", f.mul("%row_p", row), v * a.lanes)
+        return [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
+
+    def straight(self, totals: list[Value]) -> None:
+        """A whole tile: every cell is P's own."""
+        a, f = self.a, self.f
+
+        def write(onto: bool) -> None:
+            for i, total in enumerate(totals):
+                places = self.place_in_P(*divmod(i, self.form.vectors))
+                if onto:
+                    old = tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places)
+                    total = self.render.value(a.add, old, total)
+                for register, place in zip(total, places, strict=True):
+                    f.do(f"store {a.vector} {register}, ptr {place}, align {a.bytes}")
+
+        f.either("%first", lambda: write(False), lambda: write(True))
+
+    def by_the_stack(self, totals: list[Value], args: list[str]) -> None:
+        """The sums go to the stack, and `merge` carries what lies inside P from there."""
+        a, f = self.a, self.f
+        size = self.form.rows * self.width
+        for i, total in enumerate(totals):
+            for number, register in enumerate(total):
+                place = f.at(a.kind, self.stack, number * size + i * a.lanes)
+                f.do(f"store {a.vector} {register}, ptr {place}, align {a.bytes}")
+        for i, register in enumerate(args):
+            place = f.at(index_kind(a), self.counts, i * a.lanes)
+            f.do(f"store {self.index_vector} {register}, ptr {place}, align {a.bytes}")
+        f.do(
+            f"call void @merge(ptr {self.stack}, ptr {self.counts}, i64 {self.width}, i64 {size}, ptr %P, i64 %row_p, "
+            "i64 %plane, i64 %rows, i64 %cols, i1 %first, i64 %k0)"
+        )

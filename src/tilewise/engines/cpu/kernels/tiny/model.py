@@ -1,0 +1,30 @@
+"""`tiny`: any strides, any extents, where nothing is to be converted; for so few steps that the call is the cost."""
+
+from __future__ import annotations
+
+from tilewise.blocking import Blocking, RegisterTile
+from tilewise.engines.cpu.family import View, in_place
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks
+from tilewise.problem import Problem
+
+IDEA = "a call that costs more than its arithmetic"
+STEPS = 2048  # up to which the call is the cost
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    return in_place(problem)
+
+
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    small = view.m * view.k * view.n <= STEPS and not view.swapped
+    return "so small that the call is the cost" if small else ""
+
+
+def KC(problem: Problem) -> int:
+    return 256
+
+
+def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    each = max(1, -(-x.members // (4 * x.workers)))
+    return Tasks(-(-x.members // each), task_m=each, worth_threads=x.worth_threads)

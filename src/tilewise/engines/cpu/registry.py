@@ -1,0 +1,68 @@
+"""Every family of kernels on the CPU, and the choice among them: the first that takes the product and suits it.
+
+Tiers are asked in order; within one, the product as it stands is asked before its transpose. A new kernel is a folder
+in `kernels/` and a name here.
+"""
+
+from __future__ import annotations
+
+from tilewise.blocking import Blocking, RegisterTile, multiplies, register_tile
+from tilewise.engines.cpu.family import Family, View, views
+from tilewise.engines.cpu.kernels.bits import BITS
+from tilewise.engines.cpu.kernels.dots import DOTS
+from tilewise.engines.cpu.kernels.few_columns import FEW_COLUMNS
+from tilewise.engines.cpu.kernels.few_rows import FEW_ROWS
+from tilewise.engines.cpu.kernels.little import LITTLE
+from tilewise.engines.cpu.kernels.packed import PACKED
+from tilewise.engines.cpu.kernels.packed_n import PACKED_N
+from tilewise.engines.cpu.kernels.tiny import TINY
+from tilewise.errors import UsageError
+from tilewise.problem import Problem
+
+TIERS: tuple[tuple[Family, ...], ...] = (
+    (BITS,),
+    (TINY,),
+    (DOTS, LITTLE, FEW_ROWS, FEW_COLUMNS, PACKED_N),
+    (PACKED,),
+)
+FAMILIES = {family.name: family for tier in TIERS for family in tier}
+
+
+def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | None = None) -> Blocking:
+    """The cut for a problem on a machine with such vectors; `kernel` pins a family that takes it."""
+    ring, partial = problem.semiring, problem.algebra.partial
+    part = partial.itemsize // (2 if partial.kind == "c" else 1)
+    rows, vectors = register_tile(vector_bytes, registers, partial, ring.add, ring.mul, tracks_arg=problem.return_arg)
+    tile = RegisterTile(rows, vectors * (vector_bytes // part), vector_bytes, registers)
+    family, view, why = _pinned(problem, tile, kernel) if kernel is not None else _best(problem, tile)
+    return _blocking(problem, family, view, tile, why)
+
+
+def _best(problem: Problem, tile: RegisterTile) -> tuple[Family, View, str]:
+    for tier in TIERS:
+        for view in views(problem):
+            for family in tier:
+                why = family.takes(problem, view, tile) and family.suits(problem, view, tile)
+                if why:
+                    return family, view, why
+    raise AssertionError(f"no kernel takes {problem}")  # `packed` takes everything that has_kernel lets through
+
+
+def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[Family, View, str]:
+    best, family = _best(problem, tile), FAMILIES[kernel]
+    if best[0] is family:
+        return best
+    for view in sorted(views(problem), key=lambda view: not view.preferred):
+        if family.takes(problem, view, tile):
+            return family, view, "the kernel was asked for"
+    raise UsageError(f"kernel={kernel!r} does not fit {problem.shape} {problem.dtype}: {best[0].name!r} would run")
+
+
+def _blocking(problem: Problem, family: Family, view: View, tile: RegisterTile, why: str) -> Blocking:
+    MR, NR, itemsize = tile.MR, tile.NR * family.columns, problem.algebra.partial.itemsize
+    KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # a tile counts its k as wide as a lane
+    MC = family.MC or {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[itemsize]
+    if tile.neon and itemsize >= 4 and not multiplies(problem):
+        MC //= 4  # packed M is repeated, and should lie in the second cache
+    NC = max(1, 16384 // itemsize // NR) * NR
+    return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, family.group * NR, why, family.columns)

@@ -1,0 +1,1 @@
+"""What runs a kernel: the machine and its compiler, threads, scratch memory."""

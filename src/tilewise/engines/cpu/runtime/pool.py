@@ -1,0 +1,150 @@
+"""Threads that run a job's tasks, and how many of them. Their machine code is in `workers`."""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import os
+import threading
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from tilewise.engines.cpu.runtime import compile
+from tilewise.engines.cpu.runtime.address import data_field
+from tilewise.engines.cpu.runtime.target import host_target
+from tilewise.engines.cpu.runtime.workers import THREADED, WORDS, pool_module
+from tilewise.errors import UsageError
+
+
+@lru_cache(maxsize=1)
+def native() -> dict[str, Any]:
+    """The pool's functions, callable; the GIL is released inside."""
+    void, pointer, word = None, ctypes.c_void_p, ctypes.c_int64
+    signatures: dict[str, tuple[Any, ...]] = {
+        "run": (void, pointer, pointer, pointer, word, word),
+        "launch": (void, *[pointer] * 7),
+        "launch_arrays": (void, *[pointer] * 7),
+        "start": (word, pointer, word),
+        "stop": (void, pointer, word),
+    }
+    names = tuple(signatures) if THREADED else tuple(signatures)[:3]
+    found = compile.load(pool_module(host_target(), data_field()), host_target(), names)
+    return {name: ctypes.CFUNCTYPE(*signatures[name])(found[name]) for name in names}
+
+
+class Pool:
+    """`workers` native threads beside the one that calls."""
+
+    def __init__(self, workers: int) -> None:
+        self.asked = workers
+        self.words = (ctypes.c_int64 * (WORDS + 8))()
+        self.address = (ctypes.addressof(self.words) + 63) // 64 * 64
+        self.workers = int(native()["start"](self.address, workers))
+
+    def stop(self) -> None:
+        native()["stop"](self.address, self.workers)
+        self.workers = 0
+
+
+_pool: Pool | None = None
+_threads: int | None = None
+_changing = threading.Lock()
+
+
+def run_tasks(task: int, job: int, count: int, threads: int) -> None:
+    """Run `count` tasks with up to `threads` threads; `job` is the address of the job's words."""
+    pool = current_pool() if threads > 1 else None
+    native()["run"](pool.address if pool else 0, task, job, count, threads)
+
+
+def current_pool() -> Pool | None:
+    """The pool for as many threads as are set; None where there is to be only one, or another thread is at it.
+
+    Whoever gets it keeps a reference for as long as he uses it.
+    """
+    global _pool
+    pool, workers = _pool, num_threads() - 1
+    if pool is not None and pool.asked == workers:
+        return pool
+    if not workers or not THREADED or not _changing.acquire(blocking=False):
+        return None
+    try:
+        if _pool is not None:
+            _pool.stop()
+        _pool = Pool(workers)
+        return _pool
+    finally:
+        _changing.release()
+
+
+on_resize: list[Callable[[], None]] = []  # whoever keeps what was cut for another number of threads
+
+
+def num_threads() -> int:
+    """Threads a product may use: what was set, else TILEWISE_NUM_THREADS, else the cores this process may use."""
+    global _threads
+    if _threads is None:
+        asked = os.environ.get("TILEWISE_NUM_THREADS")
+        _threads = _checked(asked, "TILEWISE_NUM_THREADS") if asked else available_cores()
+    return _threads
+
+
+def set_num_threads(count: int | None) -> None:
+    """How many threads a product on the CPU may use; None asks the environment and the machine again."""
+    global _threads
+    _threads = None if count is None else _checked(count, "count")
+    for forget in on_resize:
+        forget()
+
+
+def _checked(value: object, name: str) -> int:
+    try:
+        count = int(str(value))
+    except ValueError:
+        count = 0
+    if isinstance(value, bool) or not 1 <= count <= 1024:
+        raise UsageError(f"{name}={value!r} must be a whole number of threads from 1 to 1024")
+    return count
+
+
+def available_cores() -> int:
+    """Cores by affinity, and by the cgroup's quota where there is one."""
+    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
+    return max(1, min(cores, _cgroup_quota() or cores))
+
+
+def _cgroup_quota() -> int | None:
+    """Whole cores the cgroup allows, version 2 or 1; None where nothing is limited."""
+    try:
+        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
+            quota, period = file.read().split()[:2]
+    except (OSError, ValueError):
+        try:
+            with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", encoding="ascii") as file:
+                quota = file.read().strip()
+            with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us", encoding="ascii") as file:
+                period = file.read().strip()
+        except OSError:
+            return None
+    if quota == "max" or int(quota) <= 0 or int(period) <= 0:
+        return None
+    return max(1, -(-int(quota) // int(period)))
+
+
+def _forget() -> None:
+    """A forked child has none of its parent's workers, and locks may have been held: start anew."""
+    global _pool, _changing
+    _pool, _changing = None, threading.Lock()
+
+
+def _close() -> None:
+    global _pool
+    pool, _pool = _pool, None
+    if pool is not None:
+        pool.stop()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forget)
+atexit.register(_close)

@@ -1,0 +1,268 @@
+"""The pool's machine code: native workers, because waking a Python thread takes longer than a small product.
+
+Workers spin a little after each job and then park. A job is open while there are tasks left; a worker that wakes late
+finds it closed, and nobody has waited for it. The thread that calls takes part. A second caller meanwhile (another
+Python thread, a nested use) runs its own tasks by itself: which thread runs a task never changes a bit of the result.
+"""
+
+from __future__ import annotations
+
+import sys
+
+from tilewise.engines.cpu.kernels.shared.ir import Function, module
+from tilewise.engines.cpu.kernels.shared.job import WORDS as JOB_WORDS
+from tilewise.engines.cpu.runtime.target import Target, is_arm
+
+SPIN = 2000  # rounds of `pause` before a worker parks: about 0.1 ms
+OPEN = 1 << 31
+THREADED = sys.platform != "win32"  # the pool stands on POSIX threads; without them a product runs in one thread
+# words of the pool: generation, open bit and how many are inside share the first, so one exchange joins a job
+STATE, NEXT, TASK, JOB, COUNT, LIMIT = 0, 8, 16, 17, 18, 19
+SLEEPERS, QUIT, IDENTITY, BUSY, MUTEX, CONDITION, THREADS = 24, 25, 26, 28, 32, 64, 96
+WORDS = THREADS + 1024
+
+
+def pool_module(target: Target, data_field: int) -> str:
+    """`data_field`: bytes from an array object's start to the address of its elements."""
+    pool = [pause_function(target), _take(), _work(), _submit(), _start(), _stop()] if THREADED else []
+    return module([*pool, _serial(), _run(), _launch(), _launch_arrays(data_field)])
+
+
+def pause_function(target: Target) -> Function:
+    """A breath between two looks at a word that another thread will change."""
+    f = Function("pause", [])
+    if target.triple.startswith("aarch64") if target.triple else is_arm():
+        f.call("void", "llvm.aarch64.hint", [("i32", 1)])  # yield
+    else:
+        f.call("void", "llvm.x86.sse2.pause", [])
+    return f
+
+
+def _word(f: Function, number: int) -> str:
+    return f.at("i64", "%pool", number)
+
+
+def _load(f: Function, number: int) -> str:
+    return f.op(f"load atomic i64, ptr {_word(f, number)} seq_cst, align 8")
+
+
+def _store(f: Function, number: int, value: str | int) -> None:
+    f.do(f"store atomic i64 {value}, ptr {_word(f, number)} seq_cst, align 8")
+
+
+def _take() -> Function:
+    """Take tasks until none is left."""
+    f = Function("take", [("ptr", "pool"), ("i64", "worker")])
+    task, job, count = (f.op(f"load i64, ptr {_word(f, n)}, align 8") for n in (TASK, JOB, COUNT))
+    function, argument = f.op(f"inttoptr i64 {task} to ptr"), f.op(f"inttoptr i64 {job} to ptr")
+    again, run, done = f.label("again"), f.label("run"), f.label("done")
+    f.do(f"br label %{again}")
+    f.start(again)
+    mine = f.op(f"atomicrmw add ptr {_word(f, NEXT)}, i64 1 seq_cst")
+    f.do(f"br i1 {f.test('slt', mine, count)}, label %{run}, label %{done}")
+    f.start(run)
+    f.do(f"call void {function}(ptr {argument}, i64 {mine}, i64 %worker)")
+    f.do(f"br label %{again}")
+    f.start(done)
+    return f
+
+
+def _work() -> Function:
+    """A worker's life: wait for a job it has not seen, join it if it is still open, leave it."""
+    f = Function("work", [("ptr", "pool")], public=True, result="ptr")
+    worker = f.op(f"atomicrmw add ptr {_word(f, IDENTITY)}, i64 1 seq_cst")
+    seen = f.op("alloca i64")
+    f.do(f"store i64 0, ptr {seen}")
+    wait, park, sleep, nap, woken, look, join, enter, over, leave = (
+        f.label(x) for x in ("wait", "park", "sleep", "nap", "woken", "look", "join", "enter", "over", "leave")
+    )
+    f.do(f"br label %{wait}")
+    f.start(wait)
+    last = f.op(f"load i64, ptr {seen}")
+    with f.loop(0, SPIN) as spin:
+        new = f.test("ne", f.op(f"lshr i64 {_load(f, STATE)}, 32"), last)
+        f.do("call void @pause()")
+        f.do(f"br i1 {new}, label %{look}, label %{spin.index[1:]}.on")
+        f.start(f"{spin.index[1:]}.on")
+    f.do(f"br label %{park}")
+    f.start(park)
+    f.call("i32", "pthread_mutex_lock", [("ptr", _word(f, MUTEX))])
+    f.op(f"atomicrmw add ptr {_word(f, SLEEPERS)}, i64 1 seq_cst")
+    f.do(f"br label %{sleep}")
+    f.start(sleep)
+    new = f.test("ne", f.op(f"lshr i64 {_load(f, STATE)}, 32"), last)
+    f.do(f"br i1 {new}, label %{woken}, label %{nap}")
+    f.start(nap)
+    f.call("i32", "pthread_cond_wait", [("ptr", _word(f, CONDITION)), ("ptr", _word(f, MUTEX))])
+    f.do(f"br label %{sleep}")
+    f.start(woken)
+    f.op(f"atomicrmw sub ptr {_word(f, SLEEPERS)}, i64 1 seq_cst")
+    f.call("i32", "pthread_mutex_unlock", [("ptr", _word(f, MUTEX))])
+    f.do(f"br label %{look}")
+    f.start(look)
+    quits = f.test("ne", _load(f, QUIT), 0)
+    state = _load(f, STATE)
+    f.do(f"store i64 {f.op(f'lshr i64 {state}, 32')}, ptr {seen}")
+    f.do(f"br i1 {quits}, label %{leave}, label %{over}")
+    f.start(over)
+    is_open = f.test("ne", f.op(f"and i64 {state}, {OPEN}"), 0)
+    wanted = f.test("slt", f.add(worker, 1), _load(f, LIMIT))
+    f.do(f"br i1 {f.op(f'and i1 {is_open}, {wanted}')}, label %{join}, label %{wait}")
+    f.start(join)
+    pair = f.op(f"cmpxchg ptr {_word(f, STATE)}, i64 {state}, i64 {f.add(state, 1)} seq_cst seq_cst")
+    f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{enter}, label %{look}")
+    f.start(enter)
+    f.do(f"call void @take(ptr %pool, i64 {f.add(worker, 1)})")
+    f.op(f"atomicrmw sub ptr {_word(f, STATE)}, i64 1 seq_cst")
+    f.do(f"br label %{wait}")
+    f.start(leave)
+    f.do("ret ptr null")
+    return f
+
+
+def _wake(f: Function) -> None:
+    with f.when(f.test("ne", _load(f, SLEEPERS), 0)):
+        f.call("i32", "pthread_mutex_lock", [("ptr", _word(f, MUTEX))])
+        f.call("i32", "pthread_cond_broadcast", [("ptr", _word(f, CONDITION))])
+        f.call("i32", "pthread_mutex_unlock", [("ptr", _word(f, MUTEX))])
+
+
+def _next_generation(f: Function, open_bit: int) -> None:
+    generation = f.op(f"and i64 {_load(f, STATE)}, {-(1 << 32)}")
+    _store(f, STATE, f.op(f"or i64 {f.op(f'add i64 {generation}, {1 << 32}')}, {open_bit}"))
+
+
+def _submit() -> Function:
+    """Open a job, take part, close it, and wait for those inside."""
+    f = Function("submit", [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")])
+    for number, value in ((TASK, "%task"), (JOB, "%job")):
+        f.do(f"store i64 {f.op(f'ptrtoint ptr {value} to i64')}, ptr {_word(f, number)}, align 8")
+    f.do(f"store i64 %count, ptr {_word(f, COUNT)}, align 8")
+    _store(f, LIMIT, "%limit")
+    _store(f, NEXT, 0)
+    _next_generation(f, OPEN)
+    _wake(f)
+    f.do("call void @take(ptr %pool, i64 0)")
+    f.op(f"atomicrmw and ptr {_word(f, STATE)}, i64 {~OPEN} seq_cst")
+    again, more, done = f.label("again"), f.label("more"), f.label("done")
+    f.do(f"br label %{again}")
+    f.start(again)
+    with f.loop(0, SPIN):
+        inside = f.op(f"and i64 {_load(f, STATE)}, {OPEN - 1}")
+        on = f.label("on")
+        f.do(f"br i1 {f.test('eq', inside, 0)}, label %{done}, label %{on}")
+        f.start(on)
+        f.do("call void @pause()")
+    f.do(f"br label %{more}")
+    f.start(more)
+    f.call("i32", "sched_yield", [])  # the one that is waited for may want this very core
+    f.do(f"br label %{again}")
+    f.start(done)
+    return f
+
+
+def _serial() -> Function:
+    """Every task, one after the other, in the thread that calls."""
+    f = Function("serial", [("ptr", "task"), ("ptr", "job"), ("i64", "count")])
+    with f.loop(0, "%count") as i:
+        f.do(f"call void %task(ptr %job, i64 {i.index}, i64 0)")
+    return f
+
+
+def _run() -> Function:
+    """`count` tasks by up to `limit` threads, if there is a pool and nobody else has it; else by this one alone."""
+    params = [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")]
+    f = Function("run", params, public=True)
+    if THREADED:
+        ask, ours, alone, done = (f.label(x) for x in ("ask", "ours", "alone", "done"))
+        several = f.op(f"and i1 {f.test('sgt', '%limit', 1)}, {f.test('sgt', '%count', 1)}")
+        pooled = f.op(f"and i1 {several}, {f.op('icmp ne ptr %pool, null')}")
+        f.do(f"br i1 {pooled}, label %{ask}, label %{alone}")
+        f.start(ask)
+        pair = f.op(f"cmpxchg ptr {_word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
+        f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{alone}")
+        f.start(ours)
+        f.do("call void @submit(ptr %pool, ptr %task, ptr %job, i64 %count, i64 %limit)")
+        _store(f, BUSY, 0)
+        f.do(f"br label %{done}")
+        f.start(alone)
+    f.do("call void @serial(ptr %task, ptr %job, i64 %count)")
+    if THREADED:
+        f.do(f"br label %{done}")
+        f.start(done)
+    return f
+
+
+PLACES = (("M", "M"), ("N", "N"), ("P", "P"), ("arg", "arg"), ("workspace", "space"))
+LAUNCH_PARAMS = [("ptr", name) for name in ("pool", "template", *(name for _, name in PLACES))]
+
+
+def _launch() -> Function:
+    """The short way from Python: a copy of the job's words gets its addresses, and its tasks are run."""
+    f = Function("launch", LAUNCH_PARAMS, public=True)
+
+    def word(base: str, name: str) -> str:
+        return f.at("i64", base, JOB_WORDS.index(name))
+
+    def template(name: str) -> str:
+        return f.op(f"load i64, ptr {word('%template', name)}, align 8")
+
+    words = template("words")
+    job = f.op(f"alloca i64, i64 {words}, align 64")
+    with f.loop(0, words) as i:
+        value = f.op(f"load i64, ptr {f.at('i64', '%template', i.index)}, align 8")
+        f.do(f"store i64 {value}, ptr {f.at('i64', job, i.index)}, align 8")
+    for name, value in PLACES:
+        f.do(f"store ptr %{value}, ptr {word(job, name)}, align 8")
+    f.do(f"store ptr {f.at('i8', '%space', template('sums_at'))}, ptr {word(job, 'sums')}, align 8")
+    task = f.op(f"inttoptr i64 {template('task')} to ptr")
+    f.do(f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {template('workers')})")
+    return f
+
+
+def _launch_arrays(data_field: int) -> Function:
+    """The same for array objects of NumPy, whose first field after the header is where their elements are."""
+    f = Function(
+        "launch_arrays", [("ptr", "pool"), ("ptr", "template"), *((("ptr", name) for _, name in PLACES))], public=True
+    )
+    places = [f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P")]
+    f.do(
+        f"call void @launch(ptr %pool, ptr %template, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, ptr %arg, "
+        "ptr %space)"
+    )
+    return f
+
+
+def _start() -> Function:
+    """Start up to `count` workers; says how many there are, for a system may refuse some."""
+    f = Function("start", [("ptr", "pool"), ("i64", "count")], public=True, result="i64")
+    f.call("i32", "pthread_mutex_init", [("ptr", _word(f, MUTEX)), ("ptr", "null")])
+    f.call("i32", "pthread_cond_init", [("ptr", _word(f, CONDITION)), ("ptr", "null")])
+    with f.loop(0, "%count", 1, [("i64", "0")]) as i:
+        place = f.at("i64", _word(f, THREADS), i.values[0])
+        failed = f.call("i32", "pthread_create", [("ptr", place), ("ptr", "null"), ("ptr", "@work"), ("ptr", "%pool")])
+        made = f.op(f"zext i1 {f.op(f'icmp eq i32 {failed}, 0')} to i64")
+        i.next = [f.add(i.values[0], made)]
+    f.do(f"ret i64 {i.values[0]}")
+    return f
+
+
+def _stop() -> Function:
+    """End the workers, once whoever has the pool is done; nobody gets it afterwards."""
+    f = Function("stop", [("ptr", "pool"), ("i64", "count")], public=True)
+    again, wait, ours = (f.label(x) for x in ("again", "wait", "ours"))
+    f.do(f"br label %{again}")
+    f.start(again)
+    pair = f.op(f"cmpxchg ptr {_word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
+    f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{wait}")
+    f.start(wait)
+    f.call("i32", "sched_yield", [])
+    f.do(f"br label %{again}")
+    f.start(ours)
+    _store(f, QUIT, 1)
+    _next_generation(f, 0)
+    _wake(f)
+    with f.loop(0, "%count") as i:
+        thread = f.op(f"load i64, ptr {f.at('i64', _word(f, THREADS), i.index)}")
+        f.call("i32", "pthread_join", [("i64", thread), ("ptr", "null")])
+    return f

@@ -1,0 +1,137 @@
+"""One budget of time and memory for a whole call: reading, preprocessing, parsing, compiling, every launch, the page.
+
+A watching thread looks at the clock and at this process's memory and, when either is used up, stops the thread that
+works, wherever it is. The sentence says which part used it. Inside a call that has a budget, others share it.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+import time
+from collections.abc import Callable
+
+from tilewise.engines.simt.limits import Limits
+from tilewise.errors import LimitError, TilewiseError
+from tilewise.quantities import size
+from tilewise.system.memory import resident
+
+LOOK = 0.02  # seconds between two looks
+AGAIN = 0.25  # and until a stop that was swallowed is sent again
+
+Publish = Callable[[float, int, str], None]  # seconds, bytes, the part at work
+publish: Publish | None = None  # set where another process watches too,
+began: float | None = None  # and when it began to, by time.monotonic
+
+_own = threading.local()
+
+
+class Exhausted(LimitError):
+    """Raised in the thread that works, from outside; `within` gives it its words."""
+
+    def __init__(self, message: str = "stopped: the budget of this call was used up") -> None:
+        super().__init__(message)
+
+
+class Budget:
+    """What one call may take, and what its parts have taken."""
+
+    def __init__(self, limits: Limits) -> None:
+        self.limits = limits
+        self.started = time.monotonic() if began is None else began
+        self.base = resident()
+        self.spent: dict[str, float] = {}
+        self.part, self._since = "starting", self.started  # of the process, where that counts
+        self.reason = ""
+        self._thread = threading.get_ident()
+        self._over = self._sending = False
+        self._watcher = threading.Thread(target=self._watch, name="tilewise budget", daemon=True)
+        self.enter("reading")
+        self._watcher.start()
+
+    def enter(self, part: str) -> None:
+        """What follows counts as this part."""
+        now = time.monotonic()
+        self.spent[self.part] = self.spent.get(self.part, 0.0) + now - self._since
+        self.part, self._since = part, now
+        if publish is not None:
+            publish(self.limits.seconds, self.limits.memory, part)
+
+    def error(self, reason: str = "") -> LimitError:
+        self.enter(self.part)
+        most = max(self.spent, key=lambda part: self.spent[part])
+        used = f"{most} took {self.spent[most]:.1f} s of it"
+        where = used if most == self.part else f"{used}, and it was {self.part} then"
+        return LimitError(f"stopped: {reason or self.reason}; {where}")
+
+    def close(self) -> None:
+        """No stop comes after this; one that comes meanwhile is dropped. No lock is taken: a stop could leave it so."""
+        while True:
+            try:
+                self._over = True
+                while self._sending:
+                    time.sleep(0.0001)
+                _stop(self._thread, None)
+                return
+            except Exhausted:
+                continue
+
+    def _watch(self) -> None:
+        wait = LOOK
+        while not self._over:
+            time.sleep(wait)
+            reason = self._look()
+            if not reason:
+                continue
+            self._sending = True  # who closes says so first and looks at this afterwards; here it is the other way
+            if not self._over:
+                self.reason = reason
+                _stop(self._thread, Exhausted)
+            self._sending = False
+            wait = AGAIN
+
+    def _look(self) -> str:
+        if time.monotonic() - self.started > self.limits.seconds:
+            return f"{self.limits.seconds:g} s were used up (--limit seconds=… gives more)"
+        if resident() - self.base > self.limits.memory:
+            return f"{size(self.limits.memory)} of memory were used up (--limit memory=… gives more)"
+        return ""
+
+
+def _stop(thread: int, error: type[BaseException] | None) -> None:
+    """The interpreter raises `error` in the thread at its next step; None takes back what has not been raised yet."""
+    raised = None if error is None else ctypes.py_object(error)
+    ctypes.pythonapi.PyThreadState_SetAsyncExc(ctypes.c_ulong(thread), raised)
+
+
+class within:
+    """A budget for what is done inside; where there is one already, that one goes on."""
+
+    def __init__(self, limits: Limits) -> None:
+        self._limits = limits
+        self._budget: Budget | None = None
+
+    def __enter__(self) -> None:
+        if getattr(_own, "budget", None) is None:
+            self._budget = _own.budget = Budget(self._limits)
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
+        budget = self._budget
+        if budget is None:
+            return
+        budget.close()
+        _own.budget = None
+        if isinstance(error, Exhausted):
+            raise budget.error() from None
+        if isinstance(error, MemoryError) and not isinstance(error, TilewiseError):
+            memory = size(self._limits.memory)
+            raise budget.error(f"{memory} of memory were used up (--limit memory=… gives more)") from None
+        if isinstance(error, RecursionError):
+            raise budget.error("the source is nested too deeply") from None
+
+
+def enter(part: str) -> None:
+    """Name the part that begins, if there is a budget."""
+    budget: Budget | None = getattr(_own, "budget", None)
+    if budget is not None:
+        budget.enter(part)

@@ -1,0 +1,113 @@
+"""A long product on the CPU in pieces, so that Ctrl-C is heard: Python looks for signals between two native calls only.
+
+Pieces follow the problem and the vector width alone, never a measured rate or the number of threads: the order of sums,
+and so the bits, stay the same. k is cut where sums are kept in P itself, as the kernels do between their strips; then
+columns, then rows, wide enough that packing an operand again costs little.
+"""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.engines import cpu
+from tilewise.machine import Machine
+from tilewise.planning import make_plan
+from tilewise.problem import Layout, Problem
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+PER_LANE = 2e9  # steps a second of one lane of a core
+SECONDS = 0.2  # of one core, that a piece takes
+DEEP, WIDE, TALL = 1024, 2048, 4096  # k, columns and rows of a piece at least
+SLOW = ("exp", "log", "log1p", "logaddexp", "sqrt")
+
+
+def piece_steps(problem: Problem, machine: Machine) -> int:
+    """Steps of a piece: what one core does in SECONDS, roughly."""
+    dtype = problem.algebra.partial
+    rate = PER_LANE * max(1, (machine.vector_bytes or 16) // max(1, dtype.itemsize))
+    if dtype.kind == "c":
+        rate /= 2
+    if dtype.is_integer and dtype.itemsize == 8:
+        rate /= 4
+    if problem.semiring.name not in ("plus_times", "lor_land"):
+        rate /= 2  # two instructions a step, and compares
+    if any(word in repr((problem.semiring.add, problem.semiring.mul)) for word in SLOW):
+        rate /= 20
+    return int(rate * SECONDS)
+
+
+def is_long(problem: Problem, machine: Machine) -> bool:
+    return problem.steps > 2 * piece_steps(problem, machine)
+
+
+def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
+    """The product of a long problem; between two pieces the interpreter is asked whether to go on."""
+    if problem.stack:
+        _members(problem, machine, M, N, P, arg)
+        return
+    most, rounds = piece_steps(problem, machine), problem.algebra.partial != problem.result
+    m, k, n = problem.m, problem.k, problem.n
+    cuts_k = arg is None and not (rounds and problem.accumulate)
+    depth = _even(k, max(DEEP, most // (m * n))) if cuts_k else k
+    cols = _even(n, max(WIDE, most // (m * depth)))
+    rows = m if m * cols * depth <= 2 * most else _even(m, max(TALL, most // (cols * depth)))
+    for i in _slices(m, rows):
+        for j in _slices(n, cols):
+            sums, wide = P[i, j], problem
+            if rounds and depth < k:  # half precision is rounded once, at the end
+                sums, wide = np.empty(sums.shape, problem.algebra.partial.numpy), replace(problem, unrounded=True)
+            for at in _slices(k, depth):
+                where = None if arg is None else arg[i, j]
+                _run(wide, machine, M[i, at], N[at, j], sums, where, problem.accumulate or at.start > 0)
+            if wide is not problem:
+                with np.errstate(all="ignore"):
+                    P[i, j] = sums.astype(P.dtype)
+
+
+def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None) -> None:
+    """A stack: so many of its first axis at a time."""
+    count, rest = problem.stack[0], problem.stack[1:]
+    each = max(1, problem.steps // count)
+    step = max(1, piece_steps(problem, machine) // each)
+    M, N = (np.broadcast_to(x, (*problem.stack, *x.shape[-2:])) for x in (M, N))
+    for at in _slices(count, step):
+        one = at.stop - at.start == 1
+        stack = rest if one else (at.stop - at.start, *rest)
+        parts: list[Any] = [None if x is None else x[at.start] if one else x[at] for x in (M, N, P, arg)]
+        part = _placed(replace(problem, stack=stack), *parts[:3])
+        if one and is_long(part, machine):
+            run_in_pieces(part, machine, *parts)
+        else:
+            cpu.run(make_plan(part, machine), *parts)
+
+
+def _run(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None, accumulate: bool) -> None:
+    (m, k), n = M.shape, N.shape[1]
+    part = _placed(replace(problem, m=m, k=k, n=n, accumulate=accumulate), M, N, P)
+    cpu.run(make_plan(part, machine), M, N, P, arg)
+
+
+def _placed(problem: Problem, M: Array, N: Array, P: Array) -> Problem:
+    """The problem of operands that lie so."""
+    made = []
+    for x in (M, N, P):
+        *own, row, col = (stride // x.itemsize for stride in x.strides)
+        made.append(Layout(row, col, (*[0] * (len(problem.stack) - len(own)), *own)))
+    return replace(problem, layout_m=made[0], layout_n=made[1], layout_p=made[2])
+
+
+def _even(extent: int, most: int) -> int:
+    """Parts alike, of at most `most`, in whole vectors: a short one at the end would have a kernel of its own."""
+    parts = math.ceil(extent / max(1, most))
+    return min(extent, math.ceil(math.ceil(extent / parts) / 64) * 64)
+
+
+def _slices(extent: int, step: int) -> Iterator[slice]:
+    for start in range(0, extent, step):
+        yield slice(start, min(start + step, extent))

@@ -1,0 +1,157 @@
+"""How much memory this process may have: the machine's, the container's (cgroup v1 and v2), the process's own limits.
+
+Everything that takes memory in proportion to its input asks `check_room` first: a refusal with the number in it is
+better than a process that the system kills.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import sys
+from collections.abc import Iterator
+from pathlib import Path
+
+from tilewise.errors import TooLargeError
+from tilewise.quantities import size
+
+PAGE = mmap.PAGESIZE  # 4 KiB on most machines, 16 on Apple's, 64 on some servers
+UNKNOWN = 4 * 10**9  # bytes, where no system answers
+KEEP = 32 * 1024 * 1024  # bytes that are left to everything else when a limit is near
+
+
+def total(root: Path = Path("/")) -> tuple[int, str]:
+    """The most this process may ever have, and what says so."""
+    return min([(_physical(), "the machine's memory"), *_cgroup(root), *_own()])
+
+
+def available(root: Path = Path("/")) -> tuple[int, str]:
+    """What it may have beside what is in use now, and what says so."""
+    found = [(_free(root), "the machine's free memory")]
+    for limit, words in _cgroup(root):
+        found.append((max(0, limit - _cgroup_used(root)), words))
+    for limit, words in _own():
+        found.append((max(0, limit - _address_space(root)), words))
+    return min(found)
+
+
+def usual_budget(root: Path = Path("/")) -> int:
+    """What is streamed through where no budget is given: a quarter of the limit, and more of one that is small."""
+    most = total(root)[0]
+    return max(most // 4, min(most * 3 // 4, 10**9))
+
+
+def check_room(needs: int, what: str, kept: bool = True) -> None:
+    """Refuse what cannot fit before anything is allocated."""
+    room, words = available()
+    room = max(0, room - KEEP) if kept else room
+    if needs > room:
+        raise TooLargeError(f"{what} needs {size(needs)} of memory, and {size(room)} can be had ({words})")
+
+
+def resident(root: Path = Path("/")) -> int:
+    """Bytes of memory this process takes now; 0 where that cannot be asked."""
+    try:
+        return int((root / "proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
+    except (OSError, ValueError, IndexError):
+        return 0
+
+
+def _physical() -> int:
+    if sys.platform == "win32":
+        return _windows()[0]
+    try:
+        return os.sysconf("SC_PHYS_PAGES") * os.sysconf("SC_PAGE_SIZE")
+    except (AttributeError, ValueError, OSError):
+        return UNKNOWN
+
+
+def _free(root: Path) -> int:
+    if sys.platform == "win32":
+        return _windows()[1]
+    with contextlib.suppress(OSError, ValueError, IndexError):
+        for line in (root / "proc/meminfo").read_text(encoding="ascii").splitlines():
+            if line.startswith("MemAvailable:"):
+                return int(line.split()[1]) * 1024
+    return _physical()
+
+
+def _windows() -> tuple[int, int]:
+    """Physical memory: all of it, and what is free."""
+
+    class Status(ctypes.Structure):
+        _fields_ = [
+            ("length", ctypes.c_uint32),
+            ("load", ctypes.c_uint32),
+            *((name, ctypes.c_uint64) for name in ("total", "free", "pages", "pages_free", "space", "space_free")),
+            ("extended", ctypes.c_uint64),
+        ]
+
+    status = Status(length=ctypes.sizeof(Status))
+    windll = getattr(ctypes, "windll", None)
+    if windll is None or not windll.kernel32.GlobalMemoryStatusEx(ctypes.byref(status)):
+        return UNKNOWN, UNKNOWN
+    return int(status.total), int(status.free)
+
+
+def _groups(root: Path) -> Iterator[tuple[Path, str]]:
+    """The folders of this process's memory cgroup, from its own up to the root, with the name of the limit in each."""
+    try:
+        lines = (root / "proc/self/cgroup").read_text(encoding="utf-8").splitlines()
+    except (OSError, ValueError):
+        return
+    for line in lines:
+        number, _, rest = line.partition(":")
+        controllers, _, path = rest.partition(":")
+        if number == "0" and not controllers:
+            mount, name = root / "sys/fs/cgroup", "memory.max"
+        elif "memory" in controllers.split(","):
+            mount, name = root / "sys/fs/cgroup/memory", "memory.limit_in_bytes"
+        else:
+            continue
+        parts = [part for part in path.split("/") if part not in ("", ".", "..")]
+        for length in range(len(parts), -1, -1):
+            yield mount.joinpath(*parts[:length]), name
+
+
+def _cgroup(root: Path) -> list[tuple[int, str]]:
+    found = []
+    for folder, name in _groups(root):
+        with contextlib.suppress(OSError, ValueError):
+            limit = int((folder / name).read_text(encoding="ascii"))  # "max" is no number
+            if 0 <= limit < 1 << 60:  # version 1 writes a huge number for none
+                found.append((limit, f"the container's limit, {name}"))
+    return found
+
+
+def _cgroup_used(root: Path) -> int:
+    """What the innermost group uses, less what the system can drop: files it keeps in memory."""
+    for folder, name in _groups(root):
+        used = folder / ("memory.current" if name == "memory.max" else "memory.usage_in_bytes")
+        with contextlib.suppress(OSError, ValueError):
+            value = int(used.read_text(encoding="ascii"))
+            with contextlib.suppress(OSError, ValueError, IndexError):
+                for line in (folder / "memory.stat").read_text(encoding="ascii").splitlines():
+                    if line.split()[0] in ("inactive_file", "total_inactive_file"):
+                        return max(0, value - int(line.split()[1]))
+            return value
+    return 0
+
+
+def _own() -> list[tuple[int, str]]:
+    """The process's own limit (ulimit -v)."""
+    try:
+        import resource
+    except ImportError:  # Windows
+        return []
+    limit = resource.getrlimit(resource.RLIMIT_AS)[0]
+    return [] if limit in (resource.RLIM_INFINITY, -1) else [(int(limit), "the process's limit, ulimit -v")]
+
+
+def _address_space(root: Path) -> int:
+    try:
+        return int((root / "proc/self/statm").read_text(encoding="ascii").split()[0]) * PAGE
+    except (OSError, ValueError, IndexError):
+        return 0

@@ -1,0 +1,163 @@
+"""An output while it is made: a folder of one's own beside it, locked; at the end a rename.
+
+`C.npy` is made in `.C.npy.tilewise/`, which only this user can look into, so nobody can plant a link there. It holds
+the lock, the unfinished file, and the journal of a job that can go on. What is no regular file is never written to or
+replaced, and a link is followed once: the output is made beside what it points to.
+"""
+
+from __future__ import annotations
+
+import contextlib
+import os
+import shutil
+import stat
+from collections.abc import Callable
+from pathlib import Path
+from types import TracebackType
+
+from tilewise.errors import FileError
+from tilewise.system.files import here, kind_of, put
+from tilewise.system.lock import Lock
+
+Kinds = tuple[str, ...]
+
+
+def check_output(path: Path, kinds: Kinds = ()) -> Path:
+    """Where an output really goes; refused, before any work is done, where nothing can be written."""
+    if kinds and path.suffix.lower() not in kinds:
+        raise FileError(f"{path}: the output's name must end in {' or '.join(kinds)}, which says what it will be")
+    try:
+        target = path.resolve()
+    except (OSError, RuntimeError):
+        raise FileError(f"{path} is a link that leads nowhere") from None
+    folder = target.parent
+    if not folder.is_dir():
+        where = path.parent if target.parent == path.parent.resolve() else folder
+        raise FileError(f"the folder {where} does not exist: make it first, or choose another place for {path.name}")
+    if target.exists():
+        if target.is_dir():
+            store = ".zarr" in kinds and path.suffix == ".zarr"
+            if not store or not any((target / f).exists() for f in ("zarr.json", ".zarray")):
+                what = "a folder, but no Zarr array" if store else "a folder: give the name of a file"
+                raise FileError(f"{path} is {what}")
+        elif not target.is_file():
+            raise FileError(f"{path} is {kind_of(target)}, which is not replaced: give the name of a file")
+        elif path.suffix == ".zarr" and ".zarr" in kinds:
+            raise FileError(f"{path} is a file, and a Zarr array is a folder: give another name")
+    if not os.access(folder, os.W_OK | os.X_OK):
+        raise FileError(f"the folder {path.parent} cannot be written: permission denied")
+    return target
+
+
+def write_whole(path: Path, data: bytes | str, kinds: Kinds = ()) -> None:
+    """A small output at once: whole under its name, or not at all."""
+    with Output(path, kinds) as place:
+        place.write(data.encode() if isinstance(data, str) else data)
+
+
+class Output:
+    """Where one output is made. `open` locks the place; then `finish`, `discard`, or `close` to go on another day."""
+
+    def __init__(self, path: Path, kinds: Kinds = ()) -> None:
+        self.path, self.target = path, check_output(path, kinds)
+        self.folder = self.target.with_name(f".{self.target.name}.tilewise")
+        self.part, self.journal = self.folder / f"part{path.suffix}", self.folder / "journal"
+        self._lock = Lock(self.folder / "lock", str(path))
+
+    def open(self) -> Output:
+        """Have the place for oneself, or say who has it. Nothing in it has been touched by then."""
+        for _ in range(100):
+            try:
+                with contextlib.suppress(FileExistsError):
+                    here().make_folder(self.folder)
+                    here().sync_folder(self.folder.parent)
+                self._check_folder()
+                self._lock.take()
+                return self
+            except FileNotFoundError:  # who had it has just removed the folder
+                continue
+            except FileError:
+                raise
+            except OSError as error:
+                raise FileError(f"{self.folder} cannot be written: {error.strerror or error}") from None
+        raise FileError(f"{self.folder} comes and goes: others are making {self.path} at this moment")
+
+    def finish(self) -> None:
+        """The part, synced by who wrote it, takes the output's name; then everything else goes."""
+        if not self.part.is_dir():
+            here().replace(self.part, self.target)
+        else:
+            old = self.folder / "old"
+            if self.target.is_dir():
+                here().replace(self.target, old)
+            here().replace(self.part, self.target)
+        here().sync_folder(self.target.parent)
+        self.discard()
+
+    def discard(self) -> None:
+        """Nothing stays of what was begun, and the place is given up."""
+        with contextlib.suppress(OSError):
+            self.discard_begun()
+        self._lock.remove()
+        with contextlib.suppress(OSError):
+            here().remove_folder(self.folder)
+
+    def discard_begun(self) -> None:
+        """Nothing stays of what an earlier run began; the place is kept."""
+        here().remove(self.journal)
+        self.remove_part()
+        for stray in list(self.folder.iterdir()) if self.folder.is_dir() else []:
+            if stray.name != "lock":
+                shutil.rmtree(stray) if stray.is_dir() and not stray.is_symlink() else here().remove(stray)
+
+    def remove_part(self) -> None:
+        if self.part.is_dir() and not self.part.is_symlink():
+            shutil.rmtree(self.part)
+        elif self.part.is_symlink() or self.part.exists():
+            here().remove(self.part)
+
+    def close(self) -> None:
+        """Let go; what was begun stays, if it is anything that a later run can go on with."""
+        if self.journal.exists():
+            self._lock.drop()
+        else:
+            self.discard()
+
+    def __enter__(self) -> Output:
+        return self.open()
+
+    def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: TracebackType | None) -> None:
+        self.close()
+
+    def write(self, data: bytes) -> None:
+        """The whole output at once."""
+        self.write_by(lambda file: put(file, memoryview(data), 0))
+
+    def write_by(self, writes: Callable[[int], object]) -> None:
+        """The whole output by a function that is given the open part."""
+        try:
+            self.discard_begun()
+            file = here().create(self.part)
+            try:
+                writes(file)
+                here().sync(file)
+            finally:
+                here().close(file)
+            self.finish()
+        except OSError as error:
+            if isinstance(error, FileError):
+                raise
+            raise FileError(f"{self.path} cannot be written: {error.strerror or error}") from None
+
+    def _check_folder(self) -> None:
+        about = os.stat(self.folder, follow_symlinks=False)
+        if not stat.S_ISDIR(about.st_mode):
+            raise FileError(f"{self.folder} is no folder, and {self.path} is made there: remove it")
+        if hasattr(os, "geteuid") and about.st_uid != os.geteuid():
+            raise FileError(
+                f"{self.folder} belongs to another user, and {self.path} is made there: give another output, or have "
+                "it removed"
+            )
+        if os.name == "posix" and about.st_mode & 0o077:
+            with contextlib.suppress(OSError):  # a file system without modes
+                os.chmod(self.folder, 0o700)

@@ -1,0 +1,161 @@
+"""Arrays that lie about where they are: refused with a sentence, never read."""
+
+from __future__ import annotations
+
+import ctypes
+import subprocess
+import sys
+import types
+
+import numpy as np
+import pytest
+from numpy.lib.stride_tricks import as_strided
+
+import tilewise as tw
+from tilewise.arrays.card import check_on_card
+from tilewise.arrays.extent import check_extent, mapped
+from tilewise.engines.cpu.run import run
+from tilewise.errors import DeviceError, DtypeError, ShapeError
+from tilewise.execution import machine_of
+from tilewise.planning import make_plan
+
+
+class Liar:
+    """Whatever it is told to claim."""
+
+    def __init__(self, address, shape, held=None):
+        self.held = held
+        self.__array_interface__ = {"data": (address, False), "shape": shape, "typestr": "<f8", "version": 3}
+
+
+def test_strides_past_the_owner_are_refused():
+    x = np.arange(12.0).reshape(3, 4)
+    for shape, strides in (((3, 5000000), (32, 8)), ((4, 4), (32, 8)), ((3, 4), (-32, 8))):
+        with pytest.raises(ShapeError, match=r"M is .* not true"):
+            tw.matmul(as_strided(x, shape, strides), np.ones((shape[1], 2)))
+    inside = as_strided(x, (2, 2), (32, 16))
+    np.testing.assert_array_equal(tw.matmul(inside, np.eye(2)), inside)
+
+
+def test_a_call_remembered_from_an_honest_array_does_not_let_a_liar_in():
+    honest, n = np.ones((300, 300)), np.ones((300, 2))
+    for _ in range(3):
+        tw.matmul(honest, n)
+    x = np.ones(64)
+    for lie in (as_strided(x, (300, 300), (2400, 8)), np.asarray(Liar(4096, (300, 300)))[:]):
+        with pytest.raises(ShapeError, match="not true"):
+            tw.matmul(lie, n)
+
+
+def test_an_interface_to_no_memory_is_refused():
+    with pytest.raises(ShapeError, match=r"not all of its .* bytes are memory of this process"):
+        tw.matmul(Liar(4096, (3, 3)), np.ones((3, 3)))
+    held = np.ones((3, 3))
+    with pytest.raises(ShapeError, match="bytes are memory"):
+        tw.matmul(Liar(held.ctypes.data, (3, 1 << 40), held), np.broadcast_to(1.0, (1 << 40, 1)))
+    np.testing.assert_array_equal(tw.matmul(Liar(held.ctypes.data, (3, 3), held), held), held @ held)
+
+
+def test_out_is_held_against_its_owner_too():
+    x = np.ones(16)
+    with pytest.raises(ShapeError, match=r"out is .* not true"):
+        tw.matmul(np.ones((400, 4)), np.ones((4, 400)), out=as_strided(x, (400, 400), (3200, 8)))
+
+
+class Capsule:
+    """A DLPack tensor of float64 at any address."""
+
+    def __init__(self, address, rows, cols):
+        class Tensor(ctypes.Structure):
+            _fields_ = [
+                ("data", ctypes.c_void_p), ("device", ctypes.c_int32 * 2), ("ndim", ctypes.c_int32),
+                ("code", ctypes.c_uint8), ("bits", ctypes.c_uint8), ("lanes", ctypes.c_uint16),
+                ("shape", ctypes.POINTER(ctypes.c_int64)), ("strides", ctypes.c_void_p),
+                ("offset", ctypes.c_uint64), ("context", ctypes.c_void_p), ("deleter", ctypes.c_void_p),
+            ]  # fmt: skip
+
+        self.shape = (ctypes.c_int64 * 2)(rows, cols)
+        self.tensor = Tensor(address, (1, 0), 2, 2, 64, 1, self.shape, None, 0, None, None)
+
+    def __dlpack_device__(self):
+        return (1, 0)
+
+    def __dlpack__(self, **how):
+        make = ctypes.pythonapi.PyCapsule_New
+        make.restype, make.argtypes = ctypes.py_object, [ctypes.c_void_p, ctypes.c_char_p, ctypes.c_void_p]
+        return make(ctypes.addressof(self.tensor), b"dltensor", None)
+
+
+@pytest.mark.skipif(sys.platform not in ("linux", "darwin"), reason="pages cannot be asked for here")
+def test_dlpack_of_no_memory_is_refused():
+    held = np.ones((2, 2))
+    right = Capsule(held.ctypes.data, 2, 2)
+    np.testing.assert_array_equal(tw.matmul(right, right), held @ held)
+    for wrong in (Capsule(8192, 2, 2), Capsule(held.ctypes.data, 2, 1 << 42)):
+        with pytest.raises(ShapeError, match=r"M is .* memory of this process"):
+            tw.matmul(wrong, wrong)
+
+
+CUT = """
+import sys, numpy as np, tilewise as tw, os
+M = np.memmap(sys.argv[1], np.float64, "r+", shape=(2000, 1000), offset=int(sys.argv[2]))
+if sys.argv[3] == "known":
+    for _ in range(3): tw.matmul(np.asarray(M), np.ones((1000, 1)))
+os.truncate(sys.argv[1], 8192)
+try:
+    tw.matmul(M if sys.argv[3] == "map" else np.asarray(M), np.ones((1000, 1)), **eval(sys.argv[4]))
+except tw.TilewiseError as error:
+    sys.exit(f"refused: {error}")
+"""
+
+
+@pytest.mark.parametrize(("kind", "how"), [("map", "{}"), ("known", "{}"), ("map", "{'memory': '400MB'}")])
+def test_a_mapped_file_that_was_cut_short_is_refused_and_no_signal_kills(tmp_path, kind, how):
+    path = tmp_path / "M.bin"
+    path.write_bytes(b"\0" * (2000 * 1000 * 8 + 5000))
+    ran = subprocess.run(
+        [sys.executable, "-c", CUT, path, "5000", kind, how], capture_output=True, text=True, timeout=120
+    )
+    assert ran.returncode == 1, ran
+    assert "refused: " in ran.stderr
+    assert f"{path}, which was cut short to 8,192 bytes" in ran.stderr
+
+
+def test_the_engine_itself_refuses_what_its_plan_was_not_made_for():
+    M, N, P = np.ones((8, 6)), np.ones((6, 5)), np.ones((8, 5))
+    made = make_plan(tw.plan(M, N).problem, machine_of("cpu"))
+    run(made, M, N, P)
+    with pytest.raises(ShapeError, match=r"P is 7×5 float64, and its kernel was made for 8×5 float64"):
+        run(made, M, N, P[:7])
+    with pytest.raises(DtypeError, match="M is 8×6 float32"):
+        run(made, M.astype(np.float32), N, P)
+    with pytest.raises(ShapeError, match="N is 5×5"):
+        run(made, M, N[:5], P)
+
+
+def test_arrays_on_a_card_are_held_against_their_allocation(monkeypatch):
+    ranges = {0x1000: (0x1000, 4096), 0x10000000: (0x10000000, 2**21), 0x10200000: (0x10200000, 2**21)}
+
+    def address_range(pointer):
+        for base, size in ranges.values():
+            if base <= pointer < base + size:
+                return 0, base, size
+        return 1, 0, 0
+
+    driver = types.SimpleNamespace(cuMemGetAddressRange=address_range)
+    monkeypatch.setitem(sys.modules, "cuda", types.SimpleNamespace(bindings=types.SimpleNamespace(driver=driver)))
+    monkeypatch.setitem(sys.modules, "cuda.bindings", types.SimpleNamespace(driver=driver))
+    check_on_card(0x1000, 0x2000, "M")
+    check_on_card(0x10000100, 0x10300000, "M")  # over two pieces of mapped memory
+    with pytest.raises(ShapeError, match=r"M reaches from byte 0 to 4,097 of memory on the card that has 4,096"):
+        check_on_card(0x1000, 0x2001, "M")
+    with pytest.raises(DeviceError, match="M points to 0x5000, where the card has no memory"):
+        check_on_card(0x5000, 0x5001, "M")
+
+
+def test_pages_that_are_not_there_are_told_from_those_that_are():
+    x = np.ones(100000)
+    assert mapped(x.ctypes.data, x.ctypes.data + x.nbytes)
+    if sys.platform in ("linux", "darwin"):
+        assert not mapped(4096, 8192)
+    check_extent(np.frombuffer(bytearray(100), np.uint8)[3:50], "M")

@@ -1,0 +1,154 @@
+"""One budget for a whole command: whatever the source, it ends in time, within its memory, and with a sentence."""
+
+from __future__ import annotations
+
+import os
+import random
+import re
+import resource
+import subprocess
+import sys
+import threading
+import time
+from pathlib import Path
+
+import pytest
+
+import hostile
+import tilewise as tw
+from tilewise.cli.main import run
+from tilewise.engines.simt import budget
+from tilewise.engines.simt.limits import Limits
+from tilewise.errors import LimitError
+
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1]), "OPENBLAS_NUM_THREADS": "1"}
+
+
+def command(*words, timeout=90):
+    """(exit code, stdout, stderr, seconds of wall or of CPU, whichever is less, peak bytes) of a process of its own."""
+    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewise", *map(str, words)], env=ENVIRONMENT, capture_output=True, timeout=timeout,
+        stdin=subprocess.DEVNULL,
+    )  # fmt: skip
+    after = resource.getrusage(resource.RUSAGE_CHILDREN)
+    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
+    peak = after.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
+    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
+    return done.returncode, out, err, min(cpu, time.monotonic() - start), peak
+
+
+def checked(folder, name, text, what, seconds=2.0, memory=1 << 30, slack=3.0):
+    """Run one hostile file; everything that must hold for any."""
+    path = folder / f"{name}.cu"
+    path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
+    more = {"explore": ["--no-open", "-o", folder / "page.html"]}.get(what, [])
+    limits = ["--limit", f"seconds={seconds}", "--limit", f"memory={memory}"]
+    code, out, err, took, peak = command(what, path, *more, *limits)
+    assert code in (0, 1, 2, 4), (name, err)
+    assert took < seconds + slack, (name, took, err)
+    assert "please report it" not in err, (name, err)
+    assert "Traceback" not in err, (name, err)
+    assert code in (0, 1) or err.strip(), name
+    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", out + err), (name, out + err)
+    return code, err, peak
+
+
+def test_hostile_sources_end_in_time(tmp_path):
+    seed = time.time_ns() % 10**9
+    chance = random.Random(seed)
+    print("seed", seed)
+    for make in chance.sample(hostile.CLASSES, 3):
+        checked(tmp_path, make.__name__, make(chance), chance.choice(["check", "trace", "explore"]))
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", hostile.CLASSES, ids=lambda make: make.__name__)
+@pytest.mark.parametrize("what", ["check", "trace", "explore"])
+def test_hostile_sources_of_every_class(tmp_path, make, what):
+    seed = time.time_ns() % 10**9
+    print("seed", seed)
+    _, _, peak = checked(tmp_path, make.__name__, make(random.Random(seed)), what)
+    assert peak < (1 << 30) + (100 << 20)
+
+
+@pytest.mark.parametrize(
+    ("text", "code", "words"),
+    [
+        (hostile.BODY.format("a[0] = 0x1p999999999999;"), 2, "needs a value for a"),
+        (hostile.KERNEL.replace("float sum", 'printf("%*d", NAN, 1); float sum'), 0, ""),
+        (hostile.KERNEL + "int main() {float *a; dim3 g(2147483647, 65535, 65535); tiled<<<g, 1>>>(a, a, a, 4, 4, 4);}",
+         4, "can be run here"),
+        (hostile.KERNEL.replace("float sum", "\x1b[31m float sum"), 2, "a character that is no CUDA C"),
+    ],
+)  # fmt: skip
+def test_what_ended_as_please_report_it_is_a_sentence(tmp_path, capsys, text, code, words):
+    (tmp_path / "k.cu").write_text(text)
+    assert run(["check", str(tmp_path / "k.cu")]) == code
+    err = capsys.readouterr().err
+    assert words in err
+    assert "\x1b" not in err
+    assert "report it" not in err
+
+
+@pytest.mark.skipif(os.name != "posix", reason="POSIX")
+def test_a_fifo_or_a_device_is_no_source(tmp_path, capsys):
+    os.mkfifo(tmp_path / "fifo.cu")
+    os.symlink("/dev/zero", tmp_path / "zero.cu")
+    for what in ("check", "trace", "explore"):
+        assert run([what, str(tmp_path / "fifo.cu")]) == 2
+        assert "fifo.cu is a FIFO, not a file" in capsys.readouterr().err
+        assert run([what, str(tmp_path / "zero.cu")]) == 2
+        assert "zero.cu is a device, not a file" in capsys.readouterr().err
+
+
+def test_a_page_whose_title_is_a_mark_of_the_template_ends(tmp_path, monkeypatch, capsys):
+    monkeypatch.chdir(tmp_path)
+    Path("@@TITLE@@.cu").write_text(hostile.KERNEL)
+    assert run(["explore", "@@TITLE@@.cu", "--no-open", "-o", "page.html"]) == 0
+    assert "@@TITLE@@" in Path("page.html").read_text()
+    assert capsys.readouterr().out
+
+
+def test_the_budget_is_of_the_whole_call_and_says_what_used_it():
+    text = hostile.many_kernels(random.Random(1))
+    start = time.process_time()
+    with pytest.raises(LimitError, match=r"stopped: 1 s were used up .*; [a-z ]+.* took \d+\.\d s of it"):
+        tw.check(text, limits=Limits(seconds=1.0))
+    assert time.process_time() - start < 4
+
+
+def grows():
+    held = []
+    while True:
+        held.append(bytearray(b"x" * (1 << 20)))
+
+
+def test_memory_is_watched_from_within():
+    with pytest.raises(LimitError, match="of memory were used up"), budget.within(Limits(memory=200 << 20)):
+        grows()
+
+
+def test_a_stop_that_is_swallowed_comes_again():
+    seen = []
+    with budget.within(Limits(seconds=0.1)):
+        while len(seen) < 2:
+            try:
+                while True:
+                    time.sleep(0.001)
+            except Exception as error:
+                seen.append(error)
+    assert all(isinstance(error, LimitError) for error in seen)
+
+
+def test_no_stop_comes_late():
+    for _ in range(200):  # a budget that ends while it is used up
+        try:
+            with budget.within(Limits(seconds=random.random() * 0.02)):
+                end = time.monotonic() + 0.01
+                while time.monotonic() < end:
+                    pass
+        except LimitError:
+            pass
+        sum(range(1000))
+    assert not [thread for thread in threading.enumerate() if thread.name == "tilewise budget" and not thread.daemon]

@@ -1,0 +1,224 @@
+"""Products on a named instruction set, into a P that is full of something else: every cell must be written, and right.
+
+A case is drawn from a seed alone, so that it can be compiled here (`--compile`) and executed elsewhere, by an emulated
+Python that finds the object code in its cache: python tests/engines/cpu/poisoned.py neon --seed 1 --random 200
+"""
+
+from __future__ import annotations
+
+import argparse
+import random
+import sys
+from collections.abc import Iterator
+from dataclasses import dataclass, replace
+from pathlib import Path
+from typing import Any
+
+import numpy as np
+
+sys.path.insert(0, str(Path(__file__).parents[2]))  # oracle and strategies, also when run as a program
+
+from oracle import assert_product
+from strategies import CARD_DTYPES, SEMIRINGS, values, works
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.engines import cpu
+from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.engines.cpu.registry import FAMILIES, choose
+from tilewise.engines.cpu.runtime import compile
+from tilewise.engines.cpu.runtime.address import data_field
+from tilewise.engines.cpu.runtime.target import Target, executable, known_target
+from tilewise.engines.cpu.runtime.workers import pool_module
+from tilewise.engines.reference.limits import NOMINAL
+from tilewise.errors import UsageError
+from tilewise.planning import make_plan
+from tilewise.plans import Plan
+from tilewise.problem import Layout, Problem, row_major
+
+LAYOUTS = ("rows", "columns", "apart", "backwards")
+EXTENTS = (1, 2, 3, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 33, 47, 49, 64, 65, 97, 100, 130)
+
+
+@dataclass(frozen=True)
+class Case:
+    """`kernel` pins one; None takes what would be chosen."""
+
+    shape: tuple[int, int, int]
+    dtype: str
+    semiring: str
+    kernel: str | None = None
+    layouts: tuple[str, str, str] = ("rows", "rows", "rows")
+    accumulate: bool = False
+
+    def __str__(self) -> str:
+        m, k, n = self.shape
+        how = "".join(layout[0] for layout in self.layouts) + (" onto P" if self.accumulate else "")
+        return f"{m}x{k}x{n} {self.dtype} {self.semiring} {self.kernel or 'as chosen'} {how}"
+
+
+def laid(x: np.ndarray, layout: str) -> np.ndarray:
+    """The same matrix, lying another way in memory of its own."""
+    if layout == "columns":
+        return np.asfortranarray(x)
+    if layout == "apart":
+        return np.repeat(x, 2, axis=1)[:, ::2]
+    return np.ascontiguousarray(x[::-1, ::-1])[::-1, ::-1] if layout == "backwards" else x
+
+
+def strides_of(shape: tuple[int, int], layout: str) -> Layout:
+    rows, cols = shape
+    return {
+        "rows": row_major(rows, cols),
+        "columns": Layout(1, rows),
+        "apart": Layout(2 * cols, 2),
+        "backwards": Layout(-cols, -1),
+    }[layout]
+
+
+def planned(case: Case, target: Target) -> Plan:
+    (m, k, n), number = case.shape, DTYPES[case.dtype]
+    where = [strides_of(s, way) for s, way in zip(((m, k), (k, n), (m, n)), case.layouts, strict=True)]
+    problem = Problem(m, k, n, (), number, number, find_semiring(case.semiring), *where, accumulate=case.accumulate)
+    machine = replace(NOMINAL, vector_bytes=target.vector_bytes, registers=target.registers)
+    return make_plan(problem, machine, case.kernel)
+
+
+def poison(dtype: np.dtype[Any]) -> Any:
+    """What no product here makes, where the dtype leaves room for it."""
+    return np.nan if dtype.kind in "fcV" else dtype.type(True) if dtype.kind == "b" else dtype.type(77)
+
+
+def operand(shape: tuple[int, int], case: Case, seed: int) -> np.ndarray:
+    """Random numbers; where nothing is summed, infinities and NaN among them, quiet and signalling."""
+    selects = case.semiring not in ("plus_times", "logaddexp_plus", "lor_land")
+    x = values(shape, case.dtype, seed, specials=selects)
+    if selects and case.dtype in ("float32", "float64"):
+        bits, signalling = ("u4", 0x7F800001) if case.dtype == "float32" else ("u8", 0x7FF0000000000001)
+        x.view(bits)[np.random.default_rng(seed).random(shape) < 0.05] = signalling
+    return x
+
+
+def quiet(x: np.ndarray) -> np.ndarray:
+    """A signalling NaN is a NaN like any other; NumPy's fmin, which the oracle takes, does not skip it on ARM."""
+    return np.where(np.isnan(x), x.dtype.type(np.nan), x) if x.dtype in ("f4", "f8") else x
+
+
+def check(case: Case, target: Target, seed: int) -> str:
+    """Multiply and hold the product against the oracle; the kernel that ran comes back."""
+    m, k, n = case.shape
+    plan = planned(case, target)
+    M, N = operand((m, k), case, seed), operand((k, n), case, seed + 1)
+    P = laid(np.full((m, n), poison(plan.problem.result.numpy), plan.problem.result.numpy), case.layouts[2])
+    if case.accumulate:
+        P[...] = plan.problem.algebra.zero
+    cpu.run(plan, laid(M, case.layouts[0]), laid(N, case.layouts[1]), P, target=target)
+    try:
+        assert_product(P, quiet(M), quiet(N), case.semiring)
+    except AssertionError as wrong:
+        raise AssertionError(f"{case} by {plan.kernel} on {target.name}, seed {seed}: {wrong}") from None
+    return plan.kernel
+
+
+def text_of(case: Case, target: Target) -> str:
+    """The LLVM that the case runs."""
+    plan = planned(case, target)
+    problem, cut = plan.problem, plan.blocking
+    assert cut is not None
+    types = problem.dtype_m, problem.dtype_n
+    a = arithmetic(problem.algebra, *types, target, swapped=cut.swapped, bits=cut.columns > 1)
+    return FAMILIES[cut.kernel].text(a)
+
+
+def pairs() -> list[tuple[str, str]]:
+    return [(ring, dtype) for ring in SEMIRINGS for dtype in CARD_DTYPES if works(ring, dtype)]
+
+
+def random_cases(seed: int, count: int, kinds: int | None = None) -> Iterator[Case]:
+    """Any product; `kinds` semirings and dtypes only, where compiling all of them would take too long."""
+    draw = random.Random(seed)
+    chosen = pairs() if kinds is None else draw.sample(pairs(), kinds)
+    for _ in range(count):
+        ring, dtype = draw.choice(chosen)
+        m, k, n = (draw.choice(EXTENTS) if draw.random() < 0.7 else draw.randint(1, 300) for _ in range(3))
+        k = draw.choice((k, k, draw.randint(380, 800))) if m * n < 2000 else k
+        lay_m, lay_n, lay_p = draw.choices(LAYOUTS, (5, 2, 1, 1), k=3)
+        yield Case((m, k, n), dtype, ring, None, (lay_m, lay_n, lay_p), draw.random() < 0.2)
+
+
+def sweep_cases(target: Target, ring: str, dtype: str, kernel: str, seed: int, share: float = 1.0) -> Iterator[Case]:
+    """One kernel, pinned: every n to 2·NR + 1 with every m to 2·MR + 1, every m to 2·NR + 1 with an n by chance.
+
+    Lanes of one or two bytes make wide tiles, and there every n comes with an m by chance. `share` of the cases only.
+    """
+    draw = random.Random(f"{seed} {target.name} {ring} {dtype} {kernel}")
+    number = DTYPES[dtype]
+    cut = choose(Problem(9, 9, 9, (), number, number, find_semiring(ring), *[row_major(9, 9)] * 3),
+                 target.vector_bytes, target.registers)  # fmt: skip
+    MR, NR = cut.MR, cut.NR if kernel == "bits" or cut.columns == 1 else cut.NR // cut.columns
+    tall = range(1, 2 * MR + 2) if NR <= 64 else (0,)
+    extents = [(m or draw.randint(1, 2 * MR + 1), n) for m in tall for n in range(1, 2 * NR + 2)]
+    extents += [(m, draw.randint(1, 2 * NR + 1)) for m in range(1, 2 * NR + 2)]
+    for m, n in extents:
+        if draw.random() >= share:
+            continue
+        k = draw.choice((1, 2, 3, 4, 5, 8, 9, 17))
+        layouts = draw.choice(LAYOUTS), draw.choice(("rows", "rows", *LAYOUTS)), draw.choice(("rows", "rows", *LAYOUTS))
+        ways = (layouts, ("rows", "rows", "rows"))
+        tried = [Case((m, k, cols), dtype, ring, kernel, way) for cols in (n, 1) for way in ways]
+        yield from [case for case in tried if fits(case, target)][:1]
+
+
+def fits(case: Case, target: Target) -> bool:
+    try:
+        planned(case, target)
+    except UsageError:  # the kernel does not take it, and says so
+        return False
+    return True
+
+
+def kinds_of(seed: int, count: int) -> list[tuple[str, str, str]]:
+    """(semiring, dtype, kernel) by chance."""
+    draw = random.Random(seed)
+    chosen = [(ring, dtype, kernel) for ring, dtype in pairs() for kernel in FAMILIES]
+    return draw.sample(chosen, count)
+
+
+def here(name: str) -> Target:
+    """An instruction set of the machine this runs on."""
+    return replace(known_target(name), triple="")
+
+
+def cases_of(options: argparse.Namespace, target: Target) -> Iterator[Case]:
+    yield from random_cases(options.seed, options.random, options.kinds)
+    for ring, dtype, kernel in kinds_of(options.seed, options.sweep):
+        yield from sweep_cases(target, ring, dtype, kernel, options.seed, options.share)
+
+
+def main() -> None:
+    parser = argparse.ArgumentParser(description=__doc__)
+    parser.add_argument("target")
+    parser.add_argument("--seed", type=int, default=0)
+    parser.add_argument("--random", type=int, default=0, help="products of any kind")
+    parser.add_argument("--kinds", type=int, help="of this many semirings and dtypes only")
+    parser.add_argument("--sweep", type=int, default=0, help="kernels whose small extents are swept")
+    parser.add_argument("--share", type=float, default=1.0, help="of a sweep's extents")
+    parser.add_argument("--compile", action="store_true", help="only put the object code into the cache")
+    options = parser.parse_args()
+    target = known_target(options.target) if options.compile else here(options.target)
+    if options.compile:
+        texts = {text_of(case, target) for case in cases_of(options, target)}
+        for text in (pool_module(target, data_field()), *sorted(texts)):
+            compile.kept(text, target)
+        print(f"{options.target}: {len(texts)} kernels compiled")
+        return
+    assert options.target in executable(), f"this machine executes {executable()}"
+    built: list[str] = []
+    real = compile.object_code
+    compile.object_code = lambda text, target: built.append(text) or real(text, target)  # type: ignore[func-returns-value]
+    ran = [check(case, target, options.seed + i) for i, case in enumerate(cases_of(options, target))]
+    kernels = ", ".join(f"{kernel} {ran.count(kernel)}" for kernel in FAMILIES if kernel in ran)
+    print(f"{options.target}: {len(ran)} products right ({kernels}); {len(built)} kernels compiled here")
+
+
+if __name__ == "__main__":
+    main()
