@@ -9,6 +9,7 @@ from pathlib import Path
 
 import pytest
 
+import tilewise as tw
 from tilewise.cache import DiskCache, cache_folder
 from tilewise.errors import UsageError
 
@@ -73,6 +74,16 @@ def test_processes_share_a_folder(tmp_path):
         assert all(pool.map(build_many, [tmp_path] * 8))
     assert len(DiskCache("x", tmp_path).entries()) == 50
     assert not list((tmp_path / "x").glob("new-*"))
+
+
+def test_it_can_be_cleared(monkeypatch, tmp_path):
+    monkeypatch.setenv("TILEWISE_CACHE_DIR", str(tmp_path))
+    DiskCache("llvm").get_or_build(("a",), lambda: b"12345")
+    (tmp_path / "tuned").mkdir()
+    (tmp_path / "tuned" / "card.json").write_text("{}")
+    assert tw.cache.clear() == 32 + 5
+    assert not DiskCache("llvm").entries()
+    assert (tmp_path / "tuned" / "card.json").exists()  # measured, not compiled
 
 
 @posix

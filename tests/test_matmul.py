@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -225,3 +227,57 @@ def test_a_plan_is_readable_and_json_able():
     assert "TILE_WIDTH 16" in str(plan)
     assert json.loads(json.dumps(plan.to_json()))["grid"] == [7, 5]
     assert "\n" not in repr(plan)
+
+
+class TestDtypeGiven:
+    """`dtype=` in every pair, held against NumPy."""
+
+    NAMES = tuple(np.dtype(c).name for c in "?bhilBHILefdgFDG")
+
+    def test_pairs_are_numpys(self):
+        seed = time.time_ns() % 2**32
+        print("seed", seed)
+        rng = np.random.default_rng(seed)
+        for given, wanted in [*rng.choice(self.NAMES, (16, 2)), ("float64", "float16"), ("uint16", "int8")]:
+            self.test_every_pair_is_numpys(str(given), str(wanted))
+
+    @pytest.mark.slow
+    @pytest.mark.parametrize("wanted", NAMES)
+    @pytest.mark.parametrize("given", NAMES)
+    def test_every_pair_is_numpys(self, given, wanted):
+        rng = np.random.default_rng(len(given) + 17 * len(wanted))
+        least = 0 if np.dtype(given).kind == "u" else -100
+        M, N = (rng.uniform(least, 100, shape).astype(given) for shape in ((5, 7), (7, 4)))
+        with np.errstate(all="ignore"):
+            try:
+                expected = np.matmul(M, N, dtype=wanted)
+            except TypeError:
+                with pytest.raises(tw.DtypeError, match="cannot hold a product"):
+                    tw.matmul(M, N, dtype=wanted)
+                return
+            for _ in range(2):  # a call that is known already too
+                made = tw.matmul(M, N, dtype=wanted)
+                assert made.dtype == expected.dtype
+                tolerance = {"float16": 2e-2, "float32": 1e-4, "complex64": 1e-4}.get(wanted, 1e-10)
+                np.testing.assert_allclose(made, expected, rtol=tolerance, atol=500 * tolerance)
+
+    def test_scales_of_what_float32_does_not_hold_are_refused(self):
+        for dtype in ("float64", "int32", "complex64"):
+            with pytest.raises(tw.DtypeError, match=f"scales= is for 8-bit floats, .* M is {dtype}"):
+                tw.matmul(np.ones((2, 2), dtype), np.ones((2, 2), dtype), scales=(2.0, None))
+
+
+class TestOutThatOverlapsItself:
+    @pytest.mark.parametrize(("shape", "strides"), [((3, 4), (0, 8)), ((3, 4), (8, 8)), ((2, 3, 4), (0, 32, 8))])
+    def test_is_refused(self, shape, strides):
+        out = np.lib.stride_tricks.as_strided(np.zeros(40), shape, strides)
+        with pytest.raises(tw.ShapeError, match="several of its cells are one place in memory"):
+            tw.matmul(np.ones((*shape[:-1], 2)), np.ones((2, 4)), out=out)
+
+    @pytest.mark.parametrize(("shape", "strides"), [((3, 4), (8, 24)), ((1, 4), (0, 8)), ((3, 2), (16, 24))])
+    def test_one_that_only_looks_like_it_is_not(self, shape, strides):
+        out = np.lib.stride_tricks.as_strided(np.zeros(40), shape, strides)
+        apart = len({i * strides[0] + j * strides[1] for i in range(shape[0]) for j in range(shape[1])}) == out.size
+        assert apart
+        tw.matmul(np.ones((shape[0], 2)), np.ones((2, shape[1])), out=out)
+        assert (out == 2).all()

@@ -11,7 +11,7 @@ from typing import Any
 import tilewise as tw
 
 SECTIONS = {
-    "Products": ("matmul", "plan", "Plan", "Problem", "set_num_threads"),
+    "Products": ("matmul", "einsum", "chain", "power", "matvec", "plan", "Plan", "Problem", "set_num_threads"),
     "Graphs": ("closure", "path"),
     "Algebra": (
         "Semiring", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",
@@ -33,7 +33,7 @@ MADE_FOR_YOU = ("Plan", "Problem", "Trace", "Acceleration", "TilewiseError")
 MEMBERS = (  # of classes, where they have them
     "of", "choices", "routed", "left", "rows", "to_json", "text", "to_svg", "to_html", "numpy", "copy_from", "free",
 )  # fmt: skip
-TORCH = ("matmul", "Linear", "linear", "accelerate", "Acceleration")
+TORCH = ("matmul", "closure", "Linear", "linear", "accelerate", "Acceleration")
 
 
 def reference() -> str:

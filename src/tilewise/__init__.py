@@ -40,6 +40,8 @@ if TYPE_CHECKING:
     from tilewise.algebra.semiring import Semiring
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
+    from tilewise.contraction.chain import chain, matvec, power
+    from tilewise.contraction.einsum import einsum
     from tilewise.engines.cpu.runtime.pool import set_num_threads
     from tilewise.errors import (
         AlgebraError,
@@ -81,8 +83,10 @@ __all__ = [
     "Trace",
     "UsageError",
     "absolute",
+    "chain",
     "check",
     "closure",
+    "einsum",
     "exp",
     "explore",
     "largest",
@@ -93,10 +97,12 @@ __all__ = [
     "logical_not",
     "logical_or",
     "matmul",
+    "matvec",
     "maximum",
     "minimum",
     "path",
     "plan",
+    "power",
     "semirings",
     "set_num_threads",
     "smallest",
@@ -111,6 +117,10 @@ _HOME = {
     "plan": "api",
     "closure": "graph.closure",
     "path": "graph.paths",
+    "chain": "contraction.chain",
+    "einsum": "contraction.einsum",
+    "matvec": "contraction.chain",
+    "power": "contraction.chain",
     "set_num_threads": "engines.cpu.runtime.pool",
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",
@@ -128,6 +138,8 @@ _HOME = {
 def __getattr__(name: str) -> Any:
     import importlib
 
+    if name == "cache":  # tw.cache.clear(), tw.cache.cache_folder()
+        return importlib.import_module("tilewise.cache")
     if name in ("jax", "torch"):  # tw.torch.Linear and kin; the framework is imported by whoever asks for them
         try:
             return importlib.import_module(f"tilewise.{name}")
@@ -145,4 +157,4 @@ def __getattr__(name: str) -> Any:
 
 
 def __dir__() -> list[str]:
-    return sorted([*__all__, "__version__"])
+    return sorted([*__all__, "__version__", "cache", "jax", "torch"])

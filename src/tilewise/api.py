@@ -17,6 +17,7 @@ from tilewise.options import Key, Keywords, Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
+from tilewise.sparse.arrays import is_sparse
 from tilewise.understanding import Call, understand
 
 
@@ -24,8 +25,9 @@ def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
     M, N: arrays of NumPy, CuPy, PyTorch, JAX, or of any library with DLPack; both of one kind, and P is of that kind.
+        scipy.sparse goes with itself and with NumPy.
     semiring: a name (`plus_times`, `min_plus`, …), an alias (`tropical`, `viterbi`, …) or a `tw.Semiring`.
-    out: where P goes; may overlap M or N.
+    out: where P goes; may overlap M or N, but not itself.
     device: "auto" works where the operands are; "cuda" or "cuda:1" takes host arrays to a card and back; "simt"
         interprets the card's kernels on host arrays, with no card.
     kernel, tile: pin the rung of the ladder and its TILE_WIDTH (1 to 32) instead of letting the plan choose.
@@ -74,7 +76,16 @@ matmul.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 
 
 def _another_road(M: Any, N: Any, o: Options) -> Any:
-    """The product of what streams, or of what a framework follows itself; None where neither is so."""
+    """The product of what streams, is sparse, or is followed by a framework itself; None where nothing is so."""
+    if is_sparse(M) or is_sparse(N):
+        from tilewise.sparse.product import sparse_matmul
+
+        o.refuse(
+            "need dense operands: pass M.toarray()",
+            *("out", "accumulate", "return_arg", "kernel", "tile", "memory", "dtype", "scales", "alpha", "bias"),
+            "activation",
+        )
+        return sparse_matmul(M, N, o.semiring, matmul)
     if o.memory is not None or "zarr" in sys.modules or "dask" in sys.modules:
         from tilewise.scale.product import is_larger, larger_matmul
 

@@ -12,6 +12,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays import HostArray, Operand
 from tilewise.engines import cpu, reference
 from tilewise.engines.reference.finish import finish
@@ -53,11 +54,10 @@ def machine_of(device: str, measured: bool = False) -> Machine:
 
 
 def needs_detour(call: Call) -> bool:
-    """Whether the engine must not write to `out` itself: it holds operands, is of another dtype, or broadcasts."""
+    """Whether the engine must not write to `out` itself: it holds operands, or is of another dtype."""
     out = call.out
     assert out is not None
-    folded = any(stride == 0 and size > 1 for stride, size in zip(out.strides, out.shape, strict=True))
-    return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted or folded
+    return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted
 
 
 def execute(call: Call, product: Operand, kernel: str | None, tile: int | None, arg: Operand | None = None) -> Done:
@@ -183,8 +183,14 @@ def _on_the_card_and_back(
         return Done(made, _streamed(problem, M, N, P, call.device))
     launcher = launcher_of(made, call.device)
     bias = None if call.bias is None else np.ascontiguousarray(_hosts(call.bias)[0])
-    hosts = {"arg": None if arg is None else _hosts(arg)[0], "bias": bias}
-    return Done(made, multiply_on_device(launcher, p.accumulate, M, N, P, **hosts))
+    return Done(
+        made,
+        around(
+            no_edge_of(p.algebra),
+            lambda M, N, P, where: multiply_on_device(launcher, p.accumulate, M, N, P, arg=where, bias=bias),
+            M, N, P, None if arg is None else _hosts(arg)[0], p.algebra if p.accumulate else None,
+        ),
+    )  # fmt: skip
 
 
 def _streamed(p: Problem, M: HostArray, N: HostArray, P: HostArray, device: str) -> Times:

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import FLOAT8
+from tilewise.algebra.dtypes import DTYPES, FLOAT8, promote
 from tilewise.arrays import Library, Operand
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.problem import Problem
@@ -46,6 +46,9 @@ def understand_scales(scales: Any, problem: Problem, library: Library, device: s
         raise UsageError("scales must be a pair: one for M (a number, or one for each row) and one for N")
     if not (problem.dtype_m.name in FLOAT8 and problem.dtype_n.name in FLOAT8) and device != "cpu":
         raise DtypeError(f"scales= is for 8-bit floats, and M is {problem.dtype_m} and N is {problem.dtype_n}")
+    for name, dtype in (("M", problem.dtype_m), ("N", problem.dtype_n)):  # on the host 8-bit floats come as float32
+        if dtype.name not in FLOAT8 and promote(dtype, DTYPES["float32"]) != DTYPES["float32"]:
+            raise DtypeError(f"scales= is for 8-bit floats, whose sums are float32, and {name} is {dtype}: multiply P")
     if problem.stack or problem.accumulate:
         raise UsageError("scales= is for one product of two matrices, without accumulate=")
     factor = 1.0

@@ -9,8 +9,10 @@ print(done)
 """
 
 from tilewise.interop.torch.accelerate import Acceleration, accelerate
+from tilewise.interop.torch.closure import closure
+from tilewise.interop.torch.elementwise import elementwise
 from tilewise.interop.torch.followed import followed_matmul
 from tilewise.interop.torch.linear import Linear, linear
 from tilewise.interop.torch.operator import matmul
 
-__all__ = ["Acceleration", "Linear", "accelerate", "followed_matmul", "linear", "matmul"]
+__all__ = ["Acceleration", "Linear", "accelerate", "closure", "elementwise", "followed_matmul", "linear", "matmul"]

@@ -12,6 +12,7 @@ from tilewise.algebra.dtypes import DType, dtype_given, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.arrays.card import card_number
+from tilewise.arrays.narrowing import narrowed
 from tilewise.epilogue import check_fits, epilogue_of
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.float8_scales import Scales, understand_scales
@@ -42,6 +43,9 @@ def understand(M: Any, N: Any, o: Options) -> Call:
     library = find_library(M)
     _same_library(library, N, "N")
     left, right = library.operand(M, "M"), library.operand(N, "N")
+    wanted = None if o.dtype is None else _reachable(dtype_given(o.dtype), promote(left.dtype, right.dtype))
+    if wanted is not None:
+        left, right = narrowed(left, wanted), narrowed(right, wanted)
     if left.device != right.device:
         raise DeviceError(f"M is on {left.device} and N is on {right.device}: bring them together first")
     if o.out is None and o.accumulate:
@@ -51,7 +55,7 @@ def understand(M: Any, N: Any, o: Options) -> Call:
     left = left.with_axis(-2) if shape.vector_m else left
     right = right.with_axis(-1) if shape.vector_n else right
     where = _where(left, o.device)
-    problem = _problem(left, right, shape, ring, o)
+    problem = _problem(left, right, shape, ring, wanted, o)
     if given is not None:
         _check_out_dtype(given, problem.result)
         problem = replace(problem, layout_p=_matrices(given, shape).layout(shape.stack))
@@ -61,8 +65,9 @@ def understand(M: Any, N: Any, o: Options) -> Call:
     return _scaled(call, o) if o.scales is not None else _with_epilogue(call, o)
 
 
-def _problem(left: Operand, right: Operand, shape: ProductShape, ring: Semiring, o: Options) -> Problem:
-    wanted = None if o.dtype is None else _reachable(dtype_given(o.dtype), promote(left.dtype, right.dtype))
+def _problem(
+    left: Operand, right: Operand, shape: ProductShape, ring: Semiring, wanted: DType | None, o: Options
+) -> Problem:
     return Problem(
         shape.m,
         shape.k,
@@ -154,6 +159,11 @@ def _given_out(out: Any, library: Library, left: Operand) -> Operand:
     given = library.operand(out, "out")
     if not given.writable:
         raise ShapeError("out is read-only: pass an array that can be written")
+    if given.overlaps_itself:
+        raise ShapeError(
+            f"out is {written(given.shape)} with strides {given.strides}, so several of its cells are one place in "
+            "memory (expanded or broadcast): pass one whose cells lie apart"
+        )
     if given.device != left.device:
         raise DeviceError(f"out is on {given.device} and M is on {left.device}: bring them together first")
     return given

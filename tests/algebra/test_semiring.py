@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import numpy as np
 import pytest
 
@@ -85,6 +87,33 @@ class TestOnesOwn:
     def test_that_breaks_a_law_is_refused_at_definition(self, arguments, says):
         with pytest.raises(tw.AlgebraError, match=says):
             tw.Semiring("bad", **({"mul": lambda x, y: x * y} | arguments))
+
+    def test_bits_and_remainders(self):
+        rng = np.random.default_rng(time.time_ns() % 2**32)
+        parity = tw.Semiring("parity", add=lambda x, y: x ^ y, mul=lambda x, y: x & y, zero=0)
+        masks = tw.Semiring("masks", add=lambda x, y: x | y, mul=lambda x, y: x & y, zero=0)
+        modulo = tw.Semiring("modulo 97", add=lambda x, y: (x + y) % 97, mul=lambda x, y: (x * y) % 97, zero=0)
+        M, N = rng.integers(0, 97, (5, 19)), rng.integers(0, 97, (19, 6))
+        spread = M[:, :, None] & N
+        for how in ({}, {"device": "simt", "tile": 4}, {"kernel": "reference"}):
+            for dtype in ("int64", "uint16", "int32"):
+                x, y = M.astype(dtype), N.astype(dtype)
+                np.testing.assert_array_equal(tw.matmul(x, y, semiring=parity, **how), np.bitwise_xor.reduce(spread, 1))
+                np.testing.assert_array_equal(tw.matmul(x, y, semiring=masks, **how), np.bitwise_or.reduce(spread, 1))
+                np.testing.assert_array_equal(tw.matmul(x, y, semiring=modulo, **how), M @ N % 97)
+            truths = tw.matmul(M % 2 == 1, N % 2 == 1, semiring=parity, **how)
+            np.testing.assert_array_equal(truths, (M % 2) @ (N % 2) % 2 == 1)
+        with pytest.raises(tw.DtypeError, match=r"parity does not work over float64: \^ works on the bits of integers"):
+            tw.matmul([[1.0]], [[1.0]], semiring=parity)
+        with pytest.raises(tw.DtypeError, match="% needs integers, and float64 is not"):
+            tw.matmul([[1.0]], [[1.0]], semiring=modulo)
+
+    def test_the_witness_that_is_printed_is_one(self):
+        with pytest.raises(tw.AlgebraError, match=r"zero=0.0 is not neutral: add\(zero, 2\) is 1.0"):
+            tw.Semiring("any", add=tw.logical_or, mul=lambda x, y: x * y, zero=0)
+        with pytest.raises(tw.AlgebraError, match="add must be") as said:
+            tw.Semiring("odd", add=lambda x, y: tw.where(x > 5, x, x + y), mul=lambda x, y: x * y, zero=0)
+        assert "add(" in str(said.value)
 
     def test_a_constant_that_does_not_fit_refuses_the_dtype(self):
         half = tw.Semiring("half", add=lambda x, y: x + y, mul=lambda x, y: x * y * 0.5, zero=0)

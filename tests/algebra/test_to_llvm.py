@@ -49,7 +49,8 @@ def pairs_of(dtype: DType) -> tuple[np.ndarray, np.ndarray]:
         values = np.array([0, 1, -2 + 1j, 0.5j, 3 - 4j]).astype(dtype.numpy)
     else:
         info = np.iinfo(dtype.numpy)
-        values = np.array([0, 1, 2, 7, info.max, info.min, info.max - 1], dtype.numpy)
+        values = np.array([0, 1, 2, 7, info.max, info.min, info.max - 1, info.max - 4, info.min + 5], dtype.numpy)
+        values = np.append(values, np.array(-3).astype(dtype.numpy))
     x, y = np.meshgrid(values, values)
     return x.ravel(), y.ravel()
 
@@ -77,6 +78,17 @@ FUNCTIONS = {
     "exp": lambda x, y: tw.exp(x),
     "log1p": lambda x, y: tw.log1p(x),
     "logaddexp": tw.logaddexp,
+    "|": lambda x, y: x | y,
+    "&": lambda x, y: x & y,
+    "^": lambda x, y: x ^ y,
+    "~": lambda x, y: ~x,
+    "%": lambda x, y: x % y,
+    "//": lambda x, y: x // y,
+    "<<": lambda x, y: x << y,
+    ">>": lambda x, y: x >> y,
+    "% by a constant": lambda x, y: (x + y) % 7,
+    "| of truths": lambda x, y: (x < y) | (x == y),
+    "~ of a truth": lambda x, y: ~(x < y),
     "min with a constant": lambda x, y: tw.minimum(x, 1),
 }
 ROUNDED = ("exp", "log1p", "logaddexp")

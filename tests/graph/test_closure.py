@@ -200,7 +200,7 @@ def test_empty_graph() -> None:
     ("W", "options", "error", "words"),
     [
         (np.ones((2, 3)), {}, ShapeError, "square matrix"),
-        (np.ones((2, 2, 2)), {}, ShapeError, "square matrix"),
+        (np.ones((2, 2, 3)), {}, ShapeError, "square matrix"),
         (np.ones((2, 2)), {"semiring": "plus_times"}, AlgebraError, "add\\(x, x\\) == x"),
         (np.ones((2, 2), np.int32), {"semiring": "max_times"}, DtypeError, "convert the weights to float64"),
         (np.full((9, 9), 30, np.int8), {}, DtypeError, "leave the range of int8"),
@@ -224,3 +224,16 @@ def test_path_refuses_what_is_no_table_of_predecessors() -> None:
         tw.path([1.0], 0, 0)
     with pytest.raises(UsageError, match="circle"):
         tw.path(np.array([[1, 2, 1], [0, 0, 0], [0, 0, 0]]), 0, 1)
+
+
+def test_a_stack_of_graphs_is_closed_one_by_one():
+    rng = np.random.default_rng(0)
+    W = np.where(rng.random((2, 3, 20, 20)) < 0.2, rng.random((2, 3, 20, 20)), np.inf)
+    D, before = tw.closure(W, return_predecessors=True)
+    for member in np.ndindex(2, 3):
+        one, steps = tw.closure(W[member], return_predecessors=True)
+        np.testing.assert_array_equal(D[member], one)
+        np.testing.assert_array_equal(before[member], steps)
+    assert tw.closure(np.zeros((0, 4, 4))).shape == (0, 4, 4)
+    with pytest.raises(tw.ShapeError, match="square"):
+        tw.closure(np.zeros((2, 3, 4)))

@@ -6,6 +6,7 @@ import os
 import random
 import subprocess
 import sys
+import time
 from fractions import Fraction
 from importlib.metadata import entry_points
 
@@ -22,7 +23,19 @@ pytestmark = [
 ]
 
 # where NetworkX keeps the tests of the functions in FUNCTIONS
-THEIR_TESTS = ("networkx.algorithms.shortest_paths", "networkx.algorithms.tests.test_dag")
+QUICK_TESTS = (
+    "networkx.algorithms.shortest_paths.tests.test_dense",
+    "networkx.algorithms.shortest_paths.tests.test_generic",
+    "networkx.algorithms.tests.test_efficiency",
+    "networkx.algorithms.centrality.tests.test_harmonic_centrality",
+)
+THEIR_TESTS = (
+    "networkx.algorithms.shortest_paths",
+    "networkx.algorithms.tests.test_dag",
+    "networkx.algorithms.tests.test_distance_measures",
+    "networkx.algorithms.centrality.tests.test_closeness_centrality",
+    "networkx.algorithms.centrality.tests.test_betweenness_centrality",
+)
 
 
 def graph(kind=nx.DiGraph, nodes=40, seed=0, low=1):
@@ -35,12 +48,129 @@ def graph(kind=nx.DiGraph, nodes=40, seed=0, low=1):
     return made
 
 
-def test_networkxs_own_tests_pass():
-    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--pyargs", *THEIR_TESTS]
+@pytest.mark.parametrize("tests", [QUICK_TESTS, pytest.param(THEIR_TESTS, marks=pytest.mark.slow)], ids=["some", "all"])
+def test_networkxs_own_tests_pass(tests):
+    command = [sys.executable, "-m", "pytest", "-q", "-p", "no:cacheprovider", "-W", "ignore", "--pyargs", *tests]
     settings = {"NETWORKX_TEST_BACKEND": "tilewise", "NETWORKX_FALLBACK_TO_NX": "True"}
     done = subprocess.run(command, capture_output=True, text=True, check=False, env={**os.environ, **settings}, cwd="/")
     assert done.returncode == 0, done.stdout[-3000:]
     assert " passed" in done.stdout
+
+
+def connected(kind, seed, nodes=30):
+    """With a circle through all nodes, so that every pair has a way."""
+    made = graph(kind, nodes, seed)
+    nodes = list(made)
+    made.add_edges_from((u, v, {"weight": 7}) for u, v in zip(nodes, nodes[1:] + nodes[:1], strict=True))
+    return made
+
+
+def alike(ours, theirs):
+    if isinstance(theirs, dict):
+        assert set(ours) == set(theirs)
+        for key, value in theirs.items():
+            alike(ours[key], value)
+    elif isinstance(theirs, float):
+        assert ours == pytest.approx(theirs, rel=1e-9, abs=1e-12)
+    else:
+        assert ours == theirs
+        assert type(ours) is type(theirs)
+
+
+MEASURES = [
+    ("eccentricity", {}), ("eccentricity", {"weight": "weight"}), ("diameter", {}), ("diameter", {"weight": "weight"}),
+    ("radius", {}), ("center", {}), ("center", {"weight": "weight"}), ("periphery", {}),
+    ("average_shortest_path_length", {}), ("average_shortest_path_length", {"weight": "weight"}),
+    ("closeness_centrality", {}), ("closeness_centrality", {"distance": "weight", "wf_improved": False}),
+    ("harmonic_centrality", {}), ("harmonic_centrality", {"distance": "weight"}),
+    ("betweenness_centrality", {}), ("betweenness_centrality", {"normalized": False, "endpoints": True}),
+    ("betweenness_centrality", {"endpoints": True}), ("betweenness_centrality", {"normalized": False}),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph])
+@pytest.mark.parametrize(("name", "how"), MEASURES, ids=str)
+def test_measures_are_networkxs(kind, name, how):
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    for nodes in (1, 2, 3, 30):
+        G = connected(kind, seed, nodes) if nodes > 2 else nx.path_graph(nodes, kind() if nodes == 1 else nx.Graph())
+        alike(getattr(nx, name)(G, backend="tilewise", **how), getattr(nx, name)(G, **how))
+
+
+def test_efficiency_and_graphs_in_parts():
+    G = graph(nx.Graph, 40, 1)
+    G.remove_edges_from(list(G.edges)[10:])
+    assert nx.global_efficiency(G, backend="tilewise") == pytest.approx(nx.global_efficiency(G))
+    for name in ("closeness_centrality", "harmonic_centrality", "betweenness_centrality"):
+        alike(getattr(nx, name)(G, backend="tilewise"), getattr(nx, name)(G))
+    for name in ("eccentricity", "diameter", "average_shortest_path_length"):
+        with pytest.raises(nx.NetworkXError, match="not connected"):
+            getattr(nx, name)(G, backend="tilewise")
+
+
+PATHS = [
+    ("all_pairs_shortest_path", {}, None), ("all_pairs_shortest_path", {"cutoff": 2}, None),
+    ("shortest_path", {}, None),
+    ("shortest_path", {"weight": "weight"}, "weight"), ("all_pairs_dijkstra_path", {}, "weight"),
+    ("all_pairs_dijkstra_path", {"cutoff": 9}, "weight"), ("all_pairs_bellman_ford_path", {}, "weight"),
+    ("johnson", {}, "weight"), ("shortest_path", {"weight": "weight", "method": "bellman-ford"}, "weight"),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
+@pytest.mark.parametrize("fractions", [True, False])
+@pytest.mark.parametrize(("name", "how", "weight"), PATHS, ids=str)
+def test_paths_are_shortest_ones(kind, name, how, weight, fractions):
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    G = graph(kind, 40, seed)
+    if fractions:
+        rng = random.Random(seed)
+        for _, _, data in G.edges(data=True):
+            data["weight"] = rng.choice([0.0, rng.random()])
+    ours, theirs = (dict(getattr(nx, name)(G, **how, **where)) for where in ({"backend": "tilewise"}, {}))
+    assert set(ours) == set(theirs)
+    for u in theirs:
+        assert set(ours[u]) == set(theirs[u])
+        for v, path in ours[u].items():
+            assert path[0] == u
+            assert path[-1] == v
+            length = len if weight is None else lambda p: nx.path_weight(G, p, "weight")
+            assert length(path) == pytest.approx(length(theirs[u][v]))
+
+
+def test_lengths_and_paths_together():
+    G = graph()
+    for u, (lengths, paths) in nx.all_pairs_dijkstra(G, backend="tilewise"):
+        theirs, _ = nx.single_source_dijkstra(G, u)
+        assert lengths == theirs
+        assert set(paths) == set(theirs)
+    assert dict(nx.shortest_path_length(G, backend="tilewise")) == dict(nx.shortest_path_length(G))
+    how = {"weight": "weight", "method": "bellman-ford"}
+    assert dict(nx.shortest_path_length(G, backend="tilewise", **how)) == dict(nx.shortest_path_length(G, **how))
+
+
+def test_transitive_reduction():
+    rng = random.Random(0)
+    G = nx.DiGraph((u, v) for u in range(30) for v in range(u + 1, 30) if rng.random() < 0.2)
+    assert set(nx.transitive_reduction(G, backend="tilewise").edges) == set(nx.transitive_reduction(G).edges)
+    G.add_edge(29, 0)
+    with pytest.raises(nx.NetworkXError, match="Directed Acyclic Graph required"):
+        nx.transitive_reduction(G, backend="tilewise")
+
+
+def test_what_is_not_about_all_pairs_is_left_to_networkx():
+    from tilewise.interop.networkx import Backend
+
+    G = nx.path_graph(100)
+    for name, args, kwargs in (
+        ("shortest_path", (G, 3), {}), ("shortest_path_length", (G,), {"target": 4}), ("eccentricity", (G,), {"v": 3}),
+        ("closeness_centrality", (G,), {"u": 1}), ("betweenness_centrality", (G, 10), {}),
+        ("diameter", (G,), {"usebounds": True}),
+    ):  # fmt: skip
+        assert "is not about all pairs" in Backend.can_run(name, args, kwargs)
+    assert Backend.can_run("shortest_path", (G,), {}) is True
 
 
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
@@ -118,8 +248,12 @@ def test_an_empty_graph():
 def test_small_graphs_are_left_alone_and_large_ones_taken():
     from tilewise.interop.networkx import Backend
 
+    dense = nx.gnp_random_graph(300, 0.2, seed=0)
     assert Backend.should_run("floyd_warshall", (nx.path_graph(60),), {}) is True
-    assert "10 nodes" in Backend.should_run("floyd_warshall", (nx.path_graph(10),), {})
+    assert "10 nodes" in Backend.should_run("floyd_warshall_numpy", (nx.path_graph(10),), {})
+    assert Backend.should_run("diameter", (dense,), {}) is True
+    assert Backend.should_run("betweenness_centrality", (dense,), {}) is True
+    assert "20 nodes" in Backend.should_run("diameter", (nx.path_graph(20),), {})
 
     class Crowd(nx.Graph):
         def __len__(self):

@@ -67,13 +67,8 @@ def test_what_cannot_be_is_said_where_gradients_flow_too():
 
 def test_a_bias_that_is_copied_first_is_not_remembered_by_its_address():
     """The copy is gone by the next call, whoever has its memory then; a bias of another library is refused in words."""
-    from tilewise.api import _bias_key
-
     M, N, bias = operands()
     wide = torch.randn(14, dtype=torch.float64)
-    assert _bias_key(wide[::2]) is None
-    assert _bias_key(bias) == _bias_key(bias.view(7))
-    assert _bias_key(bias) != _bias_key(wide[:7])
     exact = M @ N + wide[::2]
     for _ in range(2):
         torch.testing.assert_close(tw.matmul(M, N, out=torch.empty(6, 7, dtype=torch.float64), bias=wide[::2]), exact)

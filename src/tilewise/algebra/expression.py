@@ -18,11 +18,14 @@ Number = bool | int | float | complex
 
 TRUTHS = ("lt", "le", "gt", "ge", "eq", "ne", "or", "and", "not")
 ORDERED = ("lt", "le", "gt", "ge", "min", "max")
+BITWISE = {"bit_or": "|", "bit_and": "&", "bit_xor": "^", "invert": "~"}
+WHOLE = {"mod": "%", "floordiv": "//", "shl": "<<", "shr": ">>"}
 FLOATING = ("div", "exp", "log", "log1p", "sqrt", "logaddexp")
 ARITY = {
     **dict.fromkeys(("add", "sub", "mul", "div", "min", "max", "logaddexp"), 2),
     **dict.fromkeys(("lt", "le", "gt", "ge", "eq", "ne", "or", "and"), 2),
-    **dict.fromkeys(("neg", "abs", "exp", "log", "log1p", "sqrt", "not"), 1),
+    **dict.fromkeys(("bit_or", "bit_and", "bit_xor", *WHOLE), 2),
+    **dict.fromkeys(("neg", "abs", "invert", "exp", "log", "log1p", "sqrt", "not"), 1),
     "where": 3,
 }
 
@@ -31,6 +34,8 @@ UFUNCS = {
     "add": "add", "subtract": "sub", "multiply": "mul", "divide": "div", "negative": "neg", "absolute": "abs",
     "fmin": "min", "fmax": "max", "logaddexp": "logaddexp", "exp": "exp", "log": "log", "log1p": "log1p",
     "sqrt": "sqrt", "less": "lt", "less_equal": "le", "greater": "gt", "greater_equal": "ge", "equal": "eq",
+    "bitwise_or": "bit_or", "bitwise_and": "bit_and", "bitwise_xor": "bit_xor", "invert": "invert",
+    "remainder": "mod", "floor_divide": "floordiv", "left_shift": "shl", "right_shift": "shr",
     "not_equal": "ne", "logical_or": "or", "logical_and": "and", "logical_not": "not",
 }  # fmt: skip
 
@@ -124,13 +129,49 @@ class Symbol:
         return apply("abs", self)
 
     def __or__(self, other: Any) -> Symbol:
-        return apply("or", self, other)
+        return _bits("or", self, other)
+
+    def __ror__(self, other: Any) -> Symbol:
+        return _bits("or", other, self)
 
     def __and__(self, other: Any) -> Symbol:
-        return apply("and", self, other)
+        return _bits("and", self, other)
+
+    def __rand__(self, other: Any) -> Symbol:
+        return _bits("and", other, self)
+
+    def __xor__(self, other: Any) -> Symbol:
+        return apply("bit_xor", self, other)
+
+    def __rxor__(self, other: Any) -> Symbol:
+        return apply("bit_xor", other, self)
 
     def __invert__(self) -> Symbol:
-        return apply("not", self)
+        return apply("not" if is_truth(self.tree) else "invert", self)
+
+    def __mod__(self, other: Any) -> Symbol:
+        return apply("mod", self, other)
+
+    def __rmod__(self, other: Any) -> Symbol:
+        return apply("mod", other, self)
+
+    def __floordiv__(self, other: Any) -> Symbol:
+        return apply("floordiv", self, other)
+
+    def __rfloordiv__(self, other: Any) -> Symbol:
+        return apply("floordiv", other, self)
+
+    def __lshift__(self, other: Any) -> Symbol:
+        return apply("shl", self, other)
+
+    def __rlshift__(self, other: Any) -> Symbol:
+        return apply("shl", other, self)
+
+    def __rshift__(self, other: Any) -> Symbol:
+        return apply("shr", self, other)
+
+    def __rrshift__(self, other: Any) -> Symbol:
+        return apply("shr", other, self)
 
     def __lt__(self, other: Any) -> Symbol:
         return apply("lt", self, other)
@@ -209,6 +250,12 @@ def apply(op: str, *args: Any) -> Symbol:
     return Symbol(Apply(op, tuple(lift(a) for a in args)))
 
 
+def _bits(name: str, *args: Any) -> Symbol:
+    """| and & of truths are or and and; of anything else they work on bits, as in NumPy."""
+    truths = all(is_truth(tree) or (isinstance(tree, Constant) and tree.value in (0, 1)) for tree in map(lift, args))
+    return apply(name if truths else f"bit_{name}", *args)
+
+
 def trace(function: Callable[[Any, Any], Any], what: str) -> Expression:
     """Call `function` once with two symbols and keep what it did to them."""
     try:
@@ -259,6 +306,12 @@ def check_types(node: Expression, dtype: DType) -> None:
         raise DtypeError(f"{dtype} numbers have no order, so {node.op} has no meaning for them")
     if node.op in FLOATING and dtype.kind != "f":
         raise DtypeError(f"{node.op} needs floating-point numbers, and {dtype} is not one of them")
+    if node.op in BITWISE and dtype.kind not in "biu":
+        instead = {"bit_or": "tw.logical_or", "bit_and": "tw.logical_and", "invert": "tw.logical_not"}.get(node.op)
+        hint = f": for truths write {instead}" if instead else ""
+        raise DtypeError(f"{BITWISE[node.op]} works on the bits of integers, and {dtype} has none{hint}")
+    if node.op in WHOLE and not dtype.is_integer:
+        raise DtypeError(f"{WHOLE[node.op]} needs integers, and {dtype} is not one of them")
     if node.op in ("sub", "neg") and dtype.kind == "b":
         raise DtypeError("booleans cannot be subtracted (NumPy refuses it too): convert them to an integer dtype")
     for arg in node.args:

@@ -10,6 +10,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import (
+    BITWISE,
     Apply,
     Constant,
     Expression,
@@ -171,12 +172,18 @@ _INFIX = {
 }
 
 
+WHOLE_OF = {"mod": "modulo_of", "floordiv": "floor_divide_of", "shl": "shift_left_of", "shr": "shift_right_of"}
+
+
 def _truth(tree: Expression, text: str, dtype: DType) -> str:
     return text if is_truth(tree) or dtype.kind == "b" else f"({text} != {literal(0, dtype)})"
 
 
 def _boolean(op: str, args: list[str]) -> str:
-    infix = {"add": "||", "max": "||", "mul": "&&", "min": "&&"}.get(op) or _INFIX.get(op)
+    if op == "invert":
+        return f"(!{args[0]})"
+    same = {"add": "||", "max": "||", "bit_or": "||", "mul": "&&", "min": "&&", "bit_and": "&&", "bit_xor": "!="}
+    infix = same.get(op) or _INFIX.get(op)
     return args[0] if op == "abs" else f"({args[0]} {infix} {args[1]})"
 
 
@@ -195,6 +202,10 @@ def _integer(op: str, args: list[str], dtype: DType) -> str:
         if op == "neg":
             return f"(({name})(0u - ({wide}){args[0]}))"
         return f"(({name})(({wide}){args[0]} {_INFIX[op]} ({wide}){args[1]}))"
+    if op in BITWISE:
+        return f"(({name})(~{args[0]}))" if op == "invert" else f"(({name})({args[0]} {BITWISE[op]} {args[1]}))"
+    if op in WHOLE_OF:
+        return f"{WHOLE_OF[op]}({', '.join(args)})"
     if op in ("min", "max", "abs"):
         return f"{op}imum_of({', '.join(args)})" if op != "abs" else f"absolute_of({args[0]})"
     return f"({args[0]} {_INFIX[op]} {args[1]})"
@@ -212,6 +223,41 @@ def _floating(op: str, args: list[str], dtype: DType) -> str:
     return f"{name}{f}({', '.join(args)})"
 
 
+def _whole_numbers(dtype: DType) -> dict[str, str]:
+    """// % << >> of integers, defined wherever NumPy defines them: by 0 they give 0, and quotients round down."""
+    if not dtype.is_integer:
+        return {}
+    t, bits = c_name(dtype), 8 * dtype.itemsize
+    unsigned = "unsigned long long" if dtype.itemsize == 8 else "unsigned int"
+    signed = dtype.kind == "i"
+    minus_one = f"    if (y == ({t})-1) return MINUS_ONE;\n" if signed else ""
+    down = "(r != 0 && (r < 0) != (y < 0))" if signed else "false"
+    negated = f"({t})(0u - ({unsigned})x)"
+    edge = "x < 0 ? -1 : 0" if signed else "0"
+    return {
+        "modulo_of(": f"""{FUNCTION} {t} modulo_of({t} x, {t} y) {{
+    if (y == 0) return 0;
+{minus_one.replace("MINUS_ONE", "0")}    {t} r = ({t})(x % y);
+    return {down} ? ({t})(r + y) : r;
+}}
+""",
+        "floor_divide_of(": f"""{FUNCTION} {t} floor_divide_of({t} x, {t} y) {{
+    if (y == 0) return 0;
+{minus_one.replace("MINUS_ONE", negated)}    {t} r = ({t})(x % y);
+    return ({t})(x / y - ({down} ? 1 : 0));
+}}
+""",
+        "shift_left_of(": f"""{FUNCTION} {t} shift_left_of({t} x, {t} y) {{
+    return y < 0 || y >= {bits} ? ({t})0 : ({t})(({unsigned})x << y);
+}}
+""",
+        "shift_right_of(": f"""{FUNCTION} {t} shift_right_of({t} x, {t} y) {{
+    return y < 0 || y >= {bits} ? ({t})({edge}) : ({t})(x >> y);
+}}
+""",
+    }
+
+
 def _helpers(algebra: Algebra) -> list[str]:
     """Only the functions this algebra's expressions call."""
     t, dtype = c_name(algebra.partial), algebra.partial
@@ -226,6 +272,7 @@ def _helpers(algebra: Algebra) -> list[str]:
         "minimum_of(": f"{FUNCTION} {t} minimum_of({t} x, {t} y) {{ return y < x ? y : x; }}\n",
         "maximum_of(": f"{FUNCTION} {t} maximum_of({t} x, {t} y) {{ return x < y ? y : x; }}\n",
         "absolute_of(": f"{FUNCTION} {t} absolute_of({t} x) {{ return x < 0 ? ({t})(0 - x) : x; }}\n",
+        **_whole_numbers(dtype),
         "complex_add(": pairwise("add", "+"),
         "complex_sub(": pairwise("sub", "-"),
         "complex_neg(": f"{FUNCTION} {t} complex_neg({t} x) {{ {t} z; z.x = -x.x; z.y = -x.y; return z; }}\n",

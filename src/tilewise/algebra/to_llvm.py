@@ -16,6 +16,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.expression import Apply, Constant, Expression, Extreme, Number, Variable, constant_over
 from tilewise.algebra.llvm_softplus import LN2, softplus
+from tilewise.algebra.llvm_whole import whole_numbers
 from tilewise.errors import DtypeError
 
 Value = tuple[str, ...]  # the registers of one value: two for complex numbers
@@ -194,7 +195,10 @@ class Renderer:
     def _boolean(self, name: str, args: list[str]) -> str:
         if name == "abs":
             return args[0]
-        return self.writer.op(f"{'or' if name in ('add', 'max') else 'and'} {self.type} {args[0]}, {args[1]}")
+        if name in ("bit_xor", "invert"):
+            return self.writer.op(f"xor {self.type} {args[0]}, {(*args, splat('1', 'i8', self.lanes))[1]}")
+        how = "or" if name in ("add", "max", "bit_or") else "and"
+        return self.writer.op(f"{how} {self.type} {args[0]}, {args[1]}")
 
     def _integer(self, name: str, args: list[str]) -> str:
         op, t = self.writer.op, self.type
@@ -202,6 +206,10 @@ class Renderer:
             return op(f"{name} {t} {args[0]}, {args[1]}")  # without nsw: integers wrap
         if name == "neg":
             return op(f"sub {t} {splat('0', self.kind, self.lanes)}, {args[0]}")
+        if name.startswith("bit_"):
+            return op(f"{name.removeprefix('bit_')} {t} {args[0]}, {args[1]}")
+        if name in ("invert", "mod", "floordiv", "shl", "shr"):
+            return whole_numbers(self, name, args)
         if name == "abs":
             if self.dtype.kind == "u":
                 return args[0]
@@ -305,7 +313,7 @@ def commutes(mul: Expression) -> bool:
     """Whether mul(x, y) is mul(y, x) by its form, so that a transposed product needs no kernel of its own."""
     return (
         isinstance(mul, Apply)
-        and mul.op in ("add", "mul", "min", "max", "and", "or", "logaddexp")
+        and mul.op in ("add", "mul", "min", "max", "and", "or", "logaddexp", "bit_or", "bit_and", "bit_xor")
         and (set(mul.args) == {Variable("x"), Variable("y")})
     )
 

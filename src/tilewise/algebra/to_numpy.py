@@ -27,6 +27,8 @@ _SAME = {
     "add": np.add, "sub": np.subtract, "mul": np.multiply, "div": np.divide, "neg": np.negative, "abs": np.absolute,
     "exp": np.exp, "log": np.log, "log1p": np.log1p, "sqrt": np.sqrt, "logaddexp": np.logaddexp,
     "lt": np.less, "le": np.less_equal, "gt": np.greater, "ge": np.greater_equal, "eq": np.equal, "ne": np.not_equal,
+    "bit_or": np.bitwise_or, "bit_and": np.bitwise_and, "bit_xor": np.bitwise_xor, "invert": np.invert,
+    "mod": np.remainder, "floordiv": np.floor_divide, "shl": np.left_shift, "shr": np.right_shift,
     "or": np.logical_or, "and": np.logical_and, "not": np.logical_not,
 }  # fmt: skip
 

@@ -20,6 +20,9 @@ class NumpyLibrary:
         masked = sys.modules.get("numpy.ma")  # whoever has such an array has imported it
         if masked is not None and isinstance(array, masked.MaskedArray):
             raise UsageError(f"{role} is a masked array, and a product would lose its mask: pass {role}.filled(value)")
+        sparse = sys.modules.get("scipy.sparse")
+        if sparse is not None and sparse.issparse(array):
+            raise UsageError(f"{role} is a scipy.sparse matrix, which this does not take: pass {role}.toarray()")
         try:
             host = np.asarray(array)
         except ValueError as error:

@@ -43,6 +43,26 @@ class Operand:
         (low, high), (other_low, other_high) = self.extent, other.extent
         return self.device == other.device and low < other_high and other_low < high
 
+    @property
+    def overlaps_itself(self) -> bool:
+        """Whether two of its elements lie in the same place, as in an expanded array."""
+        axes = sorted((abs(stride), size) for stride, size in zip(self.strides, self.shape, strict=True) if size > 1)
+        if 0 in self.shape or not axes:
+            return False
+        reach = 0
+        for stride, size in axes:
+            if stride <= reach:
+                break
+            reach += stride * (size - 1)
+        else:
+            return False  # every axis steps over all the smaller ones
+        if axes[0][0] == 0:
+            return True
+        places = np.zeros(1, np.int64)
+        for stride, size in axes:
+            places = (places[:, None] + np.arange(0, stride * size, stride)).ravel()
+        return len(np.unique(places)) < places.size
+
     def with_axis(self, axis: int) -> Operand:
         """The same memory with one more axis of length 1, counted from the end."""
         at = len(self.shape) + 1 + axis

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+import threading
 from typing import Any
 
 import numpy as np
@@ -58,27 +59,49 @@ class TorchLibrary:
         return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
 
 
+class Settled(threading.local):
+    """Inside the operator everything is settled: a product goes straight to its kernel, whatever torch watches."""
+
+    inside = False
+
+
+SETTLED = Settled()
+
+
 def followed(M: Any, N: Any, out: Any = None, bias: Any = None) -> bool:
-    """Whether a product of these must go by torch's own dispatch: for a gradient, torch.compile, autocast, or because
-    something of torch watches."""
+    """Whether a product of these must go by torch's own dispatch: for a gradient or a tangent, torch.compile, autocast,
+    or because something of torch watches."""
     torch = sys.modules["torch"]
     if torch.compiler.is_compiling():
         return True
-    if not isinstance(N, torch.Tensor):
+    if not isinstance(N, torch.Tensor) or SETTLED.inside:
         return False
+    if M.is_nested or N.is_nested:
+        raise UsageError("M or N is a nested tensor, whose matrices have many shapes: unbind() it and multiply each")
     if torch.is_grad_enabled() and (M.requires_grad or N.requires_grad or wants_gradient(bias)):
         return True
+    return observed(M, N, out)
+
+
+def observed(M: Any, N: Any, out: Any = None) -> bool:
+    """Whether these are of a subclass of Tensor, without memory, under autocast, or something of torch watches."""
+    torch = sys.modules["torch"]
     plain = (torch.Tensor, torch.nn.Parameter)
-    if M.__class__ not in plain or N.__class__ not in plain:
+    if M.__class__ not in plain or N.__class__ not in plain or M.is_meta:
         return True
     return bool((out is None and torch.is_autocast_enabled("cuda" if M.is_cuda else "cpu")) or is_watched())
 
 
 def is_watched() -> bool:
-    """Whether something of torch writes down, counts or transforms what is done: make_fx, jit.trace, a mode, vmap."""
-    c = sys.modules["torch"]._C
+    """Whether torch writes down, counts or transforms what is done: make_fx, jit.trace, a mode, torch.func, forward
+    mode."""
+    torch = sys.modules["torch"]
+    c = torch._C
     return bool(
-        c._len_torch_dispatch_stack() or c._are_functorch_transforms_active() or c._get_tracing_state() is not None
+        c._len_torch_dispatch_stack()
+        or c._are_functorch_transforms_active()
+        or c._get_tracing_state() is not None
+        or torch.autograd.forward_ad._current_level >= 0
     )
 
 

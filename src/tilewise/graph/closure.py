@@ -7,9 +7,10 @@ matrix is copied first and never written; a call that is interrupted leaves noth
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, NoReturn
 
 import numpy as np
 
@@ -21,13 +22,16 @@ from tilewise.api import matmul
 from tilewise.arrays import find_library
 from tilewise.arrays.card import card_number
 from tilewise.arrays.operand import Operand
+from tilewise.arrays.torch_library import followed
 from tilewise.engines.cpu.kernels.floyd.run import close_square
 from tilewise.errors import CycleError, DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.graph.cycles import find_cycle
-from tilewise.graph.laws import check_idempotent, one_of, stand_in_for_zero
+from tilewise.graph.laws import check_idempotent, kept_apart, one_of, stand_in_for_zero
 from tilewise.graph.paths import NONE
-from tilewise.graph.predecessors import found_anew, repair
+from tilewise.graph.predecessors import found_anew, reached_from, repair
+from tilewise.graph.sparse_closure import by_search, rows_of_dense, rows_worth_searching, search, searchable
 from tilewise.scale.sources import is_dask
+from tilewise.sparse.arrays import Rows, is_sparse
 
 if TYPE_CHECKING:
     from tilewise.graph.card_closure import CardClosure
@@ -47,16 +51,20 @@ def closure(
     return_predecessors: bool = False,
     progress: Progress | None = None,
     device: str = "auto",
+    sources: Any = None,
 ) -> Any:
     """The best over all paths between every two nodes: D = I ⊕ W ⊕ W⊗W ⊕ …
 
-    W: a square matrix of weights from row to column; the semiring's zero (∞ for min_plus, the dtype's largest value for
-    integers, False for lor_land) means there is no edge. NaN counts as no edge.
+    W: a square matrix of weights from row to column, or a stack of them; the semiring's zero (∞ for min_plus, the
+    dtype's largest value for integers, False for lor_land) means there is no edge. NaN counts as no edge.
     semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability.
     return_predecessors: also the node before each target on its path, −1 for none; `tw.path` rebuilds paths from them.
     progress: called with (blocks done, blocks in all) after each block.
     device: "auto" works where W is; "cuda" or "cuda:1" takes a host array to a card and back.
+    sources: numbers of nodes: only their rows of D, without the work of the others.
 
+    Sparse graphs of weights that are not below 0 are searched from every node, by SciPy, where that is expected to be
+    sooner done than tiles; W may be a scipy.sparse matrix, whose cells that are not stored are no edges.
     A cycle that gets better every time it is walked (a negative one, for min_plus) raises `CycleError` and is named.
 
     >>> roads = np.array([[0, 4, 9], [4, 0, 2], [9, 2, 0.0]])
@@ -71,8 +79,19 @@ def closure(
         if return_predecessors:
             raise UsageError("closures of Dask arrays come without predecessors: compute W first")
         return dask_closure(W, semiring)
+    if is_sparse(W):
+        return closure_of_sparse(W, find_semiring(semiring), return_predecessors, progress, device, sources)
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(W, torch.Tensor) and followed(W, W):
+        import tilewise  # what torch follows stands above this room
+
+        if device not in ("auto", W.device.type, str(W.device)) or progress is not None:
+            raise UsageError("device= and progress= take no part in what torch follows: pass W.detach()")
+        return tilewise.torch.closure(W, semiring=semiring, return_predecessors=return_predecessors)
     library = find_library(W)
     operand = library.operand(W, "W")
+    if len(operand.shape) > 2 and operand.shape[-1] == operand.shape[-2]:
+        return _of_each(operand, semiring, return_predecessors, device)
     if len(operand.shape) != 2 or operand.shape[0] != operand.shape[1]:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {operand.shape}")
     ring = find_semiring(semiring)
@@ -85,29 +104,92 @@ def closure(
     work = algebra
     if return_predecessors and algebra.partial.kind == "b":  # the fewest hops: then no two nodes name each other
         work = find_semiring("min_plus").over(DTYPES["float32"])
-    if _place(operand, device) != "cpu":
-        return _on_a_card(operand, algebra, work, return_predecessors, _place(operand, device), progress)
+    place = _place(operand, device)
+    if place != "cpu":
+        if sources is not None:
+            raise DeviceError("sources= works on the host: copy W there, or take rows of the whole closure")
+        return _on_a_card(operand, algebra, work, return_predecessors, place, progress)
     host = operand.host
     assert host is not None
     if work is not algebra:
         host = np.where(host != 0, np.float32(1), np.float32(np.inf))
-    graph = _Graph.of(host.astype(work.element.numpy, copy=False), work, return_predecessors)
-    edges = graph.D.copy() if return_predecessors else None
+    host = host.astype(work.element.numpy, copy=False)
+    chosen = None if sources is None else np.atleast_1d(np.asarray(sources))
+    if chosen is not None:
+        D, before = closed_from(host, chosen, work, return_predecessors)
+    elif progress is None and (rows := rows_worth_searching(host, work)) is not None:
+        D, before = search(rows, return_predecessors)
+    else:
+        D, before = _by_tiles(host, work, return_predecessors, progress)
+    results = [(np.inf > D if algebra.result.kind == "b" != D.dtype.kind else D, algebra.result)]
+    results += [] if before is None else [(before, DTYPES["int64"])]
+    handed = []
+    for values, dtype in results:
+        made = library.empty(values.shape, dtype, "cpu")
+        assert made.host is not None
+        np.copyto(made.host, values, casting="unsafe")
+        handed.append(library.deliver(made))
+    return tuple(handed) if return_predecessors else handed[0]
+
+
+def _by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | None) -> tuple[Array, Array | None]:
+    graph = _Graph.of(W, work, tracks)
+    edges = graph.D.copy() if tracks else None
     _close(graph, 0, len(graph.D), 0, progress)
     if graph.before is not None and edges is not None:
-        repair(graph.before, edges, work, graph.one, graph.absent)
+        repair(graph.before, edges, graph.algebra, graph.one, graph.absent)
+    return graph.finished(), graph.before
+
+
+def closed_from(W: Array, sources: Array, algebra: Algebra, tracks: bool) -> tuple[Array, Array | None]:
+    """Rows of the closure: by search where SciPy's takes such weights, else by rounds of products."""
+    if sources.dtype.kind not in "iu" or sources.ndim != 1 or not ((sources >= 0) & (sources < len(W))).all():
+        raise UsageError(f"sources={sources.tolist()} must be numbers of nodes, from 0 to {len(W) - 1}")
+    rows = rows_of_dense(W, algebra.zero)
+    if searchable(rows, algebra):
+        return search(rows, tracks, sources)
+    graph = _Graph.of(W, algebra, False)
+    best, found = reached_from(sources, graph.D, graph.algebra, graph.one, graph.absent)
+    if best is None:
+        graph.raise_cycle()
+    graph.D = best
+    return graph.finished(), found if tracks else None
+
+
+def closure_of_sparse(
+    W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
+) -> Any:
+    """Of a scipy.sparse matrix, as NumPy arrays: by search without ever being dense, or as a dense matrix."""
+    rows = Rows.of(W, "W")
+    if rows.shape[0] != rows.shape[1]:
+        raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {rows.shape}")
+    algebra = ring.over(rows.dtype)
+    kept = rows.without(algebra.zero)
+    if device in ("auto", "cpu") and progress is None and searchable(kept, algebra):
+        chosen = None if sources is None else np.atleast_1d(np.asarray(sources))
+        if chosen is not None or by_search(kept, algebra):
+            D, before = search(kept, tracks, chosen)
+            D = D.astype(algebra.result.numpy, copy=False)
+            return (D, before) if tracks else D
+    dense = rows.dense(algebra.zero, rows.data.dtype)
+    return closure(dense, semiring=ring, return_predecessors=tracks, progress=progress, device=device, sources=sources)
+
+
+def _of_each(operand: Operand, semiring: str | Semiring, tracks: bool, device: str) -> Any:
+    """A stack of graphs: the closure of each."""
+    if operand.host is None:
+        raise DeviceError("a stack of graphs is closed on the host only: copy W there, or close one at a time")
+    library, stack = operand.library, operand.shape[:-2]
+    algebra = find_semiring(semiring).over(operand.dtype)
     made = library.empty(operand.shape, algebra.result, "cpu")
-    assert made.host is not None
-    reached = graph.finished()
-    np.copyto(
-        made.host, reached < np.inf if made.dtype.kind == "b" != reached.dtype.kind else reached, casting="unsafe"
-    )
-    if graph.before is None:
-        return library.deliver(made)
-    table = library.empty(operand.shape, DTYPES["int64"], "cpu")
-    assert table.host is not None
-    table.host[...] = graph.before
-    return library.deliver(made), library.deliver(table)
+    table = library.empty(operand.shape, DTYPES["int64"], "cpu") if tracks else None
+    for member in np.ndindex(*stack):
+        closed = closure(operand.host[member], semiring=semiring, return_predecessors=tracks, device=device)
+        D, before = closed if tracks else (closed, None)
+        for target, part in ((made, D), (table, before)):
+            if target is not None and target.host is not None:
+                target.host[member] = part
+    return library.deliver(made) if table is None else (library.deliver(made), library.deliver(table))
 
 
 def _place(operand: Operand, device: str) -> str:
@@ -161,18 +243,16 @@ def _mend(W: Array, closed: CardClosure, work: Algebra, table: Operand | None, s
 
     graph = _Graph.of(W.astype(work.element.numpy, copy=False), work, False)
     if closed.improves:
-        nodes = find_cycle(graph.W, work, graph.one)
-        named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else "its nodes could not be named"
-        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
+        graph.raise_cycle()
     assert table is not None
-    put_rows(table, closed.lost, found_anew(closed.lost, graph.D, work, graph.one, graph.absent), stream)
+    put_rows(table, closed.lost, found_anew(closed.lost, graph.D, graph.algebra, graph.one, graph.absent), stream)
 
 
 def close_block(D: Array, algebra: Algebra, one: Number, first: int = 0) -> None:
     """Close a square of a larger closure in place; its nodes are numbered from `first` there."""
     assert not isinstance(algebra.zero, complex)
     try:
-        _close(_Graph(D.copy(), D, None, algebra, one, algebra.zero), 0, len(D), 0)
+        _close(_Graph(D.copy(), D, None, algebra, one, algebra.zero, algebra), 0, len(D), 0)
     except CycleError as error:
         nodes = tuple(node + first for node in error.nodes)
         named = (
@@ -190,7 +270,8 @@ class _Graph:
     before: Array | None
     algebra: Algebra
     one: Number
-    absent: bool | int | float  # stands for "no edge"
+    absent: bool | int | float  # stands for "no edge", and is the zero of `algebra`
+    given: Algebra  # the same with the zero that people write
 
     @classmethod
     def of(cls, W: Array, algebra: Algebra, tracks: bool) -> _Graph:
@@ -209,11 +290,11 @@ class _Graph:
         diagonal = D.ravel()[:: len(D) + 1] if len(D) else D.ravel()
         with np.errstate(all="ignore"):
             diagonal[...] = algebra.add(diagonal, np.full(1, one, partial))
-        return cls(W, D, before, algebra, one, absent)
+        return cls(W, D, before, kept_apart(algebra, absent), one, absent, algebra)
 
     def finished(self) -> Array:
         """The closure, with "no path" spelled as the semiring's zero again."""
-        D, zero = self.D, self.algebra.zero
+        D, zero = self.D, self.given.zero
         if self.absent != zero:  # half the range stood for it, and negative weights may have nibbled at that
             far = self.absent // 2 < D if self.absent > 0 else -(-self.absent // 2) > D
             D = np.where(far, np.asarray(zero, D.dtype), D)
@@ -225,8 +306,11 @@ class _Graph:
         worse = np.flatnonzero(diagonal != self.one)
         if not worse.size:
             return
-        nodes = find_cycle(self.W, self.algebra, self.one)
-        named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else f"one through node {start + int(worse[0])}"
+        self.raise_cycle(f"one through node {start + int(worse[0])}")
+
+    def raise_cycle(self, otherwise: str = "its nodes could not be named") -> NoReturn:
+        nodes = find_cycle(self.W, self.given, self.one)
+        named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else otherwise
         raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
 
 

@@ -78,3 +78,10 @@ def stand_in(algebra: Algebra, nodes: int, heaviest: Callable[[], int]) -> bool 
             "convert them to a wider integer dtype or to float64"
         )
     return info.max // 2 if algebra.zero == info.max else -(info.max // 2)
+
+
+def kept_apart(algebra: Algebra, absent: bool | int | float) -> Algebra:
+    """The algebra whose zero is what stands for "no edge" while paths are made: its products need no stand-in."""
+    if absent == algebra.zero:
+        return algebra
+    return algebra.semiring.with_zero(absent).over(algebra.element)

@@ -28,19 +28,28 @@ def repair(before: Array, edges: Array, algebra: Algebra, one: Number, absent: N
 
 def found_anew(rows: Array, edges: Array, algebra: Algebra, one: Number, absent: Number) -> Array:
     """The predecessors of these sources, by Bellman–Ford."""
+    return reached_from(rows, edges, algebra, one, absent)[1]
+
+
+def reached_from(
+    rows: Array, edges: Array, algebra: Algebra, one: Number, absent: Number
+) -> tuple[Array | None, Array]:
+    """The best ways from these sources and the node before each target; None where they get better without end."""
     best = np.full((rows.size, len(edges)), absent, edges.dtype)
     best[np.arange(rows.size), rows] = one
     found = np.full(best.shape, NONE)
-    for _ in range(len(edges)):
+    ends = False
+    for _ in range(len(edges) + 1):
         made, arg = matmul(best, edges, semiring=algebra.semiring, return_arg=True)
         with np.errstate(all="ignore"):
             total = algebra.add(best, made)
         changed = total != best
-        if not changed.any():
+        ends = not changed.any()
+        if ends:
             break
         found[changed], best = arg[changed], total
     found[np.arange(rows.size), rows] = NONE
-    return found
+    return best if ends else None, found
 
 
 def lost_rows(before: Array) -> Array:

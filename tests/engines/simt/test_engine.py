@@ -8,7 +8,7 @@ from hypothesis import given, settings
 
 import tilewise as tw
 from oracle import assert_product
-from strategies import CARD_DTYPES, SEMIRINGS, cases, values, works
+from strategies import CARD_DTYPES, SEMIRINGS, cases, values, weighs, works
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.kernels.ladder.model import LADDER
 
@@ -19,7 +19,7 @@ def multiply(kernel, semiring, dtype, shape, tile, seed=0):
     if kernel == "tiled":  # takes whole tiles only
         shape = tuple(-(-x // tile) * tile for x in shape)
     m, k, n = shape
-    M, N = values((m, k), dtype, seed, True), values((k, n), dtype, seed + 1, True)
+    M, N = (values(shape, dtype, seed + i, True, weighs(semiring)) for i, shape in enumerate(((m, k), (k, n))))
     assert_product(tw.matmul(M, N, semiring=semiring, device="simt", kernel=kernel, tile=tile), M, N, semiring)
 
 

@@ -9,6 +9,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays.extent import owned
 from tilewise.blocking import Blocking
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
@@ -95,6 +96,8 @@ class Ready:
         short = "enter" in self.functions and not problem.stack and self.tasks.count == 1 and data_field()
         kind = ctypes.PYFUNCTYPE if FAMILIES[cut.kernel].keeps_gil else ctypes.CFUNCTYPE
         self.enter = kind(None, *ENTER)(self.functions["enter"]) if short else None
+        self.no_edge = no_edge_of(problem.algebra)
+        self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy
         self.shape: tuple[int, ...] = ()  # of P, as the caller sees it
         self.keeps: Any = None  # what must not go while this is known by its id
@@ -128,7 +131,7 @@ class Ready:
     def multiply(self, M: Array, N: Array, out: Array | None = None) -> Any:
         """The product of operands that lie as the ones this was made for."""
         P = np.empty(self.shape, self.result) if out is None else out
-        if self.enter is not None:
+        if self.enter is not None and self.no_edge is None:
             if self.swapped:
                 M, N = N, M
             self.enter(self.template_address, id(M), id(N), id(P))
@@ -149,6 +152,9 @@ class Ready:
         )
 
     def run(self, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
+        around(self.no_edge, self._launch, M, N, P, arg, self.onto)
+
+    def _launch(self, M: Array, N: Array, P: Array, arg: Array | None) -> None:
         if self.swapped:
             M, N = N, M
         where = (id(M), id(N), id(P)) if self.by_object else (address(M), address(N), address(P))

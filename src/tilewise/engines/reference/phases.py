@@ -11,6 +11,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.plans import Plan
 
@@ -21,12 +22,17 @@ WAVE_ROWS, WAVE_COLS = 256, 512  # cells of P a wave may cover: its partial sums
 
 def run(plan: Plan, M: Array, N: Array, P: Array) -> None:
     """Multiply every member of the stack. P is written (or, with accumulate, added onto) in place."""
-    stack = plan.problem.stack
-    M = np.broadcast_to(M, (*stack, *M.shape[-2:]))
-    N = np.broadcast_to(N, (*stack, *N.shape[-2:]))
-    with np.errstate(all="ignore"):
+    problem = plan.problem
+    stack, algebra = problem.stack, problem.algebra
+
+    def every(M: Array, N: Array, P: Array, _: Array | None) -> None:
+        M = np.broadcast_to(M, (*stack, *M.shape[-2:]))
+        N = np.broadcast_to(N, (*stack, *N.shape[-2:]))
         for member in np.ndindex(*stack):
-            multiply(M[member], N[member], P[member], plan.problem.algebra, plan.tile, plan.problem.accumulate)
+            multiply(M[member], N[member], P[member], algebra, plan.tile, problem.accumulate)
+
+    with np.errstate(all="ignore"):
+        around(no_edge_of(algebra), every, M, N, P, None, algebra if problem.accumulate else None)
 
 
 def multiply(M: Array, N: Array, P: Array, algebra: Algebra, tile: int, accumulate: bool) -> None:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DType
+from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.engines.simt import launch
 from tilewise.engines.simt.limits import Limits
 from tilewise.machine import Machine
@@ -22,6 +23,12 @@ UNBOUND = Limits(steps=1 << 62, seconds=math.inf, memory=1 << 62)  # our own ker
 def run(plan: Plan, source: str, M: Array, N: Array, P: Array) -> None:
     """Multiply every member of the stack by the kernel whose text is `source`. P is written in place (or, with
     accumulate, added onto)."""
+    algebra = plan.problem.algebra
+    onto = algebra if plan.problem.accumulate else None
+    around(no_edge_of(algebra), lambda M, N, P, _: _run(plan, source, M, N, P), M, N, P, None, onto)
+
+
+def _run(plan: Plan, source: str, M: Array, N: Array, P: Array) -> None:
     p = plan.problem
     M = np.broadcast_to(M, (*p.stack, *M.shape[-2:]))
     N = np.broadcast_to(N, (*p.stack, *N.shape[-2:]))

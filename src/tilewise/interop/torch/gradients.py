@@ -4,10 +4,12 @@
     min, max   everything flows to the k that won each cell, and through mul's slope there
     logaddexp  every k gets its share, the soft weight exp(M + N − P)
 
-Operands here are matrices or stacks of them; `operator.py` brings vectors and broadcasting there and back.
+Operands here are matrices or stacks of them; `function.py` brings vectors and broadcasting there and back.
 """
 
 from __future__ import annotations
+
+from typing import Any
 
 import torch
 from torch import Tensor
@@ -23,12 +25,21 @@ BAND_CELLS = 1 << 24  # cells of m×k×n that are spread out at a time
 
 
 def gradients(
-    ring: Semiring, precision: str, M: Tensor, N: Tensor, P: Tensor, dP: Tensor, arg: Tensor | None, wanted: list[bool]
+    ring: Semiring,
+    precision: str,
+    product: Any,
+    M: Tensor,
+    N: Tensor,
+    P: Tensor,
+    dP: Tensor,
+    arg: Tensor | None,
+    wanted: list[bool],
 ) -> Pair:
-    """dM and dN where they are wanted, each with the stack of P; `arg` is the winning k where add picks one."""
+    """dM and dN where they are wanted, each with the stack of P; `arg` is the winning k where add picks one, and
+    `product` a product that can be differentiated again."""
     plain, log = SEMIRINGS["plus_times"], SEMIRINGS["logaddexp_plus"]
     if (ring.add, ring.mul) == (plain.add, plain.mul):
-        return _of_sums(precision, M, N, dP, wanted)
+        return _of_sums(precision, product, M, N, dP, wanted)
     if ring.selective:
         assert arg is not None
         return _of_winners(ring, M, N, dP, arg, wanted)
@@ -37,8 +48,7 @@ def gradients(
     return _spread_out(ring, M, N, P, dP, wanted)
 
 
-def _of_sums(precision: str, M: Tensor, N: Tensor, dP: Tensor, wanted: list[bool]) -> Pair:
-    product = torch.ops.tilewise.matmul
+def _of_sums(precision: str, product: Any, M: Tensor, N: Tensor, dP: Tensor, wanted: list[bool]) -> Pair:
     dM = product(dP, N.mH, "plus_times", precision) if wanted[0] else None
     dN = product(M.mH, dP, "plus_times", precision) if wanted[1] else None
     return dM, dN

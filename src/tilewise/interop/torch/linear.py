@@ -9,6 +9,7 @@ from torch import Tensor
 
 from tilewise import api
 from tilewise.arrays.torch_library import followed
+from tilewise.interop.torch.function import product
 from tilewise.interop.torch.operator import matmul
 
 
@@ -22,7 +23,7 @@ def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_line
         made = api.matmul(flat, weight.mT, bias=bias)
         return made.reshape(*input.shape[:-1], weight.shape[0])
     if on_lines and flat.dim() == 2:
-        made = torch.ops.tilewise.matmul_on_lines(flat, weight.mT, "high")
+        made = product(flat, weight.mT, "plus_times", "high", on_lines=True)
     else:
         made = matmul(flat, weight.mT)
     if bias is not None:

@@ -4,11 +4,12 @@
     tilewise::matmul_arg(Tensor M, Tensor N, str semiring, str precision) -> (Tensor, Tensor)   min and max: also k
     tilewise::matmul_on_lines(Tensor M, Tensor N, str precision) -> Tensor   P's rows start on 128-byte lines
 
-A semiring is named by a word; one's own is kept here under a word of its own when it is first used.
+A semiring is named by a word (`words.py`). `function.py` stands before the operators wherever torch differentiates.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from contextlib import contextmanager
 from functools import lru_cache
@@ -16,17 +17,20 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch.autograd import forward_ad
+from torch.utils.flop_counter import register_flop_formula
 
 from tilewise import api
-from tilewise.algebra.builtin import SEMIRINGS, find_semiring
 from tilewise.algebra.dtypes import DTYPES, promote
 from tilewise.algebra.semiring import Semiring
+from tilewise.arrays.torch_library import SETTLED
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
-from tilewise.interop.torch.gradients import gradients
+from tilewise.interop.torch import function
+from tilewise.interop.torch.function import backward, batched, cast, is_plain, remember, unbatched
 from tilewise.interop.torch.winners import winners
+from tilewise.interop.torch.words import ring_of, word_of
 
 LINE = 64  # 2-byte elements of a 128-byte line
-OWN: dict[str, Semiring] = {}  # people's own semirings, by the word the operator takes
 
 
 def matmul(
@@ -48,41 +52,28 @@ def matmul(
     """
     word = word_of(semiring)
     if return_arg:
-        return torch.ops.tilewise.matmul_arg(M, N, word, precision)
-    if picks(word) and torch.is_grad_enabled() and (M.requires_grad or N.requires_grad):
-        return torch.ops.tilewise.matmul_arg(M, N, word, precision)[0]
-    return torch.ops.tilewise.matmul(M, N, word, precision, nonnegative)
+        return function.product_and_arg(M, N, word, precision)
+    if not moves(M, N):
+        return torch.ops.tilewise.matmul(M, N, word, precision, nonnegative)
+    return function.product(M, N, word, precision, nonnegative)
 
 
-def word_of(semiring: str | Semiring) -> str:
-    """What the operator calls this semiring."""
-    return semiring if isinstance(semiring, str) else _word_of_own(semiring)
-
-
-@torch.compiler.assume_constant_result
-def _word_of_own(semiring: Semiring) -> str:
-    ring = find_semiring(semiring)
-    if SEMIRINGS.get(ring.name) == ring:
-        return ring.name
-    word = next((word for word, known in OWN.items() if known == ring), f"{ring.name}#{len(OWN)}")
-    OWN[word] = ring
-    return word
-
-
-@torch.compiler.assume_constant_result
-def picks(word: str) -> bool:
-    return ring_of(word).selective
-
-
-def ring_of(word: str) -> Semiring:
-    return OWN[word] if word in OWN else find_semiring(word)
+def moves(M: Tensor, N: Tensor) -> bool:
+    """Whether a gradient, a tangent or a transform of torch.func may be waiting for the product of these."""
+    if torch.is_grad_enabled() and (M.requires_grad or N.requires_grad):
+        return True
+    return bool(forward_ad._current_level >= 0 or torch._C._are_functorch_transforms_active())
 
 
 @contextmanager
 def _by_itself(M: Tensor) -> Iterator[None]:
     """Inside the operator everything is settled: no gradient is followed, nothing is cast."""
-    with torch.no_grad(), torch.autocast(M.device.type, enabled=False):
-        yield
+    before, SETTLED.inside = SETTLED.inside, True
+    try:
+        with torch.no_grad(), torch.autocast(M.device.type, enabled=False):
+            yield
+    finally:
+        SETTLED.inside = before
 
 
 @torch.library.custom_op("tilewise::matmul", mutates_args=())
@@ -146,9 +137,13 @@ def _like_the_product(M: Tensor, N: Tensor, semiring: str) -> Tensor:
             raise ShapeError(f"{name} is a single number: matmul takes vectors, matrices and stacks of them")
     rows = N.shape[0] if N.dim() == 1 else N.shape[-2]
     torch._check(M.shape[-1] == rows, lambda: f"the {M.shape[-1]} columns of M do not meet the {rows} rows of N")
-    stack = torch.broadcast_shapes(M.shape[:-2], N.shape[:-2])
-    shape = (*stack, *M.shape[-2:-1], *(N.shape[-1:] if N.dim() > 1 else ()))
+    shape = product_shape(M.shape, N.shape)
     return torch.empty(shape, dtype=_result(semiring, M.dtype, N.dtype), device=M.device)
+
+
+def product_shape(m: Any, n: Any) -> tuple[Any, ...]:
+    """Of P; sizes may be symbols."""
+    return (*torch.broadcast_shapes(m[:-2], n[:-2]), *m[-2:-1], *(n[-1:] if len(n) > 1 else ()))
 
 
 @lru_cache(maxsize=1024)
@@ -163,85 +158,29 @@ def _result(semiring: str, m: torch.dtype, n: torch.dtype) -> torch.dtype:
     return made
 
 
-def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    M, N, ctx.semiring, ctx.precision = inputs[:4]
-    P, arg = output if isinstance(output, tuple) else (output, None)
-    if arg is not None:
-        ctx.mark_non_differentiable(arg)
-    shared_out = not _is_plain(ctx.semiring) and arg is None  # soft weights are shares of P
-    ctx.save_for_backward(M, N, P if shared_out else None, arg)
-
-
-def _is_plain(word: str) -> bool:
-    ring, plain = ring_of(word), SEMIRINGS["plus_times"]
-    return (ring.add, ring.mul) == (plain.add, plain.mul)
-
-
-def _backward(ctx: Any, dP: Tensor, d_arg: Tensor | None = None) -> tuple[Tensor | None, Tensor | None, None, None]:
-    M, N, P, arg = ctx.saved_tensors
-    ring = ring_of(ctx.semiring)
-    wanted = list(ctx.needs_input_grad[:2])
-    if arg is None and ring.selective:
-        arg = torch.ops.tilewise.matmul_arg(M.detach(), N.detach(), ctx.semiring, ctx.precision)[1]
-    vector_m, vector_n = M.dim() == 1, N.dim() == 1
-    rows = M[None] if vector_m else M
-    cols = N[:, None] if vector_n else N
-
-    def lifted(x: Tensor) -> Tensor:
-        x = x[..., None] if vector_n else x
-        return x[..., None, :] if vector_m else x
-
-    held, won = lifted(dP if P is None else P), None if arg is None else lifted(arg)
-    dM, dN = gradients(ring, ctx.precision, rows, cols, held, lifted(dP), won, wanted)
-    return _as(M, dM, rows), _as(N, dN, cols), None, None
-
-
-def _as(operand: Tensor, gradient: Tensor | None, matrix: Tensor) -> Tensor | None:
-    """A gradient in the operand's own shape and dtype: summed over the axes it was broadcast along."""
-    if gradient is None:
-        return None
-    return gradient.sum_to_size(matrix.shape).reshape(operand.shape).to(operand.dtype)
-
-
 def _remember_on_lines(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-    _remember(ctx, (*inputs[:2], "plus_times", inputs[2]), output)
+    remember(ctx, (*inputs[:2], "plus_times", inputs[2]), output)
 
 
-product.register_autograd(lambda ctx, dP: (*_backward(ctx, dP), None), setup_context=_remember)
-product_on_lines.register_autograd(lambda ctx, dP: _backward(ctx, dP)[:3], setup_context=_remember_on_lines)
-product_and_arg.register_autograd(_backward, setup_context=_remember)
+# for torch.compile and jit.trace, which follow operators; elsewhere function.py stands before them
+product.register_autograd(lambda ctx, dP: (*backward(ctx, dP), None, None, None), setup_context=remember)
+product_on_lines.register_autograd(lambda ctx, dP: (*backward(ctx, dP), None), setup_context=_remember_on_lines)
+product_and_arg.register_autograd(lambda ctx, dP, _: (*backward(ctx, dP), None, None), setup_context=remember)
 
 
-def _batched(operator: Any) -> Any:
-    """vmap: the batch becomes the stack's first axis."""
-
+def _under_vmap(operator: Any) -> Any:
     def rule(info: Any, in_dims: tuple[int | None, ...], M: Tensor, N: Tensor, *how: Any) -> Any:
-        vectors = []
-        operands = []
-        for tensor, axis, column in ((M, in_dims[0], False), (N, in_dims[1], True)):
-            tensor = tensor[None] if axis is None else tensor.movedim(axis, 0)
-            vectors.append(tensor.dim() == 2)
-            operands.append((tensor[..., None] if column else tensor[..., None, :]) if vectors[-1] else tensor)
-        depth = max(x.dim() for x in operands)
-        M, N = (x.reshape(x.shape[0], *[1] * (depth - x.dim()), *x.shape[1:]) for x in operands)
+        M, N, vectors = batched(in_dims, M, N)
         made = operator(M, N, *how)
-        results = made if isinstance(made, tuple) else (made,)
-        if vectors[1]:
-            results = tuple(x.squeeze(-1) for x in results)
-        if vectors[0]:
-            results = tuple(x.squeeze(-1 if vectors[1] else -2) for x in results)
-        return (results, (0,) * len(results)) if isinstance(made, tuple) else (results[0], 0)
+        if isinstance(made, tuple):
+            return tuple(unbatched(x, vectors) for x in made), (0,) * len(made)
+        return unbatched(made, vectors), 0
 
     return rule
 
 
-product.register_vmap(_batched(product))
-product_and_arg.register_vmap(_batched(product_and_arg))
-
-
-def _cast(tensor: Tensor, dtype: torch.dtype) -> Tensor:
-    narrow = tensor.is_floating_point() and tensor.dtype is not torch.float64
-    return tensor.to(dtype) if narrow else tensor
+product.register_vmap(_under_vmap(product))
+product_and_arg.register_vmap(_under_vmap(product_and_arg))
 
 
 def _under_autocast(device: str, operator: Any) -> Any:
@@ -251,9 +190,8 @@ def _under_autocast(device: str, operator: Any) -> Any:
 
     def kernel(M: Tensor, N: Tensor, *how: str) -> Any:
         with torch._C._ExcludeDispatchKeyGuard(key):
-            if len(how) == 1 or _is_plain(how[0]):
-                dtype = torch.get_autocast_dtype(device.lower())
-                M, N = _cast(M, dtype), _cast(N, dtype)
+            if len(how) == 1 or is_plain(how[0]):
+                M, N = cast(M), cast(N)
             return operator(M, N, *how)
 
     return kernel
@@ -263,6 +201,15 @@ _FRAGMENT = torch.library.Library("tilewise", "FRAGMENT")
 for _device in ("CPU", "CUDA"):
     _FRAGMENT.impl("matmul", _under_autocast(_device, product), f"Autocast{_device}")
     _FRAGMENT.impl("matmul_on_lines", _under_autocast(_device, product_on_lines), f"Autocast{_device}")
+
+
+def _operations(m_shape: Any, n_shape: Any, *_: Any, **__: Any) -> int:
+    """What torch's FlopCounterMode counts: a step is two operations, over every semiring."""
+    return 2 * int(math.prod(product_shape(m_shape, n_shape))) * int(m_shape[-1])
+
+
+for _operator in (torch.ops.tilewise.matmul, torch.ops.tilewise.matmul_arg, torch.ops.tilewise.matmul_on_lines):
+    register_flop_formula(_operator)(_operations)
 
 
 def check_call(M: Tensor, out: Any, device: str, kernel: str | None, tile: int | None, accumulate: bool) -> None:

@@ -1,0 +1,126 @@
+"""Integers' "no edge": over min_plus and max_plus the zero must stay away from every sum, and MAX + 7 would wrap.
+
+Weights are within a stated range. While sums are made, another value stands for "no edge": so far out that what it
+takes part in is beyond every sum of two weights, and so near that two of it do not wrap. Sums beyond are "no edge"
+again when they are stored. Steps cost what they cost anyway; the operands are looked through once, before.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.expression import Apply, Expression, Extreme, Variable
+from tilewise.algebra.semiring import Algebra
+from tilewise.errors import DtypeError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@dataclass(frozen=True)
+class NoEdge:
+    """How "no edge" is spelled outside and inside of a product over one dtype, and which weights there may be."""
+
+    dtype: DType
+    outside: int  # in M, N and P: the semiring's zero, MAX for min and MIN for max
+    inside: int  # while sums are made
+    lightest: int
+    heaviest: int
+
+    @property
+    def last(self) -> int:
+        """The farthest sum of two weights: what lies beyond is no path."""
+        return 2 * (self.heaviest if self.outside > 0 else self.lightest)
+
+    def enter(self, X: Array, name: str) -> tuple[Array, bool]:
+        """An operand as sums are made of it, its strides kept; and whether it has cells without an edge."""
+        if not X.size:
+            return X, False
+        low, high = int(X.min()), int(X.max())
+        if low >= self.lightest and high <= self.heaviest:
+            return X, False
+        gone = self.outside == X
+        beyond = ((self.lightest > X) | (self.heaviest < X)) & ~gone
+        if beyond.any():
+            raise DtypeError(
+                f"{name} holds the weight {int(X[beyond][0])}: over {self.dtype} weights are from {self.lightest} to "
+                f"{self.heaviest}, or {self.outside} for no edge; convert {name} to {_wider(self.dtype)}"
+            )
+        made = _lying_alike(X)
+        np.copyto(made, X)
+        np.copyto(made, self.inside, where=gone)
+        return made, True
+
+    def leave(self, P: Array, arg: Array | None = None) -> None:
+        """Sums in which "no edge" took part are "no edge" again, and no k won them."""
+        gone = self.last < P if self.outside > 0 else self.last > P
+        np.copyto(P, self.outside, where=gone)
+        if arg is not None:
+            np.copyto(arg.reshape(P.shape), -1, where=gone)
+
+
+def _wider(dtype: DType) -> str:
+    wider = f"{dtype.name.rstrip('0123456789')}{16 * dtype.itemsize}"
+    return wider if wider in DTYPES else "float64"
+
+
+def _lying_alike(X: Array) -> Array:
+    """Memory of its own with the shape and strides of X: kernels that are ready for X take it too."""
+    steps = [(size - 1) * stride for size, stride in zip(X.shape, X.strides, strict=True)]
+    before = -sum(step for step in steps if step < 0)
+    room = np.empty(before + sum(step for step in steps if step > 0) + X.itemsize, np.uint8)
+    return np.ndarray(X.shape, X.dtype, room, before, X.strides)
+
+
+@lru_cache(maxsize=256)
+def no_edge_of(algebra: Algebra) -> NoEdge | None:
+    """What "no edge" is over this algebra, where it needs a stand-in: sums of integers under min or max."""
+    dtype, ring = algebra.partial, algebra.semiring
+    if not dtype.is_integer or not isinstance(ring.zero, Extreme) or not _is(ring.mul, "add"):
+        return None
+    if _is(ring.add, "min") and ring.zero.which == "largest":
+        top = int(dtype.largest())
+        inside = top // 2
+        heaviest = (inside - 1) // 3 if dtype.kind == "i" else (inside - 1) // 2
+        return NoEdge(dtype, top, inside, -heaviest if dtype.kind == "i" else 0, heaviest)
+    if _is(ring.add, "max") and ring.zero.which == "smallest" and dtype.kind == "i":
+        inside = -(int(dtype.largest()) // 2)
+        heaviest = (-inside - 1) // 3
+        return NoEdge(dtype, int(dtype.smallest()), inside, -heaviest, heaviest)
+    return None  # unsigned max_plus: its zero is 0, a weight like others
+
+
+def _is(tree: Expression, op: str) -> bool:
+    return isinstance(tree, Apply) and tree.op == op and set(tree.args) == {Variable("x"), Variable("y")}
+
+
+def around(
+    edges: NoEdge | None,
+    run: Callable[[Array, Array, Array, Array | None], Any],
+    M: Array,
+    N: Array,
+    P: Array,
+    arg: Array | None,
+    onto: Algebra | None,
+) -> Any:
+    """Run a product of host arrays with "no edge" kept apart; `onto` is the algebra where it is added onto P."""
+    if edges is None:
+        return run(M, N, P, arg)
+    M, missing_m = edges.enter(M, "M")
+    N, missing_n = edges.enter(N, "N")
+    if not (missing_m or missing_n):
+        return run(M, N, P, arg)
+    made = P
+    if onto is not None:  # what P holds may lie beyond every sum: it is added after
+        made = _lying_alike(P)
+        made[...] = edges.outside
+    done = run(M, N, made, arg)
+    edges.leave(made, arg)
+    if onto is not None:
+        onto.add(P, made, out=P)
+    return done

@@ -1,0 +1,35 @@
+"""`dtype=` narrower than an operand: NumPy rounds before it multiplies, and so do we."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import FLOAT8, DType, promote
+from tilewise.arrays.operand import Operand
+from tilewise.errors import DtypeError
+
+
+def narrowed(operand: Operand, dtype: DType) -> Operand:
+    """The operand in `dtype`, where that does not hold its own; what it does hold is widened on the way into tiles."""
+    if operand.dtype.name in FLOAT8 or promote(operand.dtype, dtype) == dtype:
+        return operand
+    if operand.host is None:
+        return replace(operand.library.operand(_on_its_card(operand.array, operand.dtype, dtype), "M"), converted=True)
+    made = operand.library.empty(operand.shape, dtype, "cpu")
+    assert made.host is not None
+    with np.errstate(all="ignore"):
+        np.copyto(made.host, operand.host, casting="unsafe")
+    return replace(made, converted=True)
+
+
+def _on_its_card(array: Any, given: DType, dtype: DType) -> Any:
+    if hasattr(array, "new_empty"):  # torch
+        import torch
+
+        return array.detach().to(getattr(torch, dtype.name))
+    if hasattr(array, "astype"):
+        return array.astype(dtype.name)
+    raise DtypeError(f"dtype={dtype.name!r} is narrower than {given}, and {type(array).__name__} cannot be converted")

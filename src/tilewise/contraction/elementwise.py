@@ -1,0 +1,32 @@
+"""A semiring's mul on whole arrays that broadcast, for pairs that share no summed label."""
+
+from __future__ import annotations
+
+import sys
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.algebra.semiring import Algebra
+
+
+def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
+    """mul(x, y), cell by cell."""
+    if is_plus_times(algebra.semiring) and not algebra.semiring.boolean and algebra.partial.kind != "b":
+        return x * y
+    torch = sys.modules.get("torch")
+    if torch is not None and isinstance(x, torch.Tensor):
+        import tilewise  # what needs the framework stands above this room
+
+        return tilewise.torch.elementwise(algebra.semiring, x, y)
+    kind = type(x).__module__
+    if kind.startswith("numpy") or isinstance(x, np.ndarray):
+        wide, result = algebra.partial.numpy, algebra.result.numpy
+        truths = algebra.semiring.boolean
+        a, b = (v != 0 if truths else v.astype(wide, copy=False) for v in (x, y))
+        with np.errstate(all="ignore"):
+            return np.asarray(algebra.mul(a, b)).astype(result, copy=False)
+    from tilewise.api import matmul
+
+    return matmul(x[..., None, None], y[..., None, None], semiring=algebra.semiring)[..., 0, 0]

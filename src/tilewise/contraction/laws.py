@@ -1,0 +1,83 @@
+"""What a semiring must keep for a product of many operands to be made of products of two."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.expression import Number
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.algebra.to_numpy import numpy_function
+from tilewise.errors import DtypeError, UsageError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+
+
+@lru_cache(maxsize=256)
+def check_regroups(semiring: Semiring, dtype: DType, reorders: bool = True) -> bool:
+    """Whether mul is associative and distributes over add, and (`reorders`) commutes; refused where it does not.
+
+    False where that holds only for values that are not below 0, as for min_times: the caller looks at its operands.
+    """
+    with np.errstate(all="ignore"):
+        drawn = np.random.default_rng(0).uniform(0.25, 4, (3, 64))
+        number = dtype if dtype.kind in "iub" else DTYPES["complex128" if dtype.kind == "c" else "float64"]
+        whole = np.random.default_rng(0).integers(0, 4, (3, 64)).astype(number.numpy)
+        values = whole if number.kind in "iub" else drawn.astype(number.numpy)
+        _check(semiring, number, values, reorders)
+        if number.kind in "ubc":
+            return True
+        signs = np.where(np.random.default_rng(1).random((3, 64)) < 0.5, -1, 1).astype(number.numpy)
+        try:
+            _check(semiring, number, values * signs, reorders)
+        except UsageError:
+            return False
+    return True
+
+
+def _check(semiring: Semiring, dtype: DType, values: Array, reorders: bool) -> None:
+    add, mul = numpy_function(semiring.add, dtype), numpy_function(semiring.mul, dtype)
+    x, y, z = values
+    laws = {
+        "mul(mul(x, y), z) == mul(x, mul(y, z))": (mul(mul(x, y), z), mul(x, mul(y, z))),
+        "mul(x, add(y, z)) == add(mul(x, y), mul(x, z))": (mul(x, add(y, z)), add(mul(x, y), mul(x, z))),
+        "mul(add(x, y), z) == add(mul(x, z), mul(y, z))": (mul(add(x, y), z), add(mul(x, z), mul(y, z))),
+    }
+    if reorders:
+        laws["mul(x, y) == mul(y, x)"] = (mul(x, y), mul(y, x))
+    for law, (left, right) in laws.items():
+        off = ~np.isclose(left, right, rtol=1e-6, atol=1e-9, equal_nan=True)
+        if off.any():
+            at = int(np.argmax(off))
+            raise UsageError(
+                f"{semiring} multiplies two operands only: more need {law}, and at x={x[at]:g}, y={y[at]:g}, "
+                f"z={z[at]:g} it is {left[at]:g} on the left and {right[at]:g} on the right"
+            )
+
+
+@lru_cache(maxsize=256)
+def one_over(algebra: Algebra) -> Number:
+    """The neutral element of mul over this dtype; refused where there is none."""
+    dtype = algebra.partial
+    values = {"b": [False, True], "u": [0, 1, 2, 5]}.get(dtype.kind, [-3, 0, 1, 2, 5])
+    samples = np.array(values).astype(dtype.numpy)
+    ends: tuple[Number, ...] = () if dtype.kind == "c" else (dtype.smallest(), dtype.largest())
+    candidates: tuple[Number, ...] = (1, 0, *ends)
+    for one in candidates:
+        unit = np.full_like(samples, one)
+        with np.errstate(all="ignore"):
+            right, left = algebra.mul(samples, unit), algebra.mul(unit, samples)
+        if np.array_equal(right, samples) and np.array_equal(left, samples):
+            return one
+    raise UsageError(f"{algebra.semiring} has no one over {dtype} (mul(one, x) == x), which this needs")
+
+
+def result_over(semiring: Semiring, dtype: DType) -> Algebra:
+    """The algebra, with a refusal in the words of einsum."""
+    try:
+        return semiring.over(dtype)
+    except DtypeError as error:
+        raise DtypeError(f"einsum: {error}") from None

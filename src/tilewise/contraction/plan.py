@@ -1,0 +1,98 @@
+"""What an einsum comes to, from its words and shapes alone: labels, sizes, and the order in which pairs meet."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+from tilewise.errors import ShapeError, UsageError
+
+
+@dataclass(frozen=True)
+class Pair:
+    """One product of two: which labels each operand has, and what is kept."""
+
+    left: str
+    right: str
+    kept: str  # needed later, in the order that comes out: shared, of the left alone, of the right alone
+
+    @property
+    def batch(self) -> str:
+        return "".join(c for c in self.left if c in self.right and c in self.kept)
+
+    @property
+    def summed(self) -> str:
+        return "".join(c for c in self.left if c in self.right and c not in self.kept)
+
+
+@dataclass(frozen=True)
+class Contraction:
+    """inputs → output over labels; `path` are positions taken off the list, each result going to its end."""
+
+    inputs: tuple[str, ...]
+    output: str
+    sizes: tuple[tuple[str, int], ...]
+    path: tuple[tuple[int, ...], ...]
+
+    @property
+    def size(self) -> dict[str, int]:
+        return dict(self.sizes)
+
+
+@lru_cache(maxsize=1024)
+def contraction_of(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimize: Any) -> Contraction:
+    """The order is opt_einsum's: the fewest steps it finds."""
+    import opt_einsum
+
+    _check_words(subscripts, len(shapes))
+    try:
+        inputs, output, _ = opt_einsum.parser.parse_einsum_input((subscripts, *shapes), shapes=True)
+    except (ValueError, IndexError) as error:
+        raise UsageError(f"einsum cannot read {subscripts!r}: {error}") from None
+    words = tuple(inputs.split(","))
+    sizes = _sizes(subscripts, words, output, shapes)
+    if len(words) == 1:
+        return Contraction(words, output, sizes, ((0,),))
+    whole = [tuple(dict(sizes)[label] for label in word) for word in words]
+    path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *whole, shapes=True, optimize=optimize)
+    return Contraction(words, output, sizes, tuple(tuple(step) for step in path))
+
+
+def _check_words(subscripts: str, count: int) -> None:
+    if not isinstance(subscripts, str):
+        raise UsageError(f"einsum's first argument is its words, say 'ij,jk->ik', not {type(subscripts).__name__}")
+    words = subscripts.partition("->")[0].split(",")
+    if len(words) != count:
+        raise UsageError(f"{subscripts!r} names {len(words)} operands and {count} were given")
+
+
+def _sizes(
+    subscripts: str, words: Sequence[str], output: str, shapes: tuple[tuple[int, ...], ...]
+) -> tuple[tuple[str, int], ...]:
+    sizes: dict[str, int] = {}
+    where: dict[str, int] = {}
+    for number, (word, shape) in enumerate(zip(words, shapes, strict=True), 1):
+        if len(word) != len(shape):
+            raise ShapeError(f"{subscripts!r}: operand {number} has {len(shape)} axes, and {word!r} names {len(word)}")
+        for label, size in zip(word, shape, strict=True):
+            known = sizes.get(label, 1)
+            if known != size and 1 not in (known, size):
+                raise ShapeError(
+                    f"{subscripts!r}: {label!r} is {known} in operand {where[label]} and {size} in operand {number}"
+                )
+            if label not in sizes or known == 1:
+                sizes[label], where[label] = size, number
+    for label in output:
+        if label not in sizes:
+            raise UsageError(f"{subscripts!r}: {label!r} of the output is in no operand")
+    return tuple(sizes.items())
+
+
+def pair_of(left: str, right: str, later: set[str]) -> Pair:
+    """What two operands make when the labels in `later` are still needed."""
+    kept = [c for c in left if c in right and c in later]
+    kept += [c for c in left if c not in right and c in later]
+    kept += [c for c in right if c not in left and c in later]
+    return Pair(left, right, "".join(dict.fromkeys(kept)))

@@ -1,0 +1,63 @@
+"""Axes of any library's array turned, taken together and repeated, as views wherever memory allows it."""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Sequence
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType, dtype_given, dtype_of
+
+
+def dtype_of_array(x: Any) -> DType:
+    """The dtype of any library's array, which may be one that is being traced."""
+    return dtype_of(x.dtype) if type(x) is np.ndarray else dtype_given(x.dtype)
+
+
+def turned(x: Any, axes: Sequence[int]) -> Any:
+    """Its axes in another order."""
+    if list(axes) == list(range(x.ndim)):
+        return x
+    return x.permute(*axes) if hasattr(x, "permute") else x.transpose(tuple(axes))
+
+
+def diagonal(x: Any, first: int, second: int) -> Any:
+    """The cells whose two indices are one, that index last."""
+    return x.diagonal(0, first, second)
+
+
+def reshaped(x: Any, shape: Sequence[int]) -> Any:
+    return x if tuple(x.shape) == tuple(shape) else x.reshape(tuple(shape))
+
+
+def repeated(x: Any, shape: Sequence[int]) -> Any:
+    """Broadcast, with strides of 0."""
+    if tuple(x.shape) == tuple(shape):
+        return x
+    if hasattr(x, "expand"):
+        return x.expand(*shape)
+    kind = type(x).__module__
+    if kind.startswith(("jax", "cupy")):
+        library = sys.modules["jax"].numpy if kind.startswith("jax") else sys.modules["cupy"]
+        return library.broadcast_to(x, tuple(shape))
+    return np.broadcast_to(x, tuple(shape))
+
+
+def filled(like: Any, shape: Sequence[int], value: Any) -> Any:
+    """A new array of the same library, dtype and device."""
+    if hasattr(like, "new_full"):
+        return like.new_full(tuple(shape), value)
+    return brought(like, np.full(tuple(shape), value, like.dtype), "")
+
+
+def brought(like: Any, host: np.ndarray[Any, np.dtype[Any]], dtype: str) -> Any:
+    """A host array as one of the same library; `dtype` is its name, for torch, which does not know all of NumPy's."""
+    kind = type(like).__module__
+    if hasattr(like, "new_tensor"):
+        torch = sys.modules["torch"]
+        return like.new_tensor(host.tolist(), dtype=getattr(torch, dtype))
+    if kind.startswith(("jax", "cupy")):
+        return (sys.modules["jax"].numpy if kind.startswith("jax") else sys.modules["cupy"]).asarray(host)
+    return host

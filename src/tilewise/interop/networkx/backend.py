@@ -1,0 +1,141 @@
+"""What NetworkX calls: conversion, whether a function can and should run here, and one function for each name.
+
+Whether it should is decided by an estimate of both sides in seconds, made of counts of nodes and edges alone.
+"""
+
+from __future__ import annotations
+
+import math
+from typing import Any
+
+from tilewise.interop.networkx import lengths, measures, reach
+from tilewise.interop.networkx.matrix import Nodes
+from tilewise.interop.networkx_info import FUNCTIONS
+
+MOST_NODES = 30_000  # whose matrix of float64 takes 7.2 GB
+MARGIN = 1.3  # both sides are models, so a win must be clear
+
+# what must be left as it is for the call to be about all pairs
+ALL_PAIRS = {
+    "shortest_path": (("source", 1, None), ("target", 2, None)),
+    "shortest_path_length": (("source", 1, None), ("target", 2, None)),
+    "eccentricity": (("v", 1, None), ("sp", 2, None)),
+    **dict.fromkeys(("diameter", "radius", "center", "periphery"), (("e", 1, None), ("usebounds", 2, False))),
+    "closeness_centrality": (("u", 1, None),),
+    "harmonic_centrality": (("nbunch", 1, None), ("sources", 3, None)),
+    "betweenness_centrality": (("k", 1, None), ("weight", 3, None)),
+}  # fmt: skip
+WEIGHT_AT = {
+    "floyd_warshall": 1, "floyd_warshall_numpy": 2, "floyd_warshall_predecessor_and_distance": 1, "johnson": 1,
+    "all_pairs_dijkstra_path_length": 2, "all_pairs_dijkstra_path": 2, "all_pairs_dijkstra": 2,
+    "all_pairs_bellman_ford_path_length": 1, "all_pairs_bellman_ford_path": 1, "shortest_path": 3,
+    "shortest_path_length": 3, "average_shortest_path_length": 1, "eccentricity": 3, "diameter": 3, "radius": 3,
+    "center": 3, "periphery": 3,
+}  # fmt: skip
+DISTANCE_AT = {"closeness_centrality": 2, "harmonic_centrality": 2}
+DEFAULT_WEIGHTED = ("floyd_warshall", "johnson", "all_pairs_dijkstra", "all_pairs_bellman_ford")
+METHODS = (None, "unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
+
+
+class Backend:
+    """The entry point of `networkx.backends`."""
+
+    @staticmethod
+    def convert_from_nx(graph: Any, *_: Any, **__: Any) -> Any:
+        return graph if isinstance(graph, Nodes) else Nodes(graph)
+
+    @staticmethod
+    def convert_to_nx(result: Any, *_: Any, **__: Any) -> Any:
+        return result.graph if isinstance(result, Nodes) else result
+
+    @staticmethod
+    def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+        if name not in FUNCTIONS:
+            return f"{name} is not a function of this backend"
+        nodes = len(_graph(args, kwargs))
+        if nodes > MOST_NODES:
+            return f"{nodes:,} nodes make a matrix of {8 * nodes**2 / 1e9:.0f} GB"
+        for key, at, usual in ALL_PAIRS.get(name, ()):
+            given = _given(args, kwargs, key, at, usual)
+            if given is not usual and given != usual:
+                return f"{name} with {key}={given!r} is not about all pairs"
+        method = _given(args, kwargs, "method", 2 if name.startswith("average") else 4, None)
+        if name in ("shortest_path", "shortest_path_length", "average_shortest_path_length") and method not in METHODS:
+            return f"method={method!r} is left to NetworkX"
+        return True
+
+    @staticmethod
+    def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
+        graph = _graph(args, kwargs)
+        nodes, edges = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
+        weighted = _weight(name, args, kwargs) is not None
+        ours, theirs = seconds_here(name, nodes, edges, weighted), seconds_there(name, nodes, edges, weighted)
+        if ours * MARGIN < theirs:
+            return True
+        return (
+            f"{nodes} nodes and {edges} edges are quicker done in NetworkX itself ({theirs:.2g} s against {ours:.2g})"
+        )
+
+
+PATHS = ("shortest_path", "johnson", "all_pairs_shortest_path", "all_pairs_dijkstra_path", "all_pairs_dijkstra",
+         "all_pairs_bellman_ford_path", "floyd_warshall_predecessor_and_distance")  # fmt: skip
+MEASURES = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
+            "global_efficiency", "closeness_centrality", "harmonic_centrality", "floyd_warshall_numpy")  # fmt: skip
+
+
+def seconds_here(name: str, nodes: int, edges: int, weighted: bool) -> float:
+    """A closure, and what is made of it."""
+    n = nodes
+    matrix = 1.5e-3 + 0.25e-6 * edges + n**3 * (0.25e-9 if weighted else 0.12e-9)
+    if name in ("transitive_closure", "transitive_reduction"):
+        return 5e-3 + 0.25e-6 * edges + n**3 * 4e-11 + (0.6e-6 * n * n if name == "transitive_closure" else 0)
+    if name == "betweenness_centrality":
+        return 5e-3 + 0.25e-6 * edges + _levels(n, edges) * 2 * (n**3 * 0.06e-9 + n * n * 12e-9)
+    if name in MEASURES:
+        return matrix + 10e-9 * n * n
+    return matrix + n * n * (0.7e-6 if name in PATHS else 0.14e-6) + (n**3 * 1e-9 if name in PATHS and weighted else 0)
+
+
+def seconds_there(name: str, nodes: int, edges: int, weighted: bool) -> float:
+    """A search from every node, in Python, or Floyd–Warshall; measured on connected graphs."""
+    n, m = nodes, edges
+    if name == "floyd_warshall_numpy":
+        return n**3 * 1e-9 + n * n * n * 0.6e-9
+    if name.startswith("floyd_warshall"):
+        return n**3 * 90e-9
+    if name in ("transitive_closure", "transitive_reduction"):
+        return n * (n + m) * (0.6e-6 if name == "transitive_closure" else 0.04e-6)
+    if name == "betweenness_centrality":
+        return n * (n + m) * 0.35e-6
+    if weighted or name in ("johnson",):
+        return n * (m * 0.25e-6 + n * 0.45e-6)
+    return n * (m * 0.028e-6 + n * (0.11e-6 if name not in PATHS else 0.4e-6))
+
+
+def _levels(nodes: int, edges: int) -> float:
+    """How deep searches go in a random graph of this size; a grid or a path is deeper, and NetworkX is then quicker."""
+    degree = max(edges / max(nodes, 1), 1.2)
+    return 2 + 1.5 * math.log(max(nodes, 2)) / math.log(degree + 0.5)
+
+
+def _weight(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if name in DISTANCE_AT:
+        return _given(args, kwargs, "distance", DISTANCE_AT[name], None)
+    if name not in WEIGHT_AT:
+        return None
+    return _given(args, kwargs, "weight", WEIGHT_AT[name], "weight" if name.startswith(DEFAULT_WEIGHTED) else None)
+
+
+def _given(args: tuple[Any, ...], kwargs: dict[str, Any], key: str, at: int, usual: Any) -> Any:
+    return args[at] if len(args) > at else kwargs.get(key, usual)
+
+
+def _graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    graph = args[0] if args else kwargs["G"]
+    return graph.graph if isinstance(graph, Nodes) else graph
+
+
+backend = Backend()
+for _name in FUNCTIONS:
+    _home: Any = next(room for room in (lengths, measures, reach) if hasattr(room, _name))
+    setattr(Backend, _name, staticmethod(getattr(_home, _name)))

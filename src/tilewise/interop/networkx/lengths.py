@@ -1,0 +1,163 @@
+"""All-pairs lengths and paths: one closure of the whole graph, handed back as the dictionaries NetworkX promises."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from tilewise.interop.networkx.matrix import Matrix, Nodes, Weight, Weights, farthest, nearest_first
+
+
+def floyd_warshall(G: Nodes, weight: str = "weight") -> dict[Any, dict[Any, Any]]:
+    made = Weights(G.graph, weight)
+    return _table(made, made.close())
+
+
+def floyd_warshall_numpy(G: Nodes, nodelist: Any = None, weight: str = "weight") -> Matrix:
+    graph = G.graph
+    if nodelist is not None and not (len(nodelist) == len(graph) == len(set(nodelist))):
+        raise nx.NetworkXError(
+            "nodelist must contain every node in G with no repeats."
+            "If you wanted a subgraph of G use G.subgraph(nodelist)"
+        )
+    made = Weights(graph, weight)
+    np.fill_diagonal(made.matrix, 0)
+    D: Matrix = made.close().astype(np.float64, copy=False)
+    if nodelist is None:
+        return D
+    at = {node: number for number, node in enumerate(made.nodes)}
+    order = [at[node] for node in nodelist]
+    return D[np.ix_(order, order)]
+
+
+def floyd_warshall_predecessor_and_distance(G: Nodes, weight: str = "weight") -> tuple[Any, Any]:
+    made = Weights(G.graph, weight)
+    D, before = made.close_with_steps()
+    nodes = made.nodes
+    came = {}
+    for u, row in zip(nodes, before.tolist(), strict=True):
+        steps = {v: nodes[step] for v, step in zip(nodes, row, strict=True) if step >= 0}
+        if steps:
+            came[u] = steps
+    return came, _table(made, D)
+
+
+def all_pairs_shortest_path_length(G: Nodes, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
+    return _reached(Weights(G.graph, None), cutoff)
+
+
+def all_pairs_dijkstra_path_length(
+    G: Nodes, cutoff: float | None = None, weight: Weight = "weight"
+) -> Iterator[tuple[Any, dict[Any, Any]]]:
+    return _reached(_not_negative(Weights(G.graph, weight)), cutoff)
+
+
+def all_pairs_bellman_ford_path_length(G: Nodes, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, Any]]]:
+    return _reached(Weights(G.graph, weight), None)
+
+
+def all_pairs_shortest_path(G: Nodes, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+    return ((u, paths) for u, (_, paths) in _walked(Weights(G.graph, None), cutoff))
+
+
+def all_pairs_dijkstra_path(
+    G: Nodes, cutoff: float | None = None, weight: Weight = "weight"
+) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+    return ((u, paths) for u, (_, paths) in all_pairs_dijkstra(G, cutoff, weight))
+
+
+def all_pairs_dijkstra(
+    G: Nodes, cutoff: float | None = None, weight: Weight = "weight"
+) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
+    return _walked(_not_negative(Weights(G.graph, weight)), cutoff)
+
+
+def all_pairs_bellman_ford_path(G: Nodes, weight: Weight = "weight") -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
+    return ((u, paths) for u, (_, paths) in _walked(Weights(G.graph, weight), None))
+
+
+def johnson(G: Nodes, weight: Weight = "weight") -> dict[Any, dict[Any, list[Any]]]:
+    return dict(all_pairs_bellman_ford_path(G, weight))
+
+
+def shortest_path(
+    G: Nodes, source: Any = None, target: Any = None, weight: Weight = None, method: str = "dijkstra"
+) -> Any:
+    assert source is None
+    assert target is None
+    if weight is None:
+        return all_pairs_shortest_path(G)
+    return (all_pairs_dijkstra_path if method == "dijkstra" else all_pairs_bellman_ford_path)(G, weight=weight)
+
+
+def shortest_path_length(
+    G: Nodes, source: Any = None, target: Any = None, weight: Weight = None, method: str = "dijkstra"
+) -> Any:
+    assert source is None
+    assert target is None
+    if weight is None:
+        return all_pairs_shortest_path_length(G)
+    lengths: Any = all_pairs_dijkstra_path_length if method == "dijkstra" else all_pairs_bellman_ford_path_length
+    return lengths(G, weight=weight)
+
+
+def _not_negative(made: Weights) -> Weights:
+    if made.negative:
+        raise ValueError("Contradictory paths found: negative weights? (all_pairs_bellman_ford_path_length takes them)")
+    return made
+
+
+def _table(made: Weights, D: Matrix) -> dict[Any, dict[Any, Any]]:
+    nodes = made.nodes
+    if made.whole and np.isfinite(D).all():
+        rows = D.astype(np.int64).tolist()
+    elif made.whole:
+        rows = [[int(x) if x < math.inf else x for x in row] for row in D.tolist()]
+    else:
+        rows = D.tolist()
+    return {u: dict(zip(nodes, row, strict=True)) for u, row in zip(nodes, rows, strict=True)}
+
+
+def _near(made: Weights, D: Matrix, cutoff: float | None) -> Iterator[tuple[Any, Matrix, list[Any]]]:
+    """Row by row: the source, the targets it reaches, the nearest first, and how far they are."""
+    order = nearest_first(D, made.whole)
+    sorted_lengths = np.take_along_axis(D, order, 1)
+    counts = ((sorted_lengths < math.inf) & (sorted_lengths <= farthest(cutoff))).sum(1).tolist()
+    for u, targets, lengths, count in zip(made.nodes, order, sorted_lengths, counts, strict=True):
+        yield u, targets[:count], made.numbers(lengths[:count])
+
+
+def _reached(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, dict[Any, Any]]]:
+    names = made.named()
+    for u, targets, lengths in _near(made, made.close(), cutoff):
+        yield u, dict(zip(names[targets].tolist(), lengths, strict=True))
+
+
+def _walked(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, tuple[dict[Any, Any], dict[Any, list[Any]]]]]:
+    """Lengths and paths, row by row; a path is its predecessor's with one node more."""
+    D, before = made.close_with_steps()
+    nodes = made.nodes
+    for row, (u, targets, lengths) in enumerate(_near(made, D, cutoff)):
+        steps = before[row].tolist()
+        paths: list[list[Any] | None] = [None] * len(nodes)
+        paths[row] = [u]
+        order = targets.tolist()
+        for v in order:
+            way, node = [], v
+            while paths[node] is None:  # ties of length 0 may come before the node they lead through
+                way.append(node)
+                node = steps[node]
+            known = paths[node]
+            for node in reversed(way):
+                known = paths[node] = [*known, nodes[node]]
+        yield (
+            u,
+            (
+                {nodes[v]: length for v, length in zip(order, lengths, strict=True)},
+                {nodes[v]: paths[v] for v in order},
+            ),
+        )

@@ -1,0 +1,145 @@
+"""A graph as a matrix of weights, and the way back to NetworkX's own types."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Callable, Iterator
+from itertools import chain
+from typing import Any
+
+import networkx as nx
+import numpy as np
+
+from tilewise.api import matmul
+from tilewise.errors import CycleError
+from tilewise.graph.closure import closure
+
+Matrix = np.ndarray[Any, np.dtype[Any]]
+Weight = str | Callable[[Any, Any, Any], Any] | None
+
+EXACT = {"float64": 2**53, "float32": 2**24}
+PLAIN = (int, float, np.integer, np.floating)
+
+
+class Nodes:
+    """A graph on its way through: what NetworkX handed over, marked as ours."""
+
+    __networkx_backend__ = "tilewise"
+
+    def __init__(self, graph: Any) -> None:
+        self.graph = graph
+
+    def is_directed(self) -> bool:
+        return self.graph.is_directed()
+
+    def is_multigraph(self) -> bool:
+        return self.graph.is_multigraph()
+
+
+class Weights:
+    """A graph as a matrix: `matrix[u, v]` is the lightest edge from u to v, ∞ where there is none.
+
+    float32 where every length is a whole number that it holds exactly; what float64 cannot hold is left to NetworkX.
+    """
+
+    def __init__(self, graph: Any, weight: Weight, *, default: float = 1) -> None:
+        self.nodes = list(graph)
+        n = len(self.nodes)
+        index = dict(zip(self.nodes, range(n), strict=True))
+        rows, cols, costs = _edges(graph, index, weight, default)
+        kinds = set(map(type, costs))
+        if not all(issubclass(kind, PLAIN) for kind in kinds):
+            odd = next(cost for cost in costs if not isinstance(cost, PLAIN))
+            raise NotImplementedError(f"the weight {odd!r} is not a number a matrix holds")
+        self.whole = isinstance(default, int) and all(issubclass(kind, int | np.integer) for kind in kinds)
+        try:
+            numbers = np.fromiter(costs, np.float64, len(costs))
+        except OverflowError:
+            raise NotImplementedError("a weight leaves the range of float64") from None
+        if np.isnan(numbers).any():
+            raise NotImplementedError("a weight is NaN")
+        finite = abs(numbers[np.isfinite(numbers)])
+        heaviest = float(finite.max()) if finite.size else 0.0
+        if self.whole and heaviest * max(n, 1) >= EXACT["float64"]:
+            raise NotImplementedError(f"weights up to {heaviest:.0f} over {n} nodes leave float64's integers")
+        small = self.whole and heaviest * max(n, 1) < EXACT["float32"]
+        self.negative = bool((numbers < 0).any())
+        self.positive = bool((numbers > 0).all())
+        self.matrix: Matrix = np.full((n, n), np.inf, np.float32 if small else np.float64)
+        if graph.is_multigraph():
+            np.minimum.at(self.matrix, (rows, cols), numbers.astype(self.matrix.dtype))
+        else:
+            self.matrix[rows, cols] = numbers
+
+    def close(self, **how: Any) -> Any:
+        try:
+            return closure(self.matrix, semiring="min_plus", **how)
+        except CycleError as error:
+            walk = " → ".join(str(self.nodes[n]) for n in (*error.nodes, *error.nodes[:1]))
+            raise nx.NetworkXUnbounded(f"Negative cycle detected: {walk}") from None
+
+    def close_with_steps(self) -> tuple[Matrix, Matrix]:
+        """Lengths, and the node before each target. Where every edge adds to a whole length, one product finds it."""
+        if not (self.whole and self.positive):
+            return self.close(return_predecessors=True)
+        D = self.close()
+        edges = self.matrix.copy()
+        np.fill_diagonal(edges, np.inf)
+        before: Matrix = matmul(D, edges, semiring="min_plus", return_arg=True)[1]
+        np.fill_diagonal(before, -1)
+        return D, before
+
+    def numbers(self, values: Matrix) -> list[Any]:
+        """Finite lengths as NetworkX gives them: whole where every weight was."""
+        return (values.astype(np.int64) if self.whole else values).tolist()
+
+    def one(self, value: Any) -> Any:
+        return int(value) if self.whole else float(value)
+
+    def named(self) -> Matrix:
+        """The nodes as an array, so that many are picked at once."""
+        made: Matrix = np.empty(len(self.nodes), object)
+        for number, node in enumerate(self.nodes):
+            made[number] = node
+        return made
+
+
+def _edges(graph: Any, index: dict[Any, int], weight: Weight, default: float) -> tuple[Matrix, Matrix, list[Any]]:
+    """Every edge with its weight, both ways round where the graph is undirected; hidden ones left out."""
+    adjacency = list(graph.adjacency())
+    if callable(weight) or (graph.is_multigraph() and weight is not None):
+        triples = list(_each(adjacency, weight, default, graph.is_multigraph()))
+        rows = np.fromiter((index[u] for u, _, _ in triples), np.int64, len(triples))
+        cols = np.fromiter((index[v] for _, v, _ in triples), np.int64, len(triples))
+        return rows, cols, [cost for _, _, cost in triples]
+    counts = [len(neighbours) for _, neighbours in adjacency]
+    rows = np.repeat(np.arange(len(adjacency)), counts)
+    cols = np.fromiter((index[v] for _, neighbours in adjacency for v in neighbours), np.int64, len(rows))
+    if weight is None:
+        return rows, cols, [default] * len(rows)
+    found = chain.from_iterable(neighbours.values() for _, neighbours in adjacency)
+    return rows, cols, [data.get(weight, default) for data in found]
+
+
+def _each(adjacency: Any, weight: Weight, default: float, multigraph: bool) -> Iterator[tuple[Any, Any, Any]]:
+    for u, neighbours in adjacency:
+        for v, data in neighbours.items():
+            if callable(weight):
+                cost = weight(u, v, data)
+                if cost is not None:
+                    yield u, v, cost
+            elif multigraph:
+                for one in data.values():
+                    yield u, v, one.get(weight, default)
+
+
+def nearest_first(D: Matrix, whole: bool) -> Matrix:
+    """For each row the targets in the order of their lengths; short whole lengths are sorted by radix."""
+    finite = D[np.isfinite(D)]
+    if whole and (not finite.size or (finite.max() < 32000 and finite.min() > -32000)):
+        D = np.where(np.isfinite(D), D, 32001).astype(np.int16)
+    return np.argsort(D, axis=1, kind="stable")
+
+
+def farthest(cutoff: float | None) -> float:
+    return math.inf if cutoff is None else cutoff

@@ -1,0 +1,34 @@
+"""Semirings as words: an operator's schema takes strings, so one's own are kept under a word when first used."""
+
+from __future__ import annotations
+
+import torch
+
+from tilewise.algebra.builtin import SEMIRINGS, find_semiring
+from tilewise.algebra.semiring import Semiring
+
+OWN: dict[str, Semiring] = {}  # people's own semirings, by the word the operator takes
+
+
+def word_of(semiring: str | Semiring) -> str:
+    """What the operator calls this semiring."""
+    return semiring if isinstance(semiring, str) else _word_of_own(semiring)
+
+
+@torch.compiler.assume_constant_result
+def _word_of_own(semiring: Semiring) -> str:
+    ring = find_semiring(semiring)
+    if SEMIRINGS.get(ring.name) == ring:
+        return ring.name
+    word = next((word for word, known in OWN.items() if known == ring), f"{ring.name}#{len(OWN)}")
+    OWN[word] = ring
+    return word
+
+
+@torch.compiler.assume_constant_result
+def picks(word: str) -> bool:
+    return ring_of(word).selective
+
+
+def ring_of(word: str) -> Semiring:
+    return OWN[word] if word in OWN else find_semiring(word)

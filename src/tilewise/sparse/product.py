@@ -1,0 +1,176 @@
+"""Products with sparse operands: by rows and their stored cells, or by dense tiles where those are sooner done.
+
+    sparse ⊗ dense   a band of rows of N for each stored cell of M, reduced row by row  → dense
+    sparse ⊗ sparse  every pair of cells that meet, sorted by where they go, reduced    → sparse
+
+Which of the two ways is taken depends on counts alone, never on a clock, so that two runs give the same bits.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from functools import lru_cache
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.dtypes import dtype_of, promote
+from tilewise.algebra.no_edge import no_edge_of
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.algebra.to_llvm import commutes, exchanged
+from tilewise.errors import ShapeError, UsageError
+from tilewise.sparse.arrays import Array, Rows, is_sparse
+
+CELL, STEP = 1.6, 0.09  # nanoseconds: a cell of a gathered row, and a step of the dense tiles (docs/how/sparse.md)
+BAND = 1 << 20  # cells that are gathered at a time
+
+
+def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[..., Any]) -> Any:
+    """M ⊗ N where at least one is sparse; `dense` multiplies arrays."""
+    ring = find_semiring(semiring)
+    for name, x in (("M", M), ("N", N)):
+        if not is_sparse(x) and type(x) is not np.ndarray:
+            raise UsageError(f"{name} is {type(x).__name__}: a scipy.sparse operand meets another, or a NumPy array")
+        if x.ndim > 2 or x.ndim < 1:
+            raise ShapeError(f"{name} has {x.ndim} axes: sparse products take matrices, and vectors beside them")
+    if M.shape[-1] != N.shape[0]:
+        raise ShapeError(f"the {M.shape[-1]} columns of M do not meet the {N.shape[0]} rows of N; they must be equal")
+    if is_plus_times(ring):
+        return M @ N  # SciPy's own
+    algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
+    if is_sparse(M) and is_sparse(N):
+        return _both(Rows.of(M, "M"), Rows.of(N, "N"), algebra, M)
+    if is_sparse(M):
+        return _left(Rows.of(M, "M"), N, "M", algebra, dense)
+    rows = Rows.of(N, "N").turned()
+    if not commutes(ring.mul):
+        algebra = replace(algebra, semiring=_exchanged(ring))
+    if M.ndim == 1:
+        return _left(rows, M, "N", algebra, dense)
+    return _left(rows, M.T, "N", algebra, dense).T
+
+
+def _exchanged(ring: Semiring) -> Semiring:
+    """The semiring whose mul takes its operands the other way round."""
+    made = ring.with_zero(0)
+    values = {"mul": exchanged(ring.mul), "zero": ring.zero, "pad_m": ring.pad_n, "pad_n": ring.pad_m}
+    for key, value in values.items():
+        object.__setattr__(made, key, value)
+    return made
+
+
+def _inside(x: Array, algebra: Algebra, name: str) -> Array:
+    """Elements as sums are made of them, weights within their range; a dense operand's "no edge" kept apart."""
+    if algebra.semiring.boolean:
+        return np.asarray(x != 0)
+    edges = no_edge_of(algebra)
+    wide = x.astype(algebra.partial.numpy, copy=False)
+    return wide if edges is None else edges.enter(wide, name)[0]
+
+
+def _stored(rows: Rows, algebra: Algebra, name: str) -> Rows:
+    zero = False if algebra.semiring.boolean else algebra.zero
+    kept = rows.without(zero)
+    return Rows(kept.shape, kept.starts, kept.indices, _inside(kept.data, algebra, name))
+
+
+def _outside(P: Array, algebra: Algebra) -> Array:
+    edges = no_edge_of(algebra)
+    if edges is not None:
+        edges.leave(P)
+    return P.astype(algebra.result.numpy, copy=False)
+
+
+def _left(M: Rows, N: Array, name: str, algebra: Algebra, dense: Callable[..., Any]) -> Array:
+    """Sparse with dense."""
+    columns = 1 if N.ndim == 1 else N.shape[1]
+    whole = M.shape[0] * M.shape[1]
+    if M.count * CELL > whole * STEP and whole < 1 << 28 and _absorbs(algebra):
+        return np.asarray(dense(M.dense(algebra.zero, M.data.dtype), N, semiring=algebra.semiring))
+    M = _stored(M, algebra, name)
+    right = _inside(N if N.ndim == 2 else N[:, None], algebra, "N" if name == "M" else "M")
+    P = np.full((M.shape[0], columns), algebra.zero, algebra.partial.numpy)
+    with np.errstate(all="ignore"):
+        for first, last in _bands(M.starts, max(1, BAND // max(columns, 1))):
+            cells = slice(int(M.starts[first]), int(M.starts[last]))
+            terms = algebra.mul(M.data[cells, None], right[M.indices[cells]])
+            _reduce(terms, M.starts[first : last + 1] - cells.start, P[first:last], algebra)
+    made = _outside(P, algebra)
+    return made if N.ndim == 2 else made[:, 0]
+
+
+@lru_cache(maxsize=256)
+def _absorbs(algebra: Algebra) -> bool:
+    """Whether mul(zero, x) is zero: where it is not (−∞ · −1), only stored cells may meet."""
+    dtype = algebra.partial.numpy
+    x = np.array([True] if algebra.partial.kind == "b" else [1, 2, 5, 0, -3]).astype(dtype)
+    zero = np.full_like(x, algebra.zero)
+    if no_edge_of(algebra) is not None:
+        return True
+    with np.errstate(all="ignore"):
+        made = np.concatenate([algebra.mul(zero, x), algebra.mul(x, zero)])
+    return bool((made == algebra.zero).all())
+
+
+def _bands(starts: Array, most: int) -> list[tuple[int, int]]:
+    """Rows in bands of at most so many stored cells, or of one row."""
+    bands, first, rows = [], 0, len(starts) - 1
+    while first < rows:
+        last = int(np.searchsorted(starts, starts[first] + most, side="right")) - 1
+        last = min(max(last, first + 1), rows)
+        bands.append((first, last))
+        first = last
+    return bands
+
+
+def _reduce(terms: Array, starts: Array, P: Array, algebra: Algebra) -> None:
+    """P[i] = add of P[i] and the terms of row i."""
+    counts = np.diff(starts)
+    add = algebra.add
+    if isinstance(add, np.ufunc):
+        full = np.flatnonzero(counts)
+        if full.size:
+            P[full] = add(P[full], add.reduceat(terms, starts[full], axis=0))
+        return
+    for number in range(int(counts.max(initial=0))):  # an add of one's own: the first cell of every row, the second …
+        rows = np.flatnonzero(counts > number)
+        P[rows] = add(P[rows], terms[starts[rows] + number])
+
+
+def _both(M: Rows, N: Rows, algebra: Algebra, like: Any) -> Any:
+    """Sparse with sparse."""
+    import scipy.sparse
+
+    M, N = _stored(M, algebra, "M"), _stored(N, algebra, "N")
+    lengths = np.diff(N.starts)
+    meets = np.concatenate(([0], np.cumsum(lengths[M.indices])))[M.starts]  # pairs before each row
+    columns = N.shape[1]
+    parts: list[tuple[Array, Array, Array]] = []
+    with np.errstate(all="ignore"):
+        for first, last in _bands(meets, BAND):
+            cells = slice(int(M.starts[first]), int(M.starts[last]))
+            k = M.indices[cells]
+            count = lengths[k]
+            row = np.repeat(np.repeat(np.arange(first, last), np.diff(M.starts[first : last + 1])), count)
+            ends = np.cumsum(count)
+            at = np.arange(int(ends[-1]) if ends.size else 0) + np.repeat(N.starts[k] - (ends - count), count)
+            terms = algebra.mul(np.repeat(M.data[cells], count), N.data[at])
+            key = row * columns + N.indices[at]
+            order = np.argsort(key, kind="stable")
+            key, terms = key[order], terms[order]
+            new = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1]))) if key.size else key
+            P = np.full((len(new), 1), algebra.zero, algebra.partial.numpy)
+            _reduce(terms[:, None], np.append(new, key.size), P, algebra)
+            where = key[new]
+            parts.append((where // columns, where % columns, _outside(P[:, 0], algebra)))
+    shape = (M.shape[0], columns)
+    joined = [np.concatenate(x) if parts else np.zeros(0, np.int64) for x in zip(*parts, strict=True)] if parts else []
+    kind = scipy.sparse.csr_matrix if isinstance(like, scipy.sparse.spmatrix) else scipy.sparse.csr_array
+    if not joined:
+        return kind(shape, dtype=algebra.result.numpy)
+    row, col, data = joined
+    starts = np.searchsorted(row, np.arange(shape[0] + 1))
+    made = Rows(shape, starts, col, data).without(False if algebra.semiring.boolean else algebra.zero)
+    return kind((made.data, made.indices, made.starts), shape=shape)

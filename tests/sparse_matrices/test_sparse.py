@@ -1,0 +1,165 @@
+"""scipy.sparse operands over any semiring, held against their dense products; closures of sparse graphs."""
+
+from __future__ import annotations
+
+import itertools
+import time
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.algebra.dtypes import dtype_named
+from tilewise.graph import sparse_closure
+from tilewise.sparse import product as sparse_product
+
+sp = pytest.importorskip("scipy.sparse")
+
+RINGS = ["min_plus", "max_plus", "min_max", "max_min", "max_times", "lor_land", "plus_times"]
+OWN = tw.Semiring("least_gap", add=tw.minimum, mul=lambda x, y: y - 2 * x, zero=tw.largest, pad_m=0, pad_n=tw.largest)
+
+
+def sparse(rng, m, n, density):
+    made = sp.random_array((m, n), density=density, rng=rng, format="csr")
+    made.data[:] = rng.integers(1, 20, made.nnz)
+    return made
+
+
+def dense_of(S, semiring, dtype=float):
+    algebra = (semiring if isinstance(semiring, tw.Semiring) else tw.semirings[semiring]).over(
+        dtype_named(np.dtype(dtype).name)
+    )
+    made = np.full(S.shape, algebra.zero, dtype)
+    c = S.tocoo()
+    made[c.coords] = c.data
+    return made
+
+
+def by_hand(M, N, ring, meets):
+    """Only pairs that meet: a cell that is not stored is no cell."""
+    algebra = (ring if isinstance(ring, tw.Semiring) else tw.semirings[ring]).over(dtype_named("float64"))
+    wide = algebra.partial.numpy
+    with np.errstate(all="ignore"):
+        terms = algebra.mul(*(np.broadcast_to(x, meets.shape).astype(wide) for x in (M[:, :, None], N[None])))
+        total = np.full((M.shape[0], N.shape[1]), algebra.zero, wide)
+        for k in range(M.shape[1]):
+            total = np.where(meets[:, k], algebra.add(total, terms[:, k]), total)
+    return total
+
+
+@pytest.mark.parametrize("ring", [*RINGS, OWN], ids=str)
+@pytest.mark.parametrize("tiles", [True, False])
+def test_products_by_stored_cells(ring, tiles, monkeypatch):
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    monkeypatch.setattr(sparse_product, "CELL", 1e9 if tiles else 0.0)
+    for m, k, n, density in ((7, 9, 5, 0.2), (40, 30, 50, 0.05), (3, 4, 5, 0.0), (20, 1, 20, 0.5), (1, 30, 1, 0.3)):
+        S, T = sparse(rng, m, k, density), sparse(rng, k, n, density)
+        M, N = rng.integers(1, 20, (m, k)).astype(float), rng.integers(1, 20, (k, n)).astype(float)
+        left, right = (x.toarray() != 0 for x in (S, T))
+        expected = by_hand(S.toarray(), N, ring, np.broadcast_to(left[:, :, None], (m, k, n)))
+        np.testing.assert_array_equal(tw.matmul(S, N, semiring=ring), expected)
+        np.testing.assert_array_equal(tw.matmul(S, N[:, 0], semiring=ring), expected[:, 0])
+        expected = by_hand(M, T.toarray(), ring, np.broadcast_to(right, (m, k, n)))
+        np.testing.assert_array_equal(tw.matmul(M, T, semiring=ring), expected)
+        np.testing.assert_array_equal(tw.matmul(M[0], T, semiring=ring), expected[0])
+        both = tw.matmul(S, T, semiring=ring)
+        assert sp.issparse(both)
+        expected = by_hand(S.toarray(), T.toarray(), ring, left[:, :, None] & right)
+        np.testing.assert_array_equal(
+            dense_of(both, ring if ring != "lor_land" else "plus_times", both.dtype), expected
+        )
+
+
+def test_bands_of_rows(monkeypatch):
+    monkeypatch.setattr(sparse_product, "BAND", 64)
+    monkeypatch.setattr(sparse_product, "CELL", 0.0)
+    rng = np.random.default_rng(0)
+    S, T = sparse(rng, 60, 50, 0.1), sparse(rng, 50, 40, 0.1)
+    M, N = dense_of(S, "min_plus"), dense_of(T, "min_plus")
+    np.testing.assert_array_equal(tw.matmul(S, N, semiring="min_plus"), tw.matmul(M, N, semiring="min_plus"))
+    np.testing.assert_array_equal(
+        dense_of(tw.matmul(S, T, semiring="min_plus"), "min_plus"), tw.matmul(M, N, semiring="min_plus")
+    )
+
+
+def test_integers_keep_no_edge_apart(monkeypatch):
+    monkeypatch.setattr(sparse_product, "CELL", 0.0)
+    top = np.iinfo(np.int32).max
+    S = sp.csr_array(np.array([[0, 7], [3, 0]], np.int32))
+    N = np.array([[top, 5], [1, top]], np.int32)
+    assert tw.matmul(S, N, semiring="min_plus").tolist() == [[8, top], [top, 8]]
+    assert tw.matmul(S, S, semiring="min_plus").toarray().tolist() == [[10, 0], [0, 10]]
+
+
+def test_what_is_refused():
+    S = sp.csr_array(np.eye(3))
+    with pytest.raises(tw.UsageError, match=r"return_arg= needs? dense operands: pass M.toarray"):
+        tw.matmul(S, S, semiring="min_plus", return_arg=True)
+    with pytest.raises(tw.UsageError, match=r"M is a scipy.sparse matrix, which this does not take: pass M.toarray"):
+        tw.plan(S, S)
+    with pytest.raises(tw.ShapeError, match="the 3 columns of M do not meet the 4 rows of N"):
+        tw.matmul(S, np.ones((4, 2)), semiring="min_plus")
+
+
+def graph(rng, n, degree, low=1.0):
+    S = sp.random_array((n, n), density=min(1.0, degree / n), rng=rng, format="csr")
+    S.data += low
+    return S
+
+
+@pytest.mark.parametrize("degree", [0.7, 2, 20])
+def test_closures_by_search_and_by_tiles_agree(degree, monkeypatch):
+    rng = np.random.default_rng(time.time_ns() % 2**32)
+    S = graph(rng, 300, degree)
+    W = dense_of(S, "min_plus")
+    expected = {}
+    for least in (0, 10**9):
+        monkeypatch.setattr(sparse_closure, "LEAST", least)
+        monkeypatch.setattr(sparse_closure, "EDGE", 1e-9)
+        for given in (S, W, W.astype(np.float32)):
+            D, before = tw.closure(given, return_predecessors=True)
+            np.testing.assert_allclose(tw.closure(given), D, rtol=1e-6)
+            expected.setdefault("D", D)
+            np.testing.assert_allclose(D, expected["D"], rtol=1e-5)
+            for i, j in rng.integers(0, 300, (50, 2)):
+                way = tw.path(before, i, j)
+                assert bool(way) == bool(np.isfinite(D[i, j]))
+                total = sum(W[u, v] for u, v in itertools.pairwise(way))
+                if way and i != j:
+                    assert total == pytest.approx(D[i, j], rel=1e-5)
+
+
+def test_the_choice_is_by_counts():
+    rng = np.random.default_rng(0)
+    float64 = tw.semirings["min_plus"].over(dtype_named("float64"))
+
+    def rows(S):
+        return sparse_closure.Rows.of(S, "W")
+
+    assert sparse_closure.by_search(rows(graph(rng, 3000, 0.8)), float64)
+    assert not sparse_closure.by_search(rows(graph(rng, 1000, 100)), float64)
+    assert not sparse_closure.by_search(rows(graph(rng, 100, 1)), float64)
+    negative = graph(rng, 300, 1, low=-2.0)
+    assert not sparse_closure.searchable(rows(negative), float64)
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_min", "min_max"])
+def test_a_few_sources(semiring):
+    rng = np.random.default_rng(0)
+    for low in (1.0, -0.05):
+        S = graph(rng, 80, 3, low)
+        if low < 0:
+            S = sp.csr_array(np.triu(S.toarray(), 1))  # no cycles
+        W = dense_of(S, semiring)
+        D, before = tw.closure(W, semiring=semiring, return_predecessors=True)
+        rows, steps = tw.closure(W, semiring=semiring, sources=[3, 41], return_predecessors=True)
+        np.testing.assert_allclose(rows, D[[3, 41]])
+        assert steps.shape == before[[3, 41]].shape
+        np.testing.assert_allclose(tw.closure(S, semiring=semiring, sources=7), D[[7]])
+    with pytest.raises(tw.UsageError, match="must be numbers of nodes, from 0 to 79"):
+        tw.closure(W, sources=[80])
+    loop = np.array([[np.inf, 1.0], [-2.0, np.inf]])
+    with pytest.raises(tw.CycleError, match="0 → 1 → 0"):
+        tw.closure(loop, sources=[0])
