@@ -23,10 +23,12 @@ _strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
     """Everything about a call but its addresses, of which the bytes past a 16-byte boundary count; None where torch
     follows the call (gradients, tracing, autocast), where tensors are of several cards, or of no card."""
+    if _is_compiling():  # first of all: a compiler traces what comes behind
+        return None
     card = M.get_device()
     if card < 0 or N.__class__ not in _PLAIN or N.get_device() != card or card != _get_device():
         return None
-    if _is_compiling() or ((M.requires_grad or N.requires_grad) and _grad_enabled()) or is_watched():
+    if ((M.requires_grad or N.requires_grad) and _grad_enabled()) or is_watched():
         return None
     if M.layout is not _strided or N.layout is not _strided or M.is_complex():
         return None

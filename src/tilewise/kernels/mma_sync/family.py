@@ -6,6 +6,7 @@ from collections.abc import Sequence
 from typing import ClassVar
 
 from tilewise.kernels.family import Family, fused_notes, own_tiles, packed_operands, passes, tensor_reason
+from tilewise.kernels.k_major import model as k_major
 from tilewise.kernels.mma_sync import model
 from tilewise.kernels.mma_sync.recipe import launches
 from tilewise.kernels.shared.placed import Operands
@@ -25,7 +26,8 @@ class MmaSync(Family):
         return model.refusal(problem, machine)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return model.worthwhile(problem, machine)
+        whole = problem.dtype.is_integer and problem.members == 1  # Hopper's own kernel for them has twice the rate
+        return model.worthwhile(problem, machine) and not (whole and k_major.refusal(problem, machine) is None)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))

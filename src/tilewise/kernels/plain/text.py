@@ -16,7 +16,7 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
 from tilewise.kernels.plain.model import PlainTile
 from tilewise.kernels.plain.ways import BIT_OPERATIONS, Way, binary
-from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
 
 GROUP = 8  # rows of tiles that are walked together
 PACK_LINES = 64  # of an operand, packed by one block
@@ -110,7 +110,7 @@ def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool, limi
         "SEEKS": int(limit > 0), "LIMIT": f"{limit:#x}u",
         "PAD": literal(algebra.pad_m if side == "M" else algebra.pad_n, algebra.partial),
     }  # fmt: skip
-    return "\n".join(
+    text = "\n".join(
         (
             prelude(algebra),
             f"typedef {word_type(algebra, way)} Word;",
@@ -120,6 +120,7 @@ def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool, limi
             *map(kernel_text, ("plain/in_turn.cuh", "plain/pack_words.cu")),
         )
     )
+    return with_half_conversions(text)
 
 
 @lru_cache(maxsize=64)
@@ -158,7 +159,7 @@ def step_text(algebra: Algebra, way: Way, accumulate: bool, split: bool) -> str:
     if split:
         text = _as_partial(text, algebra)
     text += f"typedef {word_type(algebra, way)} Word;  // {way.per_word} of k in each\n"
-    return text + STEPS[way.name](algebra, way)
+    return with_half_conversions(text + STEPS[way.name](algebra, way))
 
 
 def _as_partial(text: str, algebra: Algebra) -> str:

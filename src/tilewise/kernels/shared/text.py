@@ -23,6 +23,14 @@ def kernel_text(name: str) -> str:
     return files("tilewise.kernels").joinpath(name).read_text(encoding="utf-8")
 
 
+def with_half_conversions(text: str) -> str:
+    """The text behind the conversions to halves that it calls and does not define: sums that are not rounded yet have
+    none of their own."""
+    helpers = {"float_to_half": FLOAT_TO_HALF, "float_to_bfloat": FLOAT_TO_BFLOAT}
+    missing = [code for name, code in helpers.items() if f"{name}(" in text and f"{name}(float value)" not in text]
+    return "".join(missing) + text
+
+
 def defined(values: dict[str, object]) -> list[str]:
     """Macros, one a line."""
     return [f"#define {name} {value}" for name, value in values.items()]
