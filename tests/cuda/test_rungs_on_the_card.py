@@ -47,7 +47,7 @@ def test_large(kernel, size):
 def test_every_dtype_and_semiring(kernel, dtype):
     for semiring in SEMIRINGS:
         if works(semiring, dtype):
-            sums = name.endswith("_plus")  # integers under min and max stay within the range of weights
+            sums = semiring.endswith("_plus")  # integers under min and max stay within the range of weights
             M, N = (values(s, dtype, seed, True, weights=sums) for s, seed in (((19, 37), 5), ((37, 23), 6)))
             assert_product(tw.matmul(M, N, device="cuda", kernel=kernel, semiring=semiring), M, N, semiring)
 
