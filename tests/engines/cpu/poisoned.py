@@ -19,7 +19,7 @@ import numpy as np
 sys.path.insert(0, str(Path(__file__).parents[2]))  # oracle and strategies, also when run as a program
 
 from oracle import assert_product
-from strategies import CARD_DTYPES, SEMIRINGS, values, works
+from strategies import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines import cpu
@@ -91,7 +91,7 @@ def poison(dtype: np.dtype[Any]) -> Any:
 def operand(shape: tuple[int, int], case: Case, seed: int) -> np.ndarray:
     """Random numbers; where nothing is summed, infinities and NaN among them, quiet and signalling."""
     selects = case.semiring not in ("plus_times", "logaddexp_plus", "lor_land")
-    x = values(shape, case.dtype, seed, specials=selects)
+    x = values(shape, case.dtype, seed, specials=selects, weights=weighs(case.semiring))
     if selects and case.dtype in ("float32", "float64"):
         bits, signalling = ("u4", 0x7F800001) if case.dtype == "float32" else ("u8", 0x7FF0000000000001)
         x.view(bits)[np.random.default_rng(seed).random(shape) < 0.05] = signalling

@@ -1,22 +1,28 @@
-"""`dots`: one column, and M's rows along k. N's column and P's may have any stride."""
+"""`dots`: any number of columns, and M's rows along k; for few, and a long k. N's columns and P's cells lie anyhow."""
 
 from __future__ import annotations
 
-from tilewise.blocking import Blocking, RegisterTile
+from tilewise.blocking import FEW, Blocking, RegisterTile
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
 from tilewise.problem import Problem
 
-IDEA = "one column; dot products along k"
+IDEA = "a column or a few; dot products along k"
+LONG = 16  # vectors of k, from which adding across their lanes is little beside the rest
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light(problem) and view.n == 1 and view.m_along_k
+    return light(problem) and view.m_along_k
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    return "one column, and M's rows lie along k: dot products read M once" if view.m > 1 else ""
+    lanes = tile.vector_bytes // problem.dtype.itemsize
+    if view.n == 1 and view.m > 1:
+        return "one column, and M's rows lie along k: dot products read M once"
+    if 1 < view.n <= min(lanes // 2, FEW) and view.m > 1 and view.k >= LONG * lanes:
+        return f"{view.n} columns, less than half a vector: dot products along k use whole ones"
+    return ""
 
 
 def KC(problem: Problem) -> int:
@@ -24,4 +30,4 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    return rows_apart(a, x, 0 if x.column_of_N else x.k * a.bytes)
+    return rows_apart(a, x, 0 if x.column_of_N else x.n * x.k * a.bytes)
