@@ -99,7 +99,7 @@ def test_faults(tmp_path, quick_disk, kinds, request):
     faults.clear(whole)
     survived, longest = Counter(), 0.0
     names, weights = list(kinds), [weight for _, weight in kinds.values()]
-    end = time.monotonic() + SECONDS
+    end, said = time.monotonic() + SECONDS, "then one failed"
     try:
         while time.monotonic() < end:
             (name,) = chance.choices(names, weights)
@@ -108,8 +108,9 @@ def test_faults(tmp_path, quick_disk, kinds, request):
             longest = max(longest, time.monotonic() - start)
             survived[name] += 1
             faults.clear(whole)
+        said = "none with other bytes"
     finally:
         print()
         for name in names:
             print(f"{survived[name]:7,}  {name}")
-        print(f"{sum(survived.values()):7,}  in all, none with other bytes; the longest took {longest:.1f} s")
+        print(f"{sum(survived.values()):7,}  in all, {said}; the longest took {longest:.1f} s")
