@@ -11,6 +11,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
+from tilewise.errors import UsageError
 from tilewise.execution import Done, copy, execute, machine_of, needs_detour
 from tilewise.machine import Times
 from tilewise.options import Key, Keywords, Options
@@ -77,6 +78,8 @@ matmul.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 
 def _another_road(M: Any, N: Any, o: Options) -> Any:
     """The product of what streams, is sparse, or is followed by a framework itself; None where nothing is so."""
+    if o.accumulate and o.out is None:
+        raise UsageError("accumulate=True adds onto out=, and no out was given")
     if is_sparse(M) or is_sparse(N):
         from tilewise.sparse.product import sparse_matmul
 

@@ -48,8 +48,6 @@ def understand(M: Any, N: Any, o: Options) -> Call:
         left, right = narrowed(left, wanted), narrowed(right, wanted)
     if left.device != right.device:
         raise DeviceError(f"M is on {left.device} and N is on {right.device}: bring them together first")
-    if o.out is None and o.accumulate:
-        raise UsageError("accumulate=True adds onto out=, and no out was given")
     given = None if o.out is None else _given_out(o.out, library, left)
     shape = product_shape(left.shape, right.shape, given.shape if given else None)
     left = left.with_axis(-2) if shape.vector_m else left

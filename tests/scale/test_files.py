@@ -425,3 +425,20 @@ def test_saved_sums_that_were_damaged_are_made_again(tmp_path, monkeypatch):
         path.write_bytes(b"?" + path.read_bytes()[1:])
     long_job(tmp_path).run(progress=lambda *_: calls.append(1))
     assert (tmp_path / "C.npy").read_bytes() == whole
+
+
+def test_small_chunks_count_in_what_is_expected(folder):
+    zarr = pytest.importorskip("zarr")
+    A, _ = operands(folder)
+    made = zarr.create_array(str(folder / "A.zarr"), shape=A.shape, dtype=A.dtype, chunks=(1, 300))
+    made[:] = A
+    rates = []
+    for name in ("A.npy", "A.zarr"):
+        source = sources.open_source(folder / name)
+        rates.append(files.read_rate(source))
+    assert rates[0] == pytest.approx(host.DISK[0])
+    start = time.process_time()
+    out = np.empty(A.shape, A.dtype)
+    source.read(slice(0, 500), slice(0, 300), out)
+    took = time.process_time() - start
+    assert took / 8 < A.nbytes / rates[1] < took * 8

@@ -279,3 +279,14 @@ def test_every_command_leaves_another_run_s_output_alone(tmp_path, capsys, monke
             first.communicate()
     A = np.load(tmp_path / "A.npy")
     np.testing.assert_allclose(np.load(tmp_path / "C.npy")[::97], A[::97] @ A, rtol=1e-4)
+
+
+def test_an_interrupt_while_the_lock_is_signed_leaves_it_free(tmp_path, monkeypatch):
+    def interrupted(self):
+        raise KeyboardInterrupt
+
+    with monkeypatch.context() as patch:
+        patch.setattr(Lock, "_sign", interrupted)
+        with pytest.raises(KeyboardInterrupt):
+            Output(tmp_path / "C.npy").open()
+    Output(tmp_path / "C.npy").open().discard()

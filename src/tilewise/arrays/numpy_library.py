@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import sys
 from typing import Any
 
@@ -10,7 +11,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.operand import Operand
-from tilewise.errors import DtypeError, UsageError
+from tilewise.errors import DtypeError, OutOfMemoryError, UsageError
 
 
 class NumpyLibrary:
@@ -49,7 +50,14 @@ class NumpyLibrary:
         return Operand(host, library, "cpu", dtype, host.shape, strides, host.ctypes.data, host, writable)
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
-        return self.wrap(np.empty(shape, dtype.numpy), self)
+        try:
+            return self.wrap(np.empty(shape, dtype.numpy), self)
+        except (ValueError, MemoryError):
+            needs = math.prod(shape) * dtype.itemsize
+            raise OutOfMemoryError(
+                f"a product of {'×'.join(map(str, shape))} {dtype} needs {needs:,} bytes, which cannot be had: "
+                "multiply in pieces, or stream it with memory="
+            ) from None
 
     def deliver(self, product: Operand) -> Any:
         assert product.host is not None

@@ -28,6 +28,9 @@ from tilewise.cli.output import json_option, print_json, print_rows, remark
 @click.option("--memory", help="Stream from file to file within so much memory: 2GB. Run again, it goes on.")
 @click.option("--restart", is_flag=True, help="Forget the tiles that an earlier run with --memory finished.")
 @click.option("--cluster", help="Spread the tiles over Dask workers: local, or a scheduler's address.")
+@click.option("--tls-ca", type=click.Path(path_type=Path), help="Of a cluster at tls://: the authority's certificate,")
+@click.option("--tls-cert", type=click.Path(path_type=Path), help="one's own certificate,")
+@click.option("--tls-key", type=click.Path(path_type=Path), help="and its key.")
 @click.option("--check", is_flag=True, help="Compare with the reference in float64; exit 1 if it is off.")
 @json_option
 def command(
@@ -48,6 +51,9 @@ def command(
     memory: str | None,
     restart: bool,
     cluster: str | None,
+    tls_ca: Path | None,
+    tls_cert: Path | None,
+    tls_key: Path | None,
     check: bool,
     as_json: bool,
 ) -> int:
@@ -59,6 +65,8 @@ def command(
     if bool(shape) == bool(m_file) or bool(m_file) != bool(n_file):
         raise click.UsageError("give two .npy files, or --shape MxKxN to make the operands")
     stores = any(path is not None and path.suffix == ".zarr" for path in (m_file, n_file, output))
+    if any((tls_ca, tls_cert, tls_key)) and not cluster:
+        raise click.UsageError("--tls-ca, --tls-cert and --tls-key belong to --cluster tls://…")
     if memory or cluster or restart or stores:
         from tilewise.cli.streaming import multiply_streaming
 
@@ -67,7 +75,10 @@ def command(
                 "--memory, --cluster and .zarr take two files and -o, and no --kernel, --tile, --alpha, --bias or "
                 "--activation"
             )
-        made = multiply_streaming(m_file, n_file, output, semiring, device, precision, memory, restart, cluster, check)
+        keys = (tls_ca, tls_cert, tls_key)
+        made = multiply_streaming(
+            m_file, n_file, output, semiring, device, precision, memory, restart, cluster, check, keys
+        )
         if as_json:
             print_json(made.document)
         else:

@@ -32,17 +32,17 @@ class Made:
 
 def multiply_streaming(
     m_file: Path, n_file: Path, output: Path, semiring: str, device: str, precision: str, memory: str | None,
-    restart: bool, cluster: str | None, check: bool,
+    restart: bool, cluster: str | None, check: bool, keys: tuple[Path | None, Path | None, Path | None],
 ) -> Made:  # fmt: skip
     room = budget(memory, "--memory") if memory else usual_budget()
     if cluster:
-        from tilewise.scale.cluster import multiply_on_cluster
+        from tilewise.scale.cluster import Keys, multiply_on_cluster
 
         bar, task = progress(1, "multiplying")
         with bar:
             document, rows = multiply_on_cluster(
                 m_file, n_file, output, semiring, device, precision, room, cluster,
-                lambda done, total: bar.update(task, completed=done, total=total),
+                lambda done, total: bar.update(task, completed=done, total=total), Keys(*keys),
             )  # fmt: skip
     else:
         chosen = best_device(device)

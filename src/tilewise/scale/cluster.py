@@ -6,6 +6,7 @@ import contextlib
 import os
 import time
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from pathlib import Path
 from typing import Any
 
@@ -52,8 +53,40 @@ def _opened(path: Path) -> Iterator[NpyFile | ZarrSource]:
             source.close()
 
 
+@dataclass(frozen=True)
+class Keys:
+    """Files of a cluster that is reached by TLS."""
+
+    ca: Path | None = None
+    cert: Path | None = None
+    key: Path | None = None
+
+    def security(self, cluster: str) -> Any:
+        """What Dask asks for, or None where the address needs none."""
+        given = {"--tls-ca": self.ca, "--tls-cert": self.cert, "--tls-key": self.key}
+        if not cluster.startswith("tls://") and not any(given.values()):
+            return None
+        missing = [name for name, path in given.items() if path is None]
+        if missing or not cluster.startswith("tls://"):
+            raise UsageError(
+                f"--cluster {cluster} needs {', '.join(missing)}: a scheduler at tls:// is reached with all three"
+                if missing
+                else f"--cluster {cluster} is not reached by TLS: give a tls:// address, or no --tls-… options"
+            )
+        for path in given.values():
+            assert path is not None
+            if not path.is_file():
+                raise FileError(f"{path} does not exist")
+        from distributed.security import Security
+
+        return Security(
+            tls_ca_file=str(self.ca), tls_client_cert=str(self.cert), tls_client_key=str(self.key),
+            require_encryption=True,
+        )  # fmt: skip
+
+
 @contextlib.contextmanager
-def connected(cluster: str, memory: int) -> Iterator[Any]:
+def connected(cluster: str, memory: int, keys: Keys | None = None) -> Iterator[Any]:
     """A client of the cluster: `local` starts one worker a core, an address is gone to."""
     try:
         import dask
@@ -64,10 +97,11 @@ def connected(cluster: str, memory: int) -> Iterator[Any]:
         with LocalCluster(**local_workers(_cores(), memory // _cores())) as started, Client(started) as client:
             yield client
         return
+    secure = {"security": security} if (security := (keys or Keys()).security(cluster)) is not None else {}
     with dask.config.set({"distributed.comm.timeouts.connect": f"{PATIENCE:.0f}s"}):
         try:
-            client = Client(cluster, timeout=PATIENCE)
-        except (OSError, ValueError, TimeoutError) as error:
+            client = Client(cluster, timeout=PATIENCE, **secure)
+        except (OSError, ValueError, TimeoutError, TypeError, RuntimeError) as error:
             reason = str(error).splitlines()[0] if str(error) else type(error).__name__
             raise DeviceError(
                 f"no Dask scheduler answers at --cluster {cluster} ({reason}): "
@@ -100,10 +134,11 @@ def multiply_on_cluster(
     memory: int,
     cluster: str,
     progress: Progress | None = None,
+    keys: Keys | None = None,
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     """P, tile by tile on the workers; it takes its name when it is whole. `memory` is of all workers together."""
     with Output(output, (".npy", ".zarr")) as place:
-        return _multiply_into(place, m_file, n_file, semiring, device, precision, memory, cluster, progress)
+        return _multiply_into(place, m_file, n_file, semiring, device, precision, memory, cluster, progress, keys)
 
 
 def _multiply_into(
@@ -116,6 +151,7 @@ def _multiply_into(
     memory: int,
     cluster: str,
     progress: Progress | None,
+    keys: Keys | None,
 ) -> tuple[dict[str, Any], list[tuple[str, str]]]:
     with _opened(m_file) as M, _opened(n_file) as N:
         problem = problem_of(M, N, semiring, precision)
@@ -123,7 +159,7 @@ def _multiply_into(
     kind = ZarrTarget if place.path.suffix == ".zarr" else NpyTarget
     target = kind(place.path, place.part, (problem.m, problem.n), result)
     start = time.perf_counter()
-    with connected(cluster, memory) as client:
+    with connected(cluster, memory, keys) as client:
         import dask.array as da
 
         from tilewise.scale.dask_product import dask_matmul

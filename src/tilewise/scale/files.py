@@ -7,6 +7,7 @@ the bytes come out the same as in one go.
 
 from __future__ import annotations
 
+import math
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -30,6 +31,7 @@ from tilewise.system.output import Output
 
 Progress = Callable[[int, int], None]
 ZARR_BYTES = 26_000_000  # of the process, that Zarr and its codecs take
+CHUNK_SECONDS = 7e-4  # that Zarr takes to find and decode a chunk, beside its bytes
 TIGHT = 10**9  # a budget below this has kernels compiled by another process: LLVM takes 60 MB for a moment
 GROWN = 40_000_000  # bytes beyond BASE that still count as this command's own start
 SPARE = 8 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
@@ -96,13 +98,15 @@ class FileProduct:
         grain = self.target.grain or (64, 64)
         if self.device == "cpu":
             decoded = sum(2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource))
-            known = level or Level("files → memory", *host.DISK, host.USUAL)  # tiles do not depend on what is measured
+            read = read_rate(self.M, self.N)
+            known = level or Level("files → memory", read, host.DISK[1], host.USUAL)  # tiles depend on nothing measured
             stores = decoded or isinstance(self.target, ZarrTarget)
             spare = SPARE + decoded + resident() + (ZARR_BYTES if stores else 0)
             self.schedule = host.host_schedule(problem, known, memory, spare=spare, grain=grain)
             if memory < TIGHT:
                 host.compile_apart(self.schedule)
-            self.schedule = replace(self.schedule, level=level or host.host_level(problem, files=True))
+            measured = level or replace(host.host_level(problem, files=True), read=read)
+            self.schedule = replace(self.schedule, level=measured)
         else:
             from tilewise.scale import card
 
@@ -226,6 +230,18 @@ def resident() -> int:
     the same tiles; more only where a program that has grown calls."""
     now = memory_now()
     return BASE if now < BASE + GROWN else now
+
+
+def read_rate(*sources: Any) -> float:
+    """Bytes a second from files: a usual disk's, and what Zarr takes for every chunk, however small."""
+    total = seconds = 0.0
+    for source in sources:
+        nbytes = source.shape[0] * source.shape[1] * source.dtype.itemsize
+        total, seconds = total + nbytes, seconds + nbytes / host.DISK[0]
+        if isinstance(source, ZarrSource):
+            tall, wide = source.chunks
+            seconds += math.ceil(source.shape[0] / tall) * math.ceil(source.shape[1] / wide) * CHUNK_SECONDS
+    return total / seconds if seconds else host.DISK[0]
 
 
 def problem_of(M: Any, N: Any, semiring: str | Semiring, precision: str = "high") -> Problem:

@@ -45,13 +45,17 @@ class Lock:
                     self._file = here().reopen(self.path)
                 except FileNotFoundError:
                     continue
-            got = here().lock(self._file)
-            if got is None:
-                got = fresh or self._abandoned()
-            if got and self._still_there():
-                self._sign()
-                return
-            owner = self._owner()
+            try:
+                got = here().lock(self._file)
+                if got is None:
+                    got = fresh or self._abandoned()
+                if got and self._still_there():
+                    self._sign()
+                    return
+                owner = self._owner()
+            except BaseException:  # Ctrl-C here must not leave a lock that nobody knows of
+                self.drop()
+                raise
             self.drop()
             if not got:
                 raise BusyError(f"{self.name} is being made by {owner}: wait for it, or give another output")

@@ -1,0 +1,78 @@
+"""Limits of the machine, the container and the process, read from what each writes."""
+
+from __future__ import annotations
+
+import mmap
+import sys
+
+import pytest
+
+from tilewise.errors import TooLargeError
+from tilewise.system import memory
+
+
+def system(root, cgroup, files, free_kb=10**9):
+    (root / "proc" / "self").mkdir(parents=True)
+    (root / "proc" / "self" / "cgroup").write_text(cgroup)
+    (root / "proc" / "self" / "statm").write_text("5000 2000 1 1 0 1 0")
+    (root / "proc" / "meminfo").write_text(f"MemTotal: 99 kB\nMemAvailable: {free_kb} kB\n")
+    for name, text in files.items():
+        (root / name).parent.mkdir(parents=True, exist_ok=True)
+        (root / name).write_text(text)
+    return root
+
+
+def test_cgroup_2_has_the_least_of_its_levels(tmp_path):
+    limits = {"a/b/memory.max": "max", "a/memory.max": "500000000", "a/b/memory.current": "120000000"}
+    files = {f"sys/fs/cgroup/{name}": text for name, text in limits.items()}
+    files["sys/fs/cgroup/a/b/memory.stat"] = "anon 5\ninactive_file 20000000\n"
+    root = system(tmp_path, "0::/a/b\n", files)
+    assert memory.total(root) == (500_000_000, "the container's limit, memory.max")
+    assert memory.available(root) == (400_000_000, "the container's limit, memory.max")
+    assert memory.usual_budget(root) == 375_000_000
+
+
+def test_cgroup_1(tmp_path):
+    place = "sys/fs/cgroup/memory/docker/x"
+    files = {f"{place}/memory.limit_in_bytes": "300000000", f"{place}/memory.usage_in_bytes": "50000000"}
+    files["sys/fs/cgroup/memory/memory.limit_in_bytes"] = "9223372036854771712"
+    root = system(tmp_path, "12:cpu,cpuacct:/docker/x\n5:memory:/docker/x\n", files)
+    assert memory.total(root)[0] == 300_000_000
+    assert memory.available(root)[0] == 250_000_000
+
+
+def test_a_container_whose_path_is_not_there_has_the_mount_s_own_limit(tmp_path):
+    root = system(tmp_path, "0::/../../gone\n", {"sys/fs/cgroup/memory.max": "100000000"})
+    assert memory.total(root)[0] == 100_000_000
+
+
+@pytest.mark.parametrize("cgroup", ["", "garbage", "0::/a\n", "1:name=systemd:/\n"])
+def test_no_limit_is_none(tmp_path, cgroup):
+    root = system(tmp_path, cgroup, {"sys/fs/cgroup/a/memory.max": "max\n"}, free_kb=123)
+    assert memory.total(root)[1] in ("the machine's memory", "the process's limit, ulimit -v")
+    assert memory.available(root) == (123 * 1024, "the machine's free memory")
+
+
+def test_the_sentence_has_both_numbers(monkeypatch):
+    monkeypatch.setattr(memory, "available", lambda root=None: (100 * 2**20, "the container's limit, memory.max"))
+    memory.check_room(10**7, "W.npy")
+    with pytest.raises(TooLargeError, match=r"W.npy needs 90 MB of memory, and 71\.3 MB can be had \(the container's"):
+        memory.check_room(9 * 10**7, "W.npy")
+
+
+def test_windows_through_its_own_call(monkeypatch):
+    class Kernel:
+        def GlobalMemoryStatusEx(self, status):
+            status._obj.total, status._obj.free = 16 * 10**9, 7 * 10**9
+            return 1
+
+    monkeypatch.setattr(sys, "platform", "win32")
+    monkeypatch.setattr(memory.ctypes, "windll", type("Dll", (), {"kernel32": Kernel()})(), raising=False)
+    assert memory._physical() == 16 * 10**9
+    assert memory._free(None) == 7 * 10**9
+
+
+def test_pages_are_the_system_s():
+    assert memory.PAGE == mmap.PAGESIZE
+    if sys.platform == "linux":
+        assert memory.resident() > 10**6
