@@ -11,7 +11,9 @@ from typing import Any
 import tilewise as tw
 
 SECTIONS = {
-    "Products": ("matmul", "einsum", "chain", "power", "matvec", "plan", "Plan", "Problem", "set_num_threads"),
+    "Products": (
+        "matmul", "einsum", "chain", "power", "matvec", "plan", "Plan", "Problem", "set_num_threads", "get_num_threads",
+    ),
     "Graphs": ("closure", "path"),
     "Algebra": (
         "Semiring", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",

@@ -42,7 +42,7 @@ if TYPE_CHECKING:
     from tilewise.arrays.device_array import DeviceArray, to_device
     from tilewise.contraction.chain import chain, matvec, power
     from tilewise.contraction.einsum import einsum
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
+    from tilewise.engines.cpu.runtime.pool import get_num_threads, set_num_threads
     from tilewise.errors import (
         AlgebraError,
         CycleError,
@@ -89,6 +89,7 @@ __all__ = [
     "einsum",
     "exp",
     "explore",
+    "get_num_threads",
     "largest",
     "log",
     "log1p",
@@ -121,6 +122,7 @@ _HOME = {
     "einsum": "contraction.einsum",
     "matvec": "contraction.chain",
     "power": "contraction.chain",
+    "get_num_threads": "engines.cpu.runtime.pool",
     "set_num_threads": "engines.cpu.runtime.pool",
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",

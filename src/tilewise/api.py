@@ -3,24 +3,49 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import sys
 from dataclasses import dataclass, fields
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
+from tilewise.arrays import HostArray
 from tilewise.execution import Done, copy, execute, machine_of, needs_detour
 from tilewise.machine import Times
-from tilewise.options import Key, Keywords, Options
+from tilewise.options import Key, Keywords, KeywordsButArg, Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
 from tilewise.sparse.arrays import is_sparse
 from tilewise.understanding import Call, understand
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
+LOG = logging.getLogger("tilewise")
+
+
+@overload
+def matmul(
+    M: HostArray, N: HostArray, /, *, return_arg: Literal[True], **keywords: Unpack[KeywordsButArg]
+) -> tuple[HostArray, HostArray]: ...
+@overload
+def matmul(
+    M: HostArray, N: HostArray, /, *, return_arg: Literal[False] = False, **keywords: Unpack[KeywordsButArg]
+) -> HostArray: ...
+@overload
+def matmul(
+    M: Tensor, N: Tensor, /, *, return_arg: Literal[True], **keywords: Unpack[KeywordsButArg]
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def matmul(
+    M: Tensor, N: Tensor, /, *, return_arg: Literal[False] = False, **keywords: Unpack[KeywordsButArg]
+) -> Tensor: ...
+@overload
+def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any: ...
 def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
@@ -119,6 +144,7 @@ def _first_call(M: Any, N: Any, o: Options, key: Key | None) -> Any:
         _by_detour(call, product, o, arg)
     else:
         done = execute(call, product, o.kernel, o.tile, arg)
+        LOG.debug("%r", done.plan)
         if key is not None and done.again is not None:
             keep(key, done.again, call.library.name, product.array, M)
     delivered = o.out if o.out is not None else call.library.deliver(product)
