@@ -16,7 +16,7 @@ SECTIONS = {
     ),
     "Graphs": ("closure", "path"),
     "Algebra": (
-        "Semiring", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",
+        "Semiring", "modular", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",
         "logical_and", "logical_or", "logical_not",
     ),
     "CUDA C with no GPU": ("trace", "Trace", "check", "explore"),

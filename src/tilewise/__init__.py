@@ -37,6 +37,7 @@ if TYPE_CHECKING:
         sqrt,
         where,
     )
+    from tilewise.algebra.modular import modular
     from tilewise.algebra.semiring import Semiring
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
@@ -101,6 +102,7 @@ __all__ = [
     "matvec",
     "maximum",
     "minimum",
+    "modular",
     "path",
     "plan",
     "power",
@@ -127,6 +129,7 @@ _HOME = {
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",
+    "modular": "algebra.modular",
     "semirings": "algebra.builtin",
     "Plan": "plans",
     "explore": "page",

@@ -11,11 +11,13 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.modular import lazily_reduced
+from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import HostArray
 from tilewise.execution import Done, copy, execute, machine_of, needs_detour
 from tilewise.machine import Times
-from tilewise.options import Key, Keywords, KeywordsButArg, Options
+from tilewise.options import DEFAULTS, Key, Keywords, KeywordsButArg, Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
@@ -120,6 +122,8 @@ def _another_road(M: Any, N: Any, o: Options) -> Any:
                 *("accumulate", "return_arg", "kernel", "tile", "dtype", "scales", "alpha", "bias", "activation"),
             )
             return larger_matmul(M, N, o.semiring, o.out, o.device, o.precision, o.memory)
+    if lazy(o.semiring, M, N) and not o.given(*(name for name in DEFAULTS if name not in ("semiring", "precision"))):
+        return lazily_reduced(M, N, o.semiring.modulus, matmul)  # type: ignore[union-attr]
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is not None and isinstance(M, torch.Tensor):
         from tilewise.arrays.torch_library import followed
