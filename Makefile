@@ -4,7 +4,7 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 READY  := $(VENV)/.ready
 
-.PHONY: demo test test-all test-interop test-emulated test-browser test-cuda sanitize docs lint format lock clean
+.PHONY: demo test test-all test-interop test-emulated torture test-browser test-cuda sanitize docs lint format lock clean
 
 demo: $(READY)
 	$(BIN)/tilewise demo
@@ -13,7 +13,11 @@ test: $(READY) lint
 	$(BIN)/python -m pytest -n auto
 
 test-all: $(READY) lint
-	$(BIN)/python -m pytest -n auto -m 'not cuda and not browser and not interop and not emulated'
+	$(BIN)/python -m pytest -n auto -m 'not cuda and not browser and not interop and not emulated and not torture'
+
+# Faults on purpose (kills, full disks, damage, forks, …) and fuzzed readers, for TORTURE_SECONDS (600) each; prints how many of each kind.
+torture: $(READY)
+	$(BIN)/python -m pytest -m torture -s tests/torture
 
 # Gradients, torch.compile, jit: with PyTorch or JAX in the environment (.venv/bin/pip install torch jax).
 test-interop: $(READY)

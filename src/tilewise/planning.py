@@ -9,6 +9,7 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tilewise.blocking import has_kernel
+from tilewise.calibration import calibrated
 from tilewise.engines.cpu.registry import FAMILIES as CPU_FAMILIES
 from tilewise.engines.cpu.registry import choose
 from tilewise.errors import DeviceError, DtypeError, UsageError
@@ -118,7 +119,7 @@ def _seen_by(family: Family, problem: Problem) -> Problem:
 
 
 def _by(family: Family, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    plan = family.plan(_seen_by(family, problem), machine, kernel, tile)
+    plan = calibrated(family.plan(_seen_by(family, problem), machine, kernel, tile))
     return plan if family.fuses else epilogue_after(plan, problem)
 
 

@@ -51,6 +51,7 @@ class Plan:
     blocking: Blocking | None = None  # how the cpu engine cuts it
     family: str = ""  # the folder under kernels/ whose text runs on a card
     way: Any = None  # that family's own choice, as its model made it
+    passes: int = 0  # launches beside the product's own: realigning, packing, adding up parts of k
     shares: bool = True  # threads of a block share what they load
     planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing
     idea: str = ""  # the kernel's, in a sentence

@@ -11,7 +11,7 @@ import json
 import math
 import re
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -52,6 +52,7 @@ class Table:
 
     card: str
     entries: Mapping[str, Entry]
+    errors: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # of the model: mean log, and how often
 
     def to_json(self) -> dict[str, Any]:
         rows = {
@@ -64,7 +65,8 @@ class Table:
             }
             for key, e in sorted(self.entries.items())
         }
-        return {"version": JSON_VERSION, "card": self.card, "classes": rows}
+        errors = {key: [round(mean, 4), count] for key, (mean, count) in sorted(self.errors.items())}
+        return {"version": JSON_VERSION, "card": self.card, "classes": rows, "errors": errors}
 
 
 def table_of(document: Any) -> Table | None:
@@ -77,7 +79,8 @@ def table_of(document: Any) -> Table | None:
             m, k, n = (int(extent) for extent in row["shape"])
             times = float(row["seconds"]), float(row["model_seconds"])
             entries[str(key)] = Entry((m, k, n), str(row["way"]), times[0], str(row["model_way"]), times[1])
-        return Table(str(document["card"]), entries)
+        errors = {str(key): (float(mean), int(count)) for key, (mean, count) in document.get("errors", {}).items()}
+        return Table(str(document["card"]), entries, errors)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

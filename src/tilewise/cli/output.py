@@ -50,7 +50,7 @@ def remark(text: str) -> None:
     Console(stderr=True, highlight=False).print(plain(text), style="dim", markup=False)
 
 
-def progress(total: int, what: str) -> tuple[Progress, Any]:
+def progress(total: int | None, what: str) -> tuple[Progress, Any]:
     """A bar on stderr, with the time left; silent where stderr is no terminal."""
     bar = Progress(
         TextColumn("{task.description}"),

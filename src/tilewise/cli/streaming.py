@@ -18,7 +18,7 @@ from tilewise.scale.files import FileProduct, FileReport
 from tilewise.scale.sources import open_source
 from tilewise.system.memory import usual_budget
 
-CHECK_ROWS, CHECK_BYTES = 4, 64_000_000
+CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # of N at a time, in the dtype that is checked in
 
 
 @dataclass(frozen=True)
@@ -97,7 +97,7 @@ def check_rows(m_file: Path, n_file: Path, output: Path, semiring: str) -> tuple
         M.read(slice(row, row + 1), slice(0, k), left[number : number + 1])
         P.read(slice(row, row + 1), slice(0, n), got[number : number + 1])
     expected: Any = None
-    step = max(1, CHECK_BYTES // max(1, 8 * n))
+    step = max(1, min(CHECK_BYTES // max(1, 16 * n), k))
     for top in range(0, k, step):
         band = np.empty((min(step, k - top), n), N.dtype.numpy)
         N.read(slice(top, top + len(band)), slice(0, n), band)

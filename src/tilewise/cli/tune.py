@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import math
+import re
 import time
 from pathlib import Path
 from typing import Any
@@ -21,14 +22,27 @@ from tilewise.system.output import check_output, write_whole
 @click.option("--rounds", default=7, show_default=True, help="Of interleaved timings of each way.")
 @click.option("--restart", is_flag=True, help="Measure again what was measured before.")
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="Another file than the one plans are made from.")
+@click.option("--calibrate", is_flag=True, help="Time every kernel on random shapes, and mend the models by that.")
+@click.option("--seed", type=int, help="Of the random shapes; the clock's where it is left out.")
 @json_option
 def command(
-    dtypes: str, shapes: str | None, seconds: float, rounds: int, restart: bool, output: Path | None, as_json: bool
+    dtypes: str,
+    shapes: str | None,
+    seconds: float,
+    rounds: int,
+    restart: bool,
+    output: Path | None,
+    calibrate: bool,
+    seed: int | None,
+    as_json: bool,
 ) -> None:
     """Measure the ways that the model expects to be near the best, and keep which one was the fastest.
 
     Plans consult that table first: `tilewise plan` says "tuned" where it did. It is written after every product, so an
     interrupted run loses nothing, and the next one goes on behind it.
+
+    With --calibrate random shapes are drawn for --seconds (dtypes may hold tf32), every kernel that takes one is timed,
+    and what each model is off by, for classes of products, goes into the table: expected times are mended by it.
     """
     from tilewise.algebra.dtypes import dtype_named
     from tilewise.bench.tune import suite, tune
@@ -37,6 +51,9 @@ def command(
     from tilewise.problem import parse_shape
     from tilewise.tuning import Table, slug, table_of
 
+    if calibrate:
+        _calibrate(dtypes, seconds, int(time.time()) if seed is None else seed, output, as_json)
+        return
     wanted = tuple(dtype_named(name.strip()).name for name in dtypes.split(","))
     products = suite(wanted, tuple(parse_shape(text) for text in shapes.split(",")) if shapes else ())
     machine = describe("cuda:0")
@@ -102,4 +119,51 @@ def _read(path: Path, table_of: Any) -> Any:
 def _write(path: Path, document: Any) -> None:
     """To a temporary name, then renamed: a reader sees a whole table or the one before."""
     path.parent.mkdir(parents=True, exist_ok=True)
-    write_whole(path, json.dumps(document, indent=1, ensure_ascii=False) + "\n")
+    text = json.dumps(document, indent=1, ensure_ascii=False)
+    pairs = re.sub(r"\[\s+(-?[\d.e-]+),\s+(\d+)\s+\]", r"[\1, \2]", text)  # an error and its count, on one line
+    write_whole(path, pairs + "\n")
+
+
+def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_json: bool) -> None:
+    from dataclasses import replace
+
+    from tilewise.bench.calibrate import measured
+    from tilewise.cache import cache_folder
+    from tilewise.calibration import calibrated, with_errors
+    from tilewise.engines.cuda.device import describe
+    from tilewise.tuning import Table, slug, table_of
+
+    machine = describe("cuda:0")
+    path = output or cache_folder() / "tuned" / f"{slug(machine.name)}.json"
+    if output:
+        check_output(output, ())
+    table = _read(path, table_of) or machine.tuned or Table(machine.name, {})
+    names = tuple(name.strip() for name in dtypes.split(","))
+    remark(f"seed {seed}")
+    found = []
+    bar, task = progress(None, "calibrate")
+    with bar:
+        for _, timed in measured(seconds, seed, names, replace(machine, tuned=replace(table, errors={}))):
+            found.append(timed)
+            bar.advance(task)
+    table = with_errors(table, [pair for timed in found for pair in timed])
+    _write(path, table.to_json())
+    describe.cache_clear()
+    rows = []
+    for mended in (False, True):
+        tuned = replace(machine, tuned=table if mended else None)
+        losses = []
+        for timed in found:
+            chosen = min(timed, key=lambda pair: calibrated(replace(pair[0], machine=tuned)).predicted)
+            losses.append(chosen[1] / min(t for _, t in timed))
+        near = sum(loss < 1.1 for loss in losses) / max(1, len(losses))
+        rows.append({"mended": mended, "within_a_tenth_of_the_best": near, "worst": max(losses, default=1.0)})
+    if as_json:
+        print_json({"table": str(path), "seed": seed, "shapes": len(found), "choices": rows})
+        return
+    for row in rows:
+        word = "mended" if row["mended"] else "as the models are"
+        share, worst = row["within_a_tenth_of_the_best"], row["worst"]
+        words = f"{share:.0%} of choices within a tenth of the best kernel"
+        remark(f"{word}: {words}, the worst {worst:.2f} times its time")
+    remark(f"{len(found)} shapes, {len(table.errors)} classes in {path}")

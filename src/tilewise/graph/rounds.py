@@ -21,7 +21,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.api import matmul
-from tilewise.errors import DtypeError, OutOfMemoryError, ShapeError
+from tilewise.errors import DtypeError, ShapeError, TooLargeError
 from tilewise.graph.closure import Progress, close_block
 from tilewise.graph.laws import check_idempotent, one_of
 from tilewise.quantities import seconds, size
@@ -116,7 +116,7 @@ def choose_rounds(nodes: int, itemsize: int, memory: int, spare: int = 0, steps:
 
     smallest = made(GRAIN)
     if smallest.needs > memory:
-        raise OutOfMemoryError(
+        raise TooLargeError(
             f"memory={size(memory)} is too small for a closure of {nodes:,} nodes: "
             f"the least that works is {-(-smallest.needs // 1000) * 1000:,} bytes ({size(smallest.needs * 1.005)})"
         )

@@ -113,6 +113,11 @@ def fused_notes(problem: Problem) -> list[str]:
     return [f"P is {problem.epilogue.words()}, made before it is stored"] if problem.epilogue else []
 
 
+def passes(routes: tuple[str, str], parts: int) -> int:
+    """Launches beside the product's own: one for operands that do not go as they are, one to add up parts of k."""
+    return any(how not in ("as it is", "by classes", "from registers") for how in routes) + (parts > 1)
+
+
 def packed_operands(routes: tuple[str, str]) -> tuple[str, ...]:
     """The operands that are packed first."""
     return tuple(name for name, how in zip("MN", routes, strict=True) if how == "packed")

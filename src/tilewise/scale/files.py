@@ -7,7 +7,6 @@ the bytes come out the same as in one go.
 
 from __future__ import annotations
 
-import os
 import time
 from collections.abc import Callable
 from dataclasses import dataclass, replace
@@ -26,11 +25,15 @@ from tilewise.scale.journal import Journal
 from tilewise.scale.schedule import Level, Schedule, Tile
 from tilewise.scale.sources import BAND, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
+from tilewise.system.memory import resident as memory_now
 from tilewise.system.output import Output
 
 Progress = Callable[[int, int], None]
-SPARE = 16 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
-BASE = 180_000_000  # bytes of the process beside that: some 110 MB, and 165 where kernels must be compiled first
+ZARR_BYTES = 26_000_000  # of the process, that Zarr and its codecs take
+TIGHT = 10**9  # a budget below this has kernels compiled by another process: LLVM takes 60 MB for a moment
+GROWN = 40_000_000  # bytes beyond BASE that still count as this command's own start
+SPARE = 8 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
+BASE = 112_000_000  # bytes of the process beside that: the interpreter, NumPy and LLVM
 
 
 @dataclass(frozen=True)
@@ -93,9 +96,13 @@ class FileProduct:
         grain = self.target.grain or (64, 64)
         if self.device == "cpu":
             decoded = sum(2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource))
-            level = level or host.host_level(problem, files=True)
-            base = resident()
-            self.schedule = host.host_schedule(problem, level, memory, spare=SPARE + decoded + base, grain=grain)
+            known = level or Level("files → memory", *host.DISK, host.USUAL)  # tiles do not depend on what is measured
+            stores = decoded or isinstance(self.target, ZarrTarget)
+            spare = SPARE + decoded + resident() + (ZARR_BYTES if stores else 0)
+            self.schedule = host.host_schedule(problem, known, memory, spare=spare, grain=grain)
+            if memory < TIGHT:
+                host.compile_apart(self.schedule)
+            self.schedule = replace(self.schedule, level=level or host.host_level(problem, files=True))
         else:
             from tilewise.scale import card
 
@@ -106,6 +113,7 @@ class FileProduct:
             rows, cols, depth = tile  # rates are measured anew each time; tiles must stay
             self.schedule = replace(self.schedule, rows=rows, cols=cols, depth=depth)
         self.journal = Journal(self.output.journal, self._job(memory))
+        self.checkpoint = Checkpoint(self.output.folder, self.journal)
 
     def _job(self, memory: int) -> dict[str, Any]:
         s, p = self.schedule, self.schedule.problem
@@ -131,8 +139,7 @@ class FileProduct:
         try:
             done, begun = self._begin(restart)
             if len(done) < self.schedule.tiles:
-                checkpoint = Checkpoint(self.output.folder, self.journal)
-                stream: Any = partial(host.stream, checkpoint=checkpoint, begun=begun)
+                stream: Any = partial(host.stream, checkpoint=self.checkpoint, begun=begun)
                 if self.device != "cpu":
                     from tilewise.scale import card
 
@@ -171,9 +178,10 @@ class FileProduct:
             raise FileError(f"{error}: finished tiles cannot be used, so pass --restart to begin anew") from None
 
     def _sums(self, known: list[dict[str, Any]], done: frozenset[int]) -> Begun | None:
-        begun = Checkpoint(self.output.folder, self.journal).begun(known, done)
-        if begun is None or not 0 <= begun.tile < self.schedule.tiles or begun.phases >= self.schedule.phases:
-            return None
+        begun = self.checkpoint.begun(known, done)
+        following = next((tile.number for tile in self.schedule.walk() if tile.number not in done), -1)
+        if begun is None or begun.tile != following or begun.phases >= self.schedule.phases:
+            return None  # another tile comes first, whose sums would take the files
         rows, cols = self.schedule.tile(begun.tile).shape
         return begun if begun.whole(rows * cols * self.schedule.problem.result.itemsize) else None
 
@@ -214,13 +222,10 @@ def _sides(tile: list[Any]) -> bool:
 
 
 def resident() -> int:
-    """Bytes of memory this process takes beside its tiles. At least BASE, though it may be less now: a run that finds
-    its kernels compiled takes less than one that compiles them, and should have the same tiles."""
-    try:
-        pages = int(Path("/proc/self/statm").read_text(encoding="ascii").split()[1])
-        return max(BASE, pages * os.sysconf("SC_PAGE_SIZE"))
-    except (OSError, ValueError, IndexError):
-        return BASE
+    """Bytes of memory this process takes beside its tiles: BASE, whatever it is at the moment, so that every run has
+    the same tiles; more only where a program that has grown calls."""
+    now = memory_now()
+    return BASE if now < BASE + GROWN else now
 
 
 def problem_of(M: Any, N: Any, semiring: str | Semiring, precision: str = "high") -> Problem:

@@ -9,12 +9,14 @@ import time
 import zlib
 from collections.abc import Callable
 from dataclasses import replace
+from itertools import product
 from typing import Any
 
 import numpy as np
 
 from tilewise.engines import cpu, reference
 from tilewise.engines.cpu.limits import host_machine
+from tilewise.engines.cpu.ready import Ready
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
@@ -59,6 +61,37 @@ def host_schedule(problem: Problem, level: Level, memory: int, **how: Any) -> Sc
     from run to run, the order of sums would with it, and two runs of one command might differ in their bytes."""
     usual = replace(level, steps=USUAL * (os.cpu_count() or 1))
     return replace(make_schedule(problem, usual, memory, **how), level=level)
+
+
+def compile_apart(schedule: Schedule) -> None:
+    """The kernels of a schedule into the disk cache, by a child process: compiling takes memory that tiles could have.
+
+    Where that cannot be, or the cache cannot be written, they are compiled here when they are needed.
+    """
+    if not hasattr(os, "fork") or threading.active_count() > 1:
+        return
+    child = os.fork()
+    if child:
+        os.waitpid(child, 0)
+        return
+    try:
+        p = schedule.problem
+        shapes = {_edge(schedule, last) for last in product((False, True), repeat=3)}
+        for rows, cols, depth in {*shapes, (PROBE, PROBE, PROBE)}:
+            M, N = np.empty((rows, depth), p.dtype_m.numpy), np.empty((depth, cols), p.dtype_n.numpy)  # never touched
+            P = np.empty((rows, cols), p.result.numpy)
+            for accumulate in (False, True):
+                made = make_plan(of_panels(p, M, N, P, accumulate), host_machine(NOMINAL))
+                if made.engine == "cpu":
+                    Ready(made, M, N, P, None, None)
+    finally:
+        os._exit(0)
+
+
+def _edge(s: Schedule, last: tuple[bool, ...]) -> tuple[int, int, int]:
+    """Rows, columns and depth of a tile's phase: in the middle of P, or at its edges."""
+    sides = zip(last, (s.problem.m, s.problem.n, s.problem.k), (s.rows, s.cols, s.depth), strict=True)
+    return tuple((extent - 1) % side + 1 if at_end and extent else side for at_end, extent, side in sides)  # type: ignore
 
 
 def host_level(problem: Problem, files: bool) -> Level:

@@ -14,7 +14,7 @@ from functools import cached_property
 from itertools import product
 from typing import Any
 
-from tilewise.errors import OutOfMemoryError
+from tilewise.errors import TooLargeError
 from tilewise.problem import Problem
 from tilewise.quantities import seconds, size
 
@@ -259,7 +259,7 @@ def make_schedule(
         bands,
     )
     if smallest.needs > memory:
-        raise OutOfMemoryError(
+        raise TooLargeError(
             f"{name}={size(memory)} is too small for one tile of {problem.shape} {problem.dtype}: "
             f"the least that works is {-(-smallest.needs // 1000) * 1000:,} bytes ({size(smallest.needs * 1.005)})"
         )

@@ -10,6 +10,7 @@ from inner_loops import Loop, innermost
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.engines.cpu.kernels.floyd.text import floyd_module
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.engines.cpu.registry import FAMILIES
 from tilewise.engines.cpu.runtime.target import known_target
@@ -70,3 +71,14 @@ def test_large_products_do_not_spill_on_x86(target: str, ring: str, dtype: str) 
         assert loop.spills == 0, loop
         if ring == "plus_times":
             assert loop.fma == 4 * a.MR * a.tile[1], loop
+
+
+@pytest.mark.parametrize("target", ["neon", "generic"])
+def test_a_closures_square_has_no_branches_but_its_loops(target: str) -> None:
+    """A machine without masks: whole vectors in one loop, single elements in another."""
+    a = of(target, "min_plus", "float32")
+    loops = [loop for loop in innermost(floyd_module(a), a.target) if loop.count(r"\t(fminnm|min[ps]s)")]
+    assert len(loops) == 2
+    for loop in loops:
+        assert loop.instructions <= 10, loop
+        assert loop.count(r"\t(b\.|cb|tb|j)\w+") == 1, loop

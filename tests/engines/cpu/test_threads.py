@@ -141,14 +141,6 @@ def test_affinity_is_respected() -> None:
     assert run(code).strip() == "1"
 
 
-@pytest.mark.parametrize(("text", "cores"), [("max 100000", None), ("150000 100000", 2), ("50000 100000", 1)])
-def test_a_cgroups_quota_counts(text: str, cores: int | None, monkeypatch: pytest.MonkeyPatch) -> None:
-    import io
-
-    monkeypatch.setattr("builtins.open", lambda path, **_: io.StringIO(text))
-    assert pool._cgroup_quota() == cores
-
-
 def test_memory_stays_within_a_few_panels() -> None:
     """Operands of 32 MB each, strided or row by row: nothing the size of an operand is allocated beside them."""
     code = """

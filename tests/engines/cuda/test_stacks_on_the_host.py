@@ -76,7 +76,7 @@ CASES = [("plus_times", "float32"), ("min_plus", "int32"), ("max_plus", "float64
 def test_random_stacks_give_the_right_products(tmp_path_factory, name, dtype):
     seed, folder = int(time.time()), tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    for kernel in (None, "plain"):
+    for kernel in (None, "plain", "cells"):
         stack = tuple(int(x) for x in rng.integers(1, 4, rng.integers(1, 4)))
         m, k, n = (int(x) for x in rng.integers(1, 40, 3))
         M, N = (

@@ -39,7 +39,7 @@ class BF16x6(Family):
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, way.tile.geometry, predicted,
             limits_of(compute, problem, machine), (*notes, *way.words()),
-            packs=packs, way=way, planes=model.PLANE_SHARE,
+            packs=packs, way=way, planes=model.PLANE_SHARE, passes=2 + (way.splits > 1),
         )  # fmt: skip
         waves = way.waves(problem.m, problem.n, machine.units)
         tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"

@@ -35,9 +35,22 @@ class Gemv(Family):
         if problem.return_arg and problem.k >= 2**31:
             raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
         seconds, chosen = min(model.few_choices(problem, machine, kernel), key=lambda choice: choice[0])
+        length = problem.m if chosen.swapped else problem.n
+        pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         plan = own_tiles(
-            self, problem, machine, chosen.kernel, tile, chosen.geometry, seconds, limits, (), packs=(), way=chosen
+            self,
+            problem,
+            machine,
+            chosen.kernel,
+            tile,
+            chosen.geometry,
+            seconds,
+            limits,
+            (),
+            packs=(),
+            way=chosen,
+            passes=int(pieces > 1),
         )
         asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
         return replace(plan, why=f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tilewise.kernels.family import Family, limits_of, own_tiles, tensor_reason
+from tilewise.kernels.family import Family, limits_of, own_tiles, passes, tensor_reason
 from tilewise.kernels.k_major import model
 from tilewise.kernels.k_major.recipe import launches
 from tilewise.kernels.shared.placed import Operands
@@ -30,7 +30,18 @@ class KMajor(Family):
         geometry = way.tile.geometry(problem.dtype_m.itemsize)
         limits = limits_of(problem.steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
         plan = own_tiles(
-            self, problem, machine, model.KERNEL, tile, geometry, predicted, limits, way.words(), packs=(), way=way
+            self,
+            problem,
+            machine,
+            model.KERNEL,
+            tile,
+            geometry,
+            predicted,
+            limits,
+            way.words(),
+            packs=(),
+            way=way,
+            passes=passes(way.routes, way.splits),
         )
         waves = way.waves(problem.m, problem.n, machine.units)
         tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"

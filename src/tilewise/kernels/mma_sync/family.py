@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tilewise.kernels.family import Family, fused_notes, own_tiles, packed_operands, tensor_reason
+from tilewise.kernels.family import Family, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.mma_sync import model
 from tilewise.kernels.mma_sync.recipe import launches
 from tilewise.kernels.shared.placed import Operands
@@ -47,7 +47,7 @@ class MmaSync(Family):
         notes = way.words() + fused_notes(problem)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, geometry, predicted, limits, notes,
-            packs=packed_operands(way.routes), way=way,
+            packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.parts),
         )  # fmt: skip
         chosen_by = "tuned" if way.tuned else "by the model"
         tiles = f"{way.tile.rows}x{way.tile.cols}, {way.tile.resident} a multiprocessor ({chosen_by})"

@@ -32,7 +32,7 @@ class Plain(Family):
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, chosen.geometry, chosen.predicted, limits, notes,
-            packs=converted, way=chosen,
+            packs=converted, way=chosen, passes=_passes(chosen, problem),
         )  # fmt: skip
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
         pieces = f", k in {chosen.pieces} pieces" if chosen.pieces > 1 else ""
@@ -42,3 +42,8 @@ class Plain(Family):
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
+
+
+def _passes(chosen: model.Choice, problem: Problem) -> int:
+    edges = (chosen.rows < problem.m) + (chosen.cols < problem.n)
+    return len(chosen.packs) + (chosen.pieces > 1) + (chosen.tail is not None) + edges

@@ -29,8 +29,9 @@ def stacked(source: str, pointers: tuple[str, ...], axis: str = "y") -> str:
 class Runs:
     """The members of a stack, cut into runs that one launch can take."""
 
-    def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]]) -> None:
-        """`strides`: each operand's, along the axes of the stack."""
+    def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = GRID_LIMIT) -> None:
+        """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
+        self._most = most
         inner = len(stack)
         while inner > 0 and (inner == len(stack) or all(_merges(x, stack, inner - 1) for x in strides)):
             inner -= 1
@@ -43,8 +44,8 @@ class Runs:
     def starts(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """(the index of a run's first member, how many members a launch takes from there)."""
         for outer in members(self._outer):
-            for first in range(0, self.count, GRID_LIMIT):
-                yield (*outer, *self._index(first)), min(GRID_LIMIT, self.count - first)
+            for first in range(0, self.count, self._most):
+                yield (*outer, *self._index(first)), min(self._most, self.count - first)
 
     def _index(self, number: int) -> tuple[int, ...]:
         index = []

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tilewise.kernels.family import Family, fused_notes, own_tiles, packed_operands, tensor_reason
+from tilewise.kernels.family import Family, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.wgmma_half import model
 from tilewise.kernels.wgmma_half.recipe import launches
@@ -43,7 +43,7 @@ class WgmmaHalf(Family):
         notes = way.words() + fused_notes(problem)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, way.tile.geometry, predicted, limits, notes,
-            packs=packed_operands(way.routes), way=way,
+            packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.splits),
         )  # fmt: skip
         waves = way.waves(problem.m, problem.n, machine.units)
         chosen_by = "tuned" if way.tuned else "by the model"

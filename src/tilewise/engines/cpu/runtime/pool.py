@@ -12,8 +12,9 @@ from typing import Any
 
 from tilewise.engines.cpu.runtime import compile
 from tilewise.engines.cpu.runtime.address import data_field
+from tilewise.engines.cpu.runtime.systems import system_of
 from tilewise.engines.cpu.runtime.target import host_target
-from tilewise.engines.cpu.runtime.workers import THREADED, WORDS, pool_module
+from tilewise.engines.cpu.runtime.workers import WORDS, pool_module
 from tilewise.errors import UsageError
 
 
@@ -28,7 +29,7 @@ def native() -> dict[str, Any]:
         "start": (word, pointer, word),
         "stop": (void, pointer, word),
     }
-    names = tuple(signatures) if THREADED else tuple(signatures)[:3]
+    names = tuple(signatures)
     found = compile.load(pool_module(host_target(), data_field()), host_target(), names)
     return {name: ctypes.CFUNCTYPE(*signatures[name])(found[name]) for name in names}
 
@@ -67,7 +68,7 @@ def current_pool() -> Pool | None:
     pool, workers = _pool, num_threads() - 1
     if pool is not None and pool.asked == workers:
         return pool
-    if not workers or not THREADED or not _changing.acquire(blocking=False):
+    if not workers or not _changing.acquire(blocking=False):
         return None
     try:
         if _pool is not None:
@@ -121,27 +122,8 @@ def _checked(value: object, name: str) -> int:
 
 
 def available_cores() -> int:
-    """Cores by affinity, and by the cgroup's quota where there is one."""
-    cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
-    return max(1, min(cores, _cgroup_quota() or cores))
-
-
-def _cgroup_quota() -> int | None:
-    """Whole cores the cgroup allows, version 2 or 1; None where nothing is limited."""
-    try:
-        with open("/sys/fs/cgroup/cpu.max", encoding="ascii") as file:
-            quota, period = file.read().split()[:2]
-    except (OSError, ValueError):
-        try:
-            with open("/sys/fs/cgroup/cpu/cpu.cfs_quota_us", encoding="ascii") as file:
-                quota = file.read().strip()
-            with open("/sys/fs/cgroup/cpu/cpu.cfs_period_us", encoding="ascii") as file:
-                period = file.read().strip()
-        except OSError:
-            return None
-    if quota == "max" or int(quota) <= 0 or int(period) <= 0:
-        return None
-    return max(1, -(-int(quota) // int(period)))
+    """Cores by affinity, and by quotas where there are any."""
+    return system_of().cores()
 
 
 def _forget() -> None:

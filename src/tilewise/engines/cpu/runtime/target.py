@@ -27,6 +27,7 @@ class Target:
     triple: str = ""
     converts_half: bool = False  # float16 to float32 and back in hardware
     ranges: bool = False  # vrangeps: min and max that skip NaN on either side
+    masks: bool = False  # loads and stores some lanes of a vector in one instruction
     by_lane: bool = False  # multiplies by one lane of a vector (NEON), so M is best loaded by whole vectors
     min_number: bool = False  # fminnm: min and max that skip quiet NaN on either side
 
@@ -39,9 +40,11 @@ def known_target(name: str) -> Target:
     """A target by name, for this machine where it can be, for a typical one where it cannot."""
     if name == "avx512":
         features = "+avx512f,+avx512dq,+avx512bw,+avx512vl,+avx512cd,+fma,+avx2,+f16c,+bmi,+bmi2"
-        return Target("avx512", 64, 32, "skylake-avx512", features, "x86_64-unknown-linux-gnu", True, True)
+        return Target("avx512", 64, 32, "skylake-avx512", features, "x86_64-unknown-linux-gnu", True, True, masks=True)
     if name == "avx2":
-        return Target("avx2", 32, 16, "haswell", "+avx2,+fma,+f16c,-avx512f", "x86_64-unknown-linux-gnu", True)
+        return Target(
+            "avx2", 32, 16, "haswell", "+avx2,+fma,+f16c,-avx512f", "x86_64-unknown-linux-gnu", True, masks=True
+        )
     if name == "neon":
         return Target(
             "neon",

@@ -7,35 +7,38 @@ Python thread, a nested use) runs its own tasks by itself: which thread runs a t
 
 from __future__ import annotations
 
-import sys
-
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import WORDS as JOB_WORDS
+from tilewise.engines.cpu.runtime.systems import System, system_of
 from tilewise.engines.cpu.runtime.target import Target, is_arm
 
-SPIN = 2000  # rounds of `pause` before a worker parks: about 0.1 ms
+SPIN, SPIN_ARM = 2000, 8000  # rounds of `pause` before a worker parks: about 0.1 ms
 OPEN = 1 << 31
-THREADED = sys.platform != "win32"  # the pool stands on POSIX threads; without them a product runs in one thread
 # words of the pool: generation, open bit and how many are inside share the first, so one exchange joins a job
 STATE, NEXT, TASK, JOB, COUNT, LIMIT = 0, 8, 16, 17, 18, 19
 SLEEPERS, QUIT, IDENTITY, BUSY, MUTEX, CONDITION, THREADS = 24, 25, 26, 28, 32, 64, 96
 WORDS = THREADS + 1024
 
 
-def pool_module(target: Target, data_field: int) -> str:
+def pool_module(target: Target, data_field: int, system: System | None = None) -> str:
     """`data_field`: bytes from an array object's start to the address of its elements."""
-    pool = [pause_function(target), _take(), _work(), _submit(), _start(), _stop()] if THREADED else []
+    system, spin = system or system_of(), SPIN_ARM if _arm(target) else SPIN
+    pool = [pause_function(target), _take(), _work(system, spin), _submit(system, spin), _start(system), _stop(system)]
     return module([*pool, _serial(), _run(), _launch(), _launch_arrays(data_field)])
 
 
 def pause_function(target: Target) -> Function:
     """A breath between two looks at a word that another thread will change."""
     f = Function("pause", [])
-    if target.triple.startswith("aarch64") if target.triple else is_arm():
-        f.call("void", "llvm.aarch64.hint", [("i32", 1)])  # yield
+    if _arm(target):
+        f.call("void", "llvm.aarch64.isb", [("i32", 15)])  # `yield` is over within a nanosecond there, this within ten
     else:
         f.call("void", "llvm.x86.sse2.pause", [])
     return f
+
+
+def _arm(target: Target) -> bool:
+    return target.triple.startswith(("aarch64", "arm64")) if target.triple else is_arm()
 
 
 def _word(f: Function, number: int) -> str:
@@ -67,7 +70,7 @@ def _take() -> Function:
     return f
 
 
-def _work() -> Function:
+def _work(system: System, rounds: int) -> Function:
     """A worker's life: wait for a job it has not seen, join it if it is still open, leave it."""
     f = Function("work", [("ptr", "pool")], public=True, result="ptr")
     worker = f.op(f"atomicrmw add ptr {_word(f, IDENTITY)}, i64 1 seq_cst")
@@ -79,25 +82,25 @@ def _work() -> Function:
     f.do(f"br label %{wait}")
     f.start(wait)
     last = f.op(f"load i64, ptr {seen}")
-    with f.loop(0, SPIN) as spin:
+    with f.loop(0, rounds) as spin:
         new = f.test("ne", f.op(f"lshr i64 {_load(f, STATE)}, 32"), last)
         f.do("call void @pause()")
         f.do(f"br i1 {new}, label %{look}, label %{spin.index[1:]}.on")
         f.start(f"{spin.index[1:]}.on")
     f.do(f"br label %{park}")
     f.start(park)
-    f.call("i32", "pthread_mutex_lock", [("ptr", _word(f, MUTEX))])
+    system.acquire(f, _word(f, MUTEX))
     f.op(f"atomicrmw add ptr {_word(f, SLEEPERS)}, i64 1 seq_cst")
     f.do(f"br label %{sleep}")
     f.start(sleep)
     new = f.test("ne", f.op(f"lshr i64 {_load(f, STATE)}, 32"), last)
     f.do(f"br i1 {new}, label %{woken}, label %{nap}")
     f.start(nap)
-    f.call("i32", "pthread_cond_wait", [("ptr", _word(f, CONDITION)), ("ptr", _word(f, MUTEX))])
+    system.sleep(f, _word(f, CONDITION), _word(f, MUTEX))
     f.do(f"br label %{sleep}")
     f.start(woken)
     f.op(f"atomicrmw sub ptr {_word(f, SLEEPERS)}, i64 1 seq_cst")
-    f.call("i32", "pthread_mutex_unlock", [("ptr", _word(f, MUTEX))])
+    system.release(f, _word(f, MUTEX))
     f.do(f"br label %{look}")
     f.start(look)
     quits = f.test("ne", _load(f, QUIT), 0)
@@ -120,11 +123,11 @@ def _work() -> Function:
     return f
 
 
-def _wake(f: Function) -> None:
+def _wake(f: Function, system: System) -> None:
     with f.when(f.test("ne", _load(f, SLEEPERS), 0)):
-        f.call("i32", "pthread_mutex_lock", [("ptr", _word(f, MUTEX))])
-        f.call("i32", "pthread_cond_broadcast", [("ptr", _word(f, CONDITION))])
-        f.call("i32", "pthread_mutex_unlock", [("ptr", _word(f, MUTEX))])
+        system.acquire(f, _word(f, MUTEX))
+        system.wake_all(f, _word(f, CONDITION))
+        system.release(f, _word(f, MUTEX))
 
 
 def _next_generation(f: Function, open_bit: int) -> None:
@@ -132,7 +135,7 @@ def _next_generation(f: Function, open_bit: int) -> None:
     _store(f, STATE, f.op(f"or i64 {f.op(f'add i64 {generation}, {1 << 32}')}, {open_bit}"))
 
 
-def _submit() -> Function:
+def _submit(system: System, rounds: int) -> Function:
     """Open a job, take part, close it, and wait for those inside."""
     f = Function("submit", [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")])
     for number, value in ((TASK, "%task"), (JOB, "%job")):
@@ -141,13 +144,13 @@ def _submit() -> Function:
     _store(f, LIMIT, "%limit")
     _store(f, NEXT, 0)
     _next_generation(f, OPEN)
-    _wake(f)
+    _wake(f, system)
     f.do("call void @take(ptr %pool, i64 0)")
     f.op(f"atomicrmw and ptr {_word(f, STATE)}, i64 {~OPEN} seq_cst")
     again, more, done = f.label("again"), f.label("more"), f.label("done")
     f.do(f"br label %{again}")
     f.start(again)
-    with f.loop(0, SPIN):
+    with f.loop(0, rounds):
         inside = f.op(f"and i64 {_load(f, STATE)}, {OPEN - 1}")
         on = f.label("on")
         f.do(f"br i1 {f.test('eq', inside, 0)}, label %{done}, label %{on}")
@@ -155,7 +158,7 @@ def _submit() -> Function:
         f.do("call void @pause()")
     f.do(f"br label %{more}")
     f.start(more)
-    f.call("i32", "sched_yield", [])  # the one that is waited for may want this very core
+    system.give_way(f)  # the one that is waited for may want this very core
     f.do(f"br label %{again}")
     f.start(done)
     return f
@@ -173,23 +176,21 @@ def _run() -> Function:
     """`count` tasks by up to `limit` threads, if there is a pool and nobody else has it; else by this one alone."""
     params = [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")]
     f = Function("run", params, public=True)
-    if THREADED:
-        ask, ours, alone, done = (f.label(x) for x in ("ask", "ours", "alone", "done"))
-        several = f.op(f"and i1 {f.test('sgt', '%limit', 1)}, {f.test('sgt', '%count', 1)}")
-        pooled = f.op(f"and i1 {several}, {f.op('icmp ne ptr %pool, null')}")
-        f.do(f"br i1 {pooled}, label %{ask}, label %{alone}")
-        f.start(ask)
-        pair = f.op(f"cmpxchg ptr {_word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
-        f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{alone}")
-        f.start(ours)
-        f.do("call void @submit(ptr %pool, ptr %task, ptr %job, i64 %count, i64 %limit)")
-        _store(f, BUSY, 0)
-        f.do(f"br label %{done}")
-        f.start(alone)
+    ask, ours, alone, done = (f.label(x) for x in ("ask", "ours", "alone", "done"))
+    several = f.op(f"and i1 {f.test('sgt', '%limit', 1)}, {f.test('sgt', '%count', 1)}")
+    pooled = f.op(f"and i1 {several}, {f.op('icmp ne ptr %pool, null')}")
+    f.do(f"br i1 {pooled}, label %{ask}, label %{alone}")
+    f.start(ask)
+    pair = f.op(f"cmpxchg ptr {_word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
+    f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{alone}")
+    f.start(ours)
+    f.do("call void @submit(ptr %pool, ptr %task, ptr %job, i64 %count, i64 %limit)")
+    _store(f, BUSY, 0)
+    f.do(f"br label %{done}")
+    f.start(alone)
     f.do("call void @serial(ptr %task, ptr %job, i64 %count)")
-    if THREADED:
-        f.do(f"br label %{done}")
-        f.start(done)
+    f.do(f"br label %{done}")
+    f.start(done)
     return f
 
 
@@ -233,21 +234,19 @@ def _launch_arrays(data_field: int) -> Function:
     return f
 
 
-def _start() -> Function:
+def _start(system: System) -> Function:
     """Start up to `count` workers; says how many there are, for a system may refuse some."""
     f = Function("start", [("ptr", "pool"), ("i64", "count")], public=True, result="i64")
-    f.call("i32", "pthread_mutex_init", [("ptr", _word(f, MUTEX)), ("ptr", "null")])
-    f.call("i32", "pthread_cond_init", [("ptr", _word(f, CONDITION)), ("ptr", "null")])
+    system.prepare(f, _word(f, MUTEX), _word(f, CONDITION))
     with f.loop(0, "%count", 1, [("i64", "0")]) as i:
         place = f.at("i64", _word(f, THREADS), i.values[0])
-        failed = f.call("i32", "pthread_create", [("ptr", place), ("ptr", "null"), ("ptr", "@work"), ("ptr", "%pool")])
-        made = f.op(f"zext i1 {f.op(f'icmp eq i32 {failed}, 0')} to i64")
-        i.next = [f.add(i.values[0], made)]
+        made = system.start(f, place, "@work", "%pool")
+        i.next = [f.add(i.values[0], f.op(f"zext i1 {made} to i64"))]
     f.do(f"ret i64 {i.values[0]}")
     return f
 
 
-def _stop() -> Function:
+def _stop(system: System) -> Function:
     """End the workers, once whoever has the pool is done; nobody gets it afterwards."""
     f = Function("stop", [("ptr", "pool"), ("i64", "count")], public=True)
     again, wait, ours = (f.label(x) for x in ("again", "wait", "ours"))
@@ -256,13 +255,13 @@ def _stop() -> Function:
     pair = f.op(f"cmpxchg ptr {_word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
     f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{wait}")
     f.start(wait)
-    f.call("i32", "sched_yield", [])
+    system.give_way(f)
     f.do(f"br label %{again}")
     f.start(ours)
     _store(f, QUIT, 1)
     _next_generation(f, 0)
-    _wake(f)
+    _wake(f, system)
     with f.loop(0, "%count") as i:
         thread = f.op(f"load i64, ptr {f.at('i64', _word(f, THREADS), i.index)}")
-        f.call("i32", "pthread_join", [("i64", thread), ("ptr", "null")])
+        system.join(f, thread)
     return f

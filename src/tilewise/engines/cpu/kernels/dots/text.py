@@ -9,7 +9,7 @@ from tilewise.algebra.to_llvm import Value
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.engines.cpu.kernels.shared.tile import mask_below, masked_load
+from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_load
 
 ROWS, UNROLL = 4, 2  # rows at a time, vectors of k at a time: eight chains of sums
 

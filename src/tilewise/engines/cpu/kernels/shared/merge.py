@@ -3,10 +3,11 @@
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.algebra.to_llvm import constant
+from tilewise.algebra.to_llvm import constant, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Function
-from tilewise.engines.cpu.kernels.shared.tile import index_kind, mask_below, masked_load, masked_store
+from tilewise.engines.cpu.kernels.shared.masks import along, load_lanes, store_lanes
+from tilewise.engines.cpu.kernels.shared.tile import index_kind
 
 PARAMS = [
     ("ptr", "sums"), ("ptr", "counts"), ("i64", "width"), ("i64", "size"), ("ptr", "P"), ("i64", "row_p"),
@@ -21,27 +22,30 @@ def merge_function(a: Arithmetic) -> Function:
 def _masked(a: Arithmetic) -> Function:
     """Row by row, a vector at a time; lanes past P's edge are neither read nor written."""
     f = Function("merge", PARAMS)
-    with f.loop(0, "%rows") as row, f.loop(0, "%cols", a.lanes) as col:
-        inside = mask_below(f, f.sub("%cols", col.index), a.lanes)
-        real = f.at(a.kind, "%P", f.mul(row.index, "%row_p"), col.index)
-        places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
-        cell = f.at(a.kind, "%sums", f.mul(row.index, "%width"), col.index)
-        sums = tuple(
-            f.op(f"load {a.vector}, ptr {f.at(a.kind, cell, f.mul('%size', number))}, align {a.bytes}")
-            for number in range(a.parts)
-        )
-        fresh, onto, done = f.label("fresh"), f.label("onto"), f.label("done")
-        f.do(f"br i1 %first, label %{fresh}, label %{onto}")
-        f.start(onto)
-        old = tuple(masked_load(f, a, place, inside) for place in places)
-        for value, place in zip(a.renderer(f, a.lanes).value(a.add, old, sums), places, strict=True):
-            masked_store(f, a, value, place, inside)
-        f.do(f"br label %{done}")
-        f.start(fresh)
-        for value, place in zip(sums, places, strict=True):
-            masked_store(f, a, value, place, inside)
-        f.do(f"br label %{done}")
-        f.start(done)
+    with f.loop(0, "%rows") as row:
+        line, cells = f.at(a.kind, "%P", f.mul(row.index, "%row_p")), f.mul(row.index, "%width")
+
+        def columns(col: str, lanes: int, mask: str | None) -> None:
+            real = f.at(a.kind, line, col)
+            places = [real] if a.parts == 1 else [real, f.at(a.kind, real, "%plane")]
+            cell = f.at(a.kind, "%sums", cells, col)
+            sums = tuple(
+                f.op(f"load {vector(a.kind, lanes)}, ptr {f.at(a.kind, cell, f.mul('%size', number))}, align {a.bytes}")
+                for number in range(a.parts)
+            )
+
+            def fresh() -> None:
+                for value, place in zip(sums, places, strict=True):
+                    store_lanes(f, a, value, place, lanes, mask)
+
+            def onto() -> None:
+                old = tuple(load_lanes(f, a, place, lanes, mask) for place in places)
+                for value, place in zip(a.renderer(f, lanes).value(a.add, old, sums), places, strict=True):
+                    store_lanes(f, a, value, place, lanes, mask)
+
+            f.either("%first", fresh, onto)
+
+        along(f, a, "%cols", columns)
     return f
 
 

@@ -10,7 +10,8 @@ from __future__ import annotations
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Function
 from tilewise.engines.cpu.kernels.shared.job import COUNTERS, TASK_PARAMS, JobReader
-from tilewise.engines.cpu.runtime.workers import THREADED, pause_function
+from tilewise.engines.cpu.runtime.systems import system_of
+from tilewise.engines.cpu.runtime.workers import pause_function
 
 PACKED, ROWS = COUNTERS, COUNTERS + 8  # pieces packed so far; and for each piece of rows, strips it has been through
 
@@ -70,8 +71,7 @@ def _wait() -> Function:
         f.do(f"br i1 {f.test('sge', now, '%count')}, label %{done}, label %{breath}")
         f.start(breath)
         f.do("call void @pause()")
-    if THREADED:
-        f.call("i32", "sched_yield", [])  # the one that is waited for may want this very core
+    system_of().give_way(f)  # the one that is waited for may want this very core
     f.do(f"br label %{again}")
     f.start(done)
     return f

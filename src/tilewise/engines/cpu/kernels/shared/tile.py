@@ -14,6 +14,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Function, Loop
+from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_load
 
 # plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
 PARAMS = [
@@ -50,30 +51,6 @@ def tile_function(a: Arithmetic, form: TileForm) -> Function:
     return _Tile(a, form).function()
 
 
-def mask_below(f: Function, count: str, lanes: int) -> str:
-    """Which lanes are below `count`."""
-    ints = vector("i32", lanes)
-    one = f.op(f"insertelement {ints} poison, i32 {f.op(f'trunc i64 {count} to i32')}, i32 0")
-    limit = f.op(f"shufflevector {ints} {one}, {ints} poison, <{lanes} x i32> zeroinitializer")
-    counting = ", ".join(f"i32 {lane}" for lane in range(lanes))
-    return f.op(f"icmp slt {ints} <{counting}>, {limit}")
-
-
-def masked_load(f: Function, a: Arithmetic, place: str, mask: str) -> str:
-    """The lanes under the mask; the others are 0 and their memory is not touched."""
-    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
-    return f.call(a.vector, f"llvm.masked.load.{vector_suffix(a)}.p0", [*to, (a.vector, "zeroinitializer")])
-
-
-def masked_store(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
-    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
-    f.call("void", f"llvm.masked.store.{vector_suffix(a)}.p0", [(a.vector, value), *to])
-
-
-def vector_suffix(a: Arithmetic) -> str:
-    return f"v{a.lanes}" + {"float": "f32", "double": "f64"}.get(a.kind, a.kind)
-
-
 def index_kind(a: Arithmetic) -> str:
     """The integer as wide as a lane, in which a tile counts its k."""
     return f"i{8 * a.bytes}"
@@ -105,8 +82,11 @@ class _Tile:
         if form.direct_m:  # rows past the edge are the last one again
             last = f.sub("%rows", 1)
             self.rows = [f.at(a.kind, "%M", f.mul(f.lower(r, last), "%row_m")) for r in range(form.rows)]
-        if form.masked:
+        if form.masked and a.target.masks:
             self.inside = mask_below(f, "%cols", a.lanes)
+        elif form.masked:  # lanes past the edge are the last column again
+            right = f.sub("%cols", 1)
+            self.columns = [f.lower(lane, right) for lane in range(a.lanes)]
         carry = [(a.vector, z) for _ in range(cells) for z in a.zeros(a.lanes)]
         if a.tracks_arg:
             carry += [(self.index_vector, self.number(-1))] * cells + [(self.index_vector, self.number(0))]
@@ -187,8 +167,13 @@ class _Tile:
 
     def load_N(self, place: str) -> str:
         a, f = self.a, self.f
-        if self.form.masked:
+        if self.form.masked and a.target.masks:
             loaded = masked_load(f, a, place, self.inside)
+        elif self.form.masked:
+            loaded = "poison"
+            for lane, column in enumerate(self.columns):
+                one = f.op(f"load {a.kind}, ptr {f.at(a.kind, place, column)}, align {a.bytes}")
+                loaded = f.op(f"insertelement {a.vector} {loaded}, {a.kind} {one}, i32 {lane}")
         else:
             loaded = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
         return a.quiet(f, loaded, a.lanes) if self.quiets and self.form.direct_n else loaded

@@ -6,10 +6,11 @@ the addresses of NumPy's own array objects, whose first field after the header i
 
 from __future__ import annotations
 
+from tilewise.algebra.to_llvm import vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import JobReader
-from tilewise.engines.cpu.kernels.shared.tile import mask_below, masked_load, masked_store
+from tilewise.engines.cpu.kernels.shared.masks import along, everywhere, load_lanes, store_lanes
 from tilewise.engines.cpu.runtime.address import data_field
 
 
@@ -26,25 +27,27 @@ def _member(a: Arithmetic) -> Function:
     fresh = f.test("eq", onto, 0)
     lined_up = f.op(f"and i1 {f.test('eq', col_n, 1)}, {f.test('eq', col_p, 1)}")
 
+    def columns(j: str, lanes: int, mask: str | None) -> None:
+        """A vector of columns, or one: all rows."""
+        N, P = f.at(a.kind, "%N", j), f.at(a.kind, "%P", j)
+        render = a.renderer(f, lanes)
+        with f.loop(0, m) as i:
+            row = f.at(a.kind, "%M", f.mul(i.index, row_m))
+            with f.loop(0, k, 1, [(vector(a.kind, lanes), a.zeros(lanes)[0])]) as p:
+                x = f.op(f"load {a.kind}, ptr {f.at(a.kind, row, f.mul(p.index, col_m))}")
+                x = everywhere(f, a, x, lanes)
+                y = load_lanes(f, a, f.at(a.kind, N, f.mul(p.index, row_n)), lanes, mask)
+                p.next = list(render.accumulate(a.add, a.mul, (p.values[0],), (x,), (y,)))
+            total, place = p.values[0], f.at(a.kind, P, f.mul(i.index, row_p))
+
+            def onto() -> None:
+                old = load_lanes(f, a, place, lanes, mask)
+                store_lanes(f, a, render.value(a.add, (old,), (total,))[0], place, lanes, mask)
+
+            f.either(fresh, lambda: store_lanes(f, a, total, place, lanes, mask), onto)
+
     def by_vectors() -> None:
-        with f.loop(0, n, a.lanes) as j:
-            mask = mask_below(f, f.sub(n, j.index), a.lanes)
-            N, P = f.at(a.kind, "%N", j.index), f.at(a.kind, "%P", j.index)
-            with f.loop(0, m) as i:
-                row = f.at(a.kind, "%M", f.mul(i.index, row_m))
-                with f.loop(0, k, 1, [(a.vector, a.zeros(a.lanes)[0])]) as p:
-                    x = f.op(f"load {a.kind}, ptr {f.at(a.kind, row, f.mul(p.index, col_m))}")
-                    one = f.op(f"insertelement {a.vector} poison, {a.kind} {x}, i32 0")
-                    x = f.op(f"shufflevector {a.vector} {one}, {a.vector} poison, <{a.lanes} x i32> zeroinitializer")
-                    y = masked_load(f, a, f.at(a.kind, N, f.mul(p.index, row_n)), mask)
-                    p.next = list(a.renderer(f, a.lanes).accumulate(a.add, a.mul, (p.values[0],), (x,), (y,)))
-                total, place = p.values[0], f.at(a.kind, P, f.mul(i.index, row_p))
-
-                def onto(total: str = total, place: str = place, mask: str = mask) -> None:
-                    old = masked_load(f, a, place, mask)
-                    masked_store(f, a, a.renderer(f, a.lanes).value(a.add, (old,), (total,))[0], place, mask)
-
-                f.either(fresh, lambda t=total, q=place, w=mask: masked_store(f, a, t, q, w), onto)  # type: ignore[misc]
+        along(f, a, n, columns)
 
     def one_by_one() -> None:
         with f.loop(0, m) as i, f.loop(0, n) as j:

@@ -1,0 +1,119 @@
+"""Random shapes on a card: every family's own plan timed, so that a table can say how far each model is off."""
+
+from __future__ import annotations
+
+import math
+import os
+import random
+import time
+from collections.abc import Iterator
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.bench.card_shapes import operand, torch_for
+from tilewise.engines.cuda.compile import compile_source
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.registry import FAMILIES
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.prepared import launcher_of
+
+LARGEST = {"float32": 8192, "float64": 8192}  # extents; 16384 for the others
+STEPS = (1e6, 4e11)  # of a product: no fewer, no more
+BATCH = 12  # shapes whose kernels are compiled together
+REPLAYS = 5
+
+
+@dataclass(frozen=True)
+class Shape:
+    """A product that nobody chose."""
+
+    m: int
+    k: int
+    n: int
+    layouts: str  # N or T, for M and for N
+    dtype: str
+    precision: str = "high"
+
+    @property
+    def name(self) -> str:
+        return f"{self.dtype} {self.m}x{self.k}x{self.n} {self.layouts}"
+
+
+def draw(rng: random.Random, dtypes: tuple[str, ...]) -> Shape:
+    """m log-uniform from 1, k and n from 16; three of ten in multiples of 8; two of five with both in rows."""
+    while True:
+        dtype = rng.choice(dtypes)
+        name = "float32" if dtype == "tf32" else dtype
+        most = LARGEST.get(dtype, 16384)
+        m, k, n = (round(math.exp(rng.uniform(math.log(least), math.log(most)))) for least in (1, 16, 16))
+        if rng.random() < 0.3:
+            m, k, n = (max(8, extent // 8 * 8) for extent in (m, k, n))
+        if STEPS[0] < m * k * n < STEPS[1]:
+            layouts = rng.choice(("NN", "NN", "NT", "TN", "TT"))
+            return Shape(m, k, n, layouts, name, "tf32" if dtype == "tf32" else "high")
+
+
+def measured(
+    seconds: float, seed: int, dtypes: tuple[str, ...], machine: Machine
+) -> Iterator[tuple[Shape, list[tuple[Plan, float]]]]:
+    """Until the time is over: a shape, and (plan, seconds on the card) of every family that takes it."""
+    rng, end = random.Random(seed), time.monotonic() + seconds
+    torch = torch_for("tilewise tune --calibrate")
+    while time.monotonic() < end:
+        batch = []
+        for _ in range(BATCH):
+            shape = draw(rng, dtypes)
+            number = getattr(torch, shape.dtype)
+            M = operand(torch, shape.m, shape.k, shape.layouts[0], 0, number)
+            N = operand(torch, shape.k, shape.n, shape.layouts[1], 0, number)
+            batch.append((shape, M, N, _plans(M, N, shape.precision, machine)))
+        texts = {text for *_, plans in batch for plan in plans for text in recipe_of(plan).sources}
+        with ThreadPoolExecutor(os.cpu_count()) as pool:
+            list(pool.map(lambda text: compile_source(text, machine.arch), texts))
+        for shape, M, N, plans in batch:
+            P = torch.empty(shape.m, shape.n, dtype=M.dtype, device="cuda")
+            yield shape, [(plan, _graphed(torch, plan, (M, N, P))) for plan in plans]
+
+
+def _plans(M: Any, N: Any, precision: str, machine: Machine) -> list[Plan]:
+    """The best of each family by its own model, as the model made it."""
+    from tilewise.options import Options
+    from tilewise.understanding import understand
+
+    problem = understand(M, N, Options(precision=precision)).problem
+    found = []
+    for family in FAMILIES:
+        if not family.teaches and family.refusal(problem, machine) is None:
+            found.append(family.plan(problem, machine, None, None))
+    return found
+
+
+def _graphed(torch: Any, plan: Plan, tensors: tuple[Any, Any, Any]) -> float:
+    """Seconds of one product inside a CUDA graph of several: the card alone."""
+    launcher = launcher_of(plan, "cuda:0")
+    scratch = torch.empty(max(1, launcher.scratch_bytes), dtype=torch.uint8, device="cuda")
+    M, N, P = (x.data_ptr() for x in tensors)
+    times = max(1, min(20, int(2e10 / plan.problem.steps)) + 1)
+    stream, graph = torch.cuda.Stream(), torch.cuda.CUDAGraph()
+
+    def work() -> None:
+        launcher(stream.cuda_stream, M=M, N=N, P=P, scratch=scratch.data_ptr())
+
+    torch.cuda.synchronize()
+    work()
+    torch.cuda.synchronize()
+    with torch.cuda.graph(graph, stream=stream):
+        for _ in range(times):
+            work()
+    graph.replay()
+    laps = []
+    for _ in range(REPLAYS):
+        start, stop = (torch.cuda.Event(enable_timing=True) for _ in range(2))
+        start.record()
+        graph.replay()
+        stop.record()
+        stop.synchronize()
+        laps.append(start.elapsed_time(stop) / 1e3 / times)
+    return float(sorted(laps)[REPLAYS // 2])

@@ -1,0 +1,72 @@
+"""How far a family's model is off on a card, by kind of product: measured once, then every plan's time is mended by it.
+
+A model of waves and bytes is good to some per cent where products are large, and off by a factor where they are small
+or thin. `tilewise tune --calibrate` times every family's own plan on random shapes and keeps the mean logarithm of
+measured over expected time for classes of products, from coarse to fine; a fine class with few samples leans on the
+coarser one above it.
+"""
+
+from __future__ import annotations
+
+import math
+from collections import defaultdict
+from collections.abc import Iterable
+from dataclasses import replace
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.plans import Plan
+from tilewise.tuning import Table
+
+TRUST = 3  # samples of a class that weigh as much as all of the coarser one
+FEW = (1, 4, 8, 16)  # rows or columns: bounds of what counts as few
+
+
+def classes(plan: Plan) -> list[str]:
+    """The classes a plan belongs to, from coarse to fine."""
+    p = plan.problem
+    short = min(p.m, p.n)
+    few = sum(short <= bound for bound in FEW)
+    size = p.dtype.itemsize
+    leads = (max(abs(x.row), abs(x.col)) for x in (p.layout_m, p.layout_n))
+    aligned = all(lead * size % 16 == 0 for lead in leads) and p.layout_m.alignment == p.layout_n.alignment == 16
+    half = p.dtype.kind == "f" and size == 2  # bfloat16 and float16 run the same instructions at the same rate
+    kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
+    coarse = f"{plan.kernel} {kind}"
+    middle = f"{coarse} few {few}"
+    finer = f"{middle} passes {min(plan.passes, 3)}"
+    timed = f"{finer} 2^{round(math.log2(max(plan.predicted * 1e6, 1.0)))}us"
+    return [
+        coarse,
+        middle,
+        finer,
+        timed,
+        f"{timed} {'aligned' if aligned else 'ragged'} {(short < 64) + (short < 256)}",
+    ]
+
+
+def applies(plan: Plan) -> bool:
+    """What was measured: single products in plus_times, with nothing behind them."""
+    p = plan.problem
+    return p.members == 1 and is_plus_times(p.semiring) and not (p.epilogue or p.scaled or p.return_arg)
+
+
+def calibrated(plan: Plan) -> Plan:
+    """The plan with its expected time mended by what was measured on such a card."""
+    table = plan.machine.tuned
+    if table is None or not table.errors or not applies(plan):
+        return plan
+    error = 0.0
+    for name in classes(plan):
+        mean, count = table.errors.get(name, (0.0, 0))
+        error = (mean * count + error * TRUST) / (count + TRUST) if count else error
+    return replace(plan, predicted=max(plan.floor, plan.predicted * math.exp(error)))
+
+
+def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:
+    """The table with the errors of plans as their models made them, each beside its seconds on the card."""
+    found: dict[str, list[float]] = defaultdict(list)
+    for plan, seconds in measured:
+        for name in classes(plan):
+            found[name].append(math.log(seconds / plan.predicted))
+    often = {name: x for name, x in found.items() if len(x) > 1}  # a single sample says little
+    return replace(table, errors={name: (sum(x) / len(x), len(x)) for name, x in often.items()})

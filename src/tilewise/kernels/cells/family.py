@@ -1,0 +1,36 @@
+"""Small products of any algebra, layout and dtype, and stacks of thousands of them in one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from tilewise.kernels.cells import model
+from tilewise.kernels.cells.recipe import launches
+from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class Cells(Family):
+    name = "cells"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    precisions = ("ieee", "high")  # float32 is added up one after the other, k being small
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem)
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        seconds = model.seconds(problem, machine)
+        geometry = model.geometry(problem)
+        plan = own_tiles(self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, (), packs=(), way=None)
+        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
+        return replace(plan, why=f"{asked}; {model.threads(problem):,} threads of {model.width(problem)} cells each")
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)

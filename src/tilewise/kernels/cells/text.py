@@ -1,0 +1,15 @@
+"""The text of `cells.cu` over an algebra."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_cuda import prelude
+from tilewise.kernels.shared.text import kernel_text
+
+
+@lru_cache(maxsize=256)
+def render_cells(algebra: Algebra, width: int, accumulate: bool) -> str:
+    head = prelude(algebra, accumulate=accumulate)
+    return "\n".join((f"#define WIDTH {width}", "", head, kernel_text("cells/cells.cu")))

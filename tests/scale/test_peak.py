@@ -1,0 +1,92 @@
+"""The whole process stays within --memory: .npy and Zarr, any chunks, dtype, order and semiring, --check included."""
+
+from __future__ import annotations
+
+import os
+import random
+import subprocess
+import sys
+import time
+from pathlib import Path
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+
+pytestmark = pytest.mark.skipif(sys.platform != "linux", reason="peaks are read from /proc")
+
+# the peak is the kernel's own count (VmHWM) of that process alone, read before it ends
+PROGRAM = """
+import os, sys
+from tilewise.cli.main import run
+code = run(sys.argv[1:])
+peak = [int(line.split()[1]) * 1024 for line in open("/proc/self/status") if line.startswith("VmHWM")][0]
+print("peak", peak, file=sys.stderr)
+sys.stderr.flush()
+os._exit(code)
+"""
+SEMIRINGS = {"plus_times": "fc", "min_plus": "fi", "max_min": "fi", "lor_land": "b"}
+
+
+def store(folder, name, array, chance):
+    if chance.random() < 0.5:
+        np.save(folder / f"{name}.npy", np.asfortranarray(array) if chance.random() < 0.5 else array)
+        return f"{name}.npy"
+    zarr = pytest.importorskip("zarr")
+    chunks = tuple(chance.choice([1, 7, 64, 333, extent]) for extent in array.shape)
+    if np.prod([-(-e // c) for e, c in zip(array.shape, chunks, strict=True)]) > 3000:
+        chunks = tuple(max(64, c) for c in chunks)
+    made = zarr.create_array(str(folder / f"{name}.zarr"), shape=array.shape, dtype=array.dtype, chunks=chunks)
+    made[:] = array
+    return f"{name}.zarr"
+
+
+def one(folder, chance):
+    """(peak, budget, what) of a random product."""
+    dtype = np.dtype(chance.choice(["float32", "float64", "float16", "int32", "bool", "complex64"]))
+    semiring = chance.choice([name for name, kinds in SEMIRINGS.items() if dtype.kind in kinds] or ["plus_times"])
+    m, k, n = (int(10 ** chance.uniform(1.5, 3.4)) for _ in range(3))
+    make = np.random.default_rng(chance.randrange(10**9))
+    A, B = ((make.random(shape) * 9).astype(dtype) for shape in ((m, k), (k, n)))
+    words = [store(folder, "A", A, chance), store(folder, "B", B, chance)]
+    out = chance.choice(["C.npy", "C.zarr"]) if any(w.endswith("zarr") for w in words) else "C.npy"
+    memory = int(10 ** chance.uniform(np.log10(150e6), 9))
+    command = ["multiply", *words, "-o", out, "--memory", str(memory), "--device", "cpu", "--semiring", semiring]
+    environment = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
+    ran = subprocess.run(
+        [sys.executable, "-c", PROGRAM, *command, "--check"],
+        cwd=folder,
+        env=environment,
+        capture_output=True,
+        text=True,
+    )
+    what = f"{m}x{k}x{n} {dtype} {semiring} {words} -> {out} within {memory / 1e6:.0f} MB"
+    if "the least that works is" in ran.stderr:
+        return 0, memory, what
+    assert ran.returncode == 0, (what, ran.stderr)
+    return int(ran.stderr.split("peak")[1].split()[0]), memory, what
+
+
+def peaks(folder, count):
+    seed = time.time_ns() % 10**9
+    chance = random.Random(seed)
+    print("seed", seed)
+    over = []
+    for number in range(count):
+        place = folder / str(number)
+        place.mkdir()
+        peak, budget, what = one(place, chance)
+        print(f"{peak / 1e6:6.0f} of {budget / 1e6:4.0f} MB  {what}")
+        if peak > budget:
+            over.append((peak, what))
+    assert not over
+
+
+def test_a_random_product_stays_within_its_budget(tmp_path):
+    peaks(tmp_path, 2)
+
+
+@pytest.mark.slow
+def test_60_random_products_stay_within_their_budgets(tmp_path):
+    peaks(tmp_path, 60)
