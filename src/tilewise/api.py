@@ -150,7 +150,7 @@ def _first_call(M: Any, N: Any, o: Options, key: Key | None) -> Any:
         done = execute(call, product, o.kernel, o.tile, arg)
         LOG.debug("%r", done.plan)
         if key is not None and done.again is not None:
-            keep(key, done.again, call.library.name, product.array, M)
+            keep(key, done.again, call.library.name, product.array, M, N)
     delivered = o.out if o.out is not None else call.library.deliver(product)
     return delivered if arg is None else (delivered, call.library.deliver(arg))
 
