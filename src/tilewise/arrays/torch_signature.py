@@ -65,7 +65,7 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
         return None
     if M.layout is not _strided or N.layout is not _strided or M.dtype not in _SEEN or N.dtype not in _SEEN:
         return None
-    if M.is_neg() or N.is_neg():  # a view whose sign is still to be turned
+    if M.is_neg() or N.is_neg() or M.is_nested or N.is_nested:  # a sign still to be turned; many shapes
         return None
     key = ("host", M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
     if not keywords:
