@@ -11,10 +11,12 @@ from typing import Any
 import tilewise as tw
 
 SECTIONS = {
-    "Products": ("matmul", "einsum", "chain", "power", "matvec", "plan", "Plan", "Problem", "set_num_threads"),
+    "Products": (
+        "matmul", "einsum", "chain", "power", "matvec", "plan", "Plan", "Problem", "set_num_threads", "get_num_threads",
+    ),
     "Graphs": ("closure", "path"),
     "Algebra": (
-        "Semiring", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",
+        "Semiring", "modular", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",
         "logical_and", "logical_or", "logical_not",
     ),
     "CUDA C with no GPU": ("trace", "Trace", "check", "explore"),

@@ -37,12 +37,13 @@ if TYPE_CHECKING:
         sqrt,
         where,
     )
+    from tilewise.algebra.modular import modular
     from tilewise.algebra.semiring import Semiring
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
     from tilewise.contraction.chain import chain, matvec, power
     from tilewise.contraction.einsum import einsum
-    from tilewise.engines.cpu.runtime.pool import set_num_threads
+    from tilewise.engines.cpu.runtime.pool import get_num_threads, set_num_threads
     from tilewise.errors import (
         AlgebraError,
         CycleError,
@@ -89,6 +90,7 @@ __all__ = [
     "einsum",
     "exp",
     "explore",
+    "get_num_threads",
     "largest",
     "log",
     "log1p",
@@ -100,6 +102,7 @@ __all__ = [
     "matvec",
     "maximum",
     "minimum",
+    "modular",
     "path",
     "plan",
     "power",
@@ -121,10 +124,12 @@ _HOME = {
     "einsum": "contraction.einsum",
     "matvec": "contraction.chain",
     "power": "contraction.chain",
+    "get_num_threads": "engines.cpu.runtime.pool",
     "set_num_threads": "engines.cpu.runtime.pool",
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",
+    "modular": "algebra.modular",
     "semirings": "algebra.builtin",
     "Plan": "plans",
     "explore": "page",

@@ -3,25 +3,52 @@
 from __future__ import annotations
 
 import inspect
+import logging
 import sys
 from dataclasses import dataclass, fields
-from typing import Any, Unpack
+from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.modular import lazily_reduced
+from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.semiring import Semiring
+from tilewise.arrays import HostArray
 from tilewise.errors import UsageError
 from tilewise.execution import Done, copy, execute, machine_of, needs_detour
 from tilewise.machine import Times
-from tilewise.options import Key, Keywords, Options
+from tilewise.options import DEFAULTS, Key, Keywords, KeywordsButArg, Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
 from tilewise.sparse.arrays import is_sparse
 from tilewise.understanding import Call, understand
 
+if TYPE_CHECKING:
+    from torch import Tensor
 
+LOG = logging.getLogger("tilewise")
+
+
+@overload
+def matmul(
+    M: HostArray, N: HostArray, /, *, return_arg: Literal[True], **keywords: Unpack[KeywordsButArg]
+) -> tuple[HostArray, HostArray]: ...
+@overload
+def matmul(
+    M: HostArray, N: HostArray, /, *, return_arg: Literal[False] = False, **keywords: Unpack[KeywordsButArg]
+) -> HostArray: ...
+@overload
+def matmul(
+    M: Tensor, N: Tensor, /, *, return_arg: Literal[True], **keywords: Unpack[KeywordsButArg]
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def matmul(
+    M: Tensor, N: Tensor, /, *, return_arg: Literal[False] = False, **keywords: Unpack[KeywordsButArg]
+) -> Tensor: ...
+@overload
+def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any: ...
 def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
@@ -98,6 +125,8 @@ def _another_road(M: Any, N: Any, o: Options) -> Any:
                 *("accumulate", "return_arg", "kernel", "tile", "dtype", "scales", "alpha", "bias", "activation"),
             )
             return larger_matmul(M, N, o.semiring, o.out, o.device, o.precision, o.memory)
+    if lazy(o.semiring, M, N) and not o.given(*(name for name in DEFAULTS if name not in ("semiring", "precision"))):
+        return lazily_reduced(M, N, o.semiring.modulus, matmul)  # type: ignore[union-attr]
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is not None and isinstance(M, torch.Tensor):
         from tilewise.arrays.torch_library import followed
@@ -122,8 +151,9 @@ def _first_call(M: Any, N: Any, o: Options, key: Key | None) -> Any:
         _by_detour(call, product, o, arg)
     else:
         done = execute(call, product, o.kernel, o.tile, arg)
+        LOG.debug("%r", done.plan)
         if key is not None and done.again is not None:
-            keep(key, done.again, call.library.name, product.array, M)
+            keep(key, done.again, call.library.name, product.array, M, N)
     delivered = o.out if o.out is not None else call.library.deliver(product)
     return delivered if arg is None else (delivered, call.library.deliver(arg))
 

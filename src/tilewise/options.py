@@ -12,8 +12,8 @@ from tilewise.errors import UsageError
 Key = tuple[Any, ...]
 
 
-class Keywords(TypedDict, total=False):
-    """What `tw.matmul` takes beside M and N; its own text says what each means."""
+class KeywordsButArg(TypedDict, total=False):
+    """What `tw.matmul` takes beside M, N and return_arg; its own text says what each means."""
 
     semiring: str | Semiring
     out: Any
@@ -22,7 +22,6 @@ class Keywords(TypedDict, total=False):
     tile: int | None
     precision: str
     accumulate: bool
-    return_arg: bool
     nonnegative: bool
     memory: int | str | None
     dtype: Any
@@ -30,6 +29,12 @@ class Keywords(TypedDict, total=False):
     alpha: float
     bias: Any
     activation: str | None
+
+
+class Keywords(KeywordsButArg, total=False):
+    """What `tw.matmul` takes beside M and N."""
+
+    return_arg: bool
 
 
 @dataclass(frozen=True, eq=False)

@@ -168,10 +168,14 @@ def signature_for(array: Any) -> Signature | None:
     return SIGNATURES.get(kind)
 
 
-def keep(key: Key, again: Any, library: str, product: Any, M: Any) -> None:
-    """Remember what a call left that can run again; `product` is what it made, `M` its first operand."""
+def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> None:
+    """Remember what a call left that can run again; `product` is what it made of M and N."""
     if library == "numpy":
         PREPARED.keep(key, OnHost(again))
+    elif library == "torch" and M.is_cpu:
+        from tilewise.arrays.torch_signature import OnHostMemory
+
+        PREPARED.keep(key, OnHostMemory(again, product, M, N))
     elif library == "torch" and M.is_cuda:
         from tilewise.arrays.torch_signature import OnOneCard
 

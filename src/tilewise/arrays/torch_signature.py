@@ -17,16 +17,22 @@ _is_compiling, _grad_enabled, _any_autocast = (
     torch.is_grad_enabled,
     _C._is_any_autocast_enabled,
 )
+_FLOATS = (torch.float16, torch.float32, torch.float64)
+_SEEN = frozenset(
+    (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
+)  # by NumPy too
 _strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
     """Everything about a call but its addresses, of which the bytes past a 16-byte boundary count; None where torch
-    follows the call (gradients, tracing, autocast), where tensors are of several cards, or of no card."""
+    follows the call (gradients, tracing, autocast), or where tensors are of several devices."""
     if _is_compiling():  # first of all: a compiler traces what comes behind
         return None
     card = M.get_device()
-    if card < 0 or N.__class__ not in _PLAIN or N.get_device() != card or card != _get_device():
+    if card < 0:
+        return _on_the_host(M, N, keywords)
+    if N.__class__ not in _PLAIN or N.get_device() != card or card != _get_device():
         return None
     if ((M.requires_grad or N.requires_grad) and _grad_enabled()) or is_watched():
         return None
@@ -51,6 +57,52 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
     if more is None:
         return None
     return (card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, *more)
+
+
+def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
+    """The same of tensors in the host's memory that NumPy can see; calls with out= are understood anew."""
+    if N.__class__ not in _PLAIN or not (M.is_cpu and N.is_cpu) or _is_compiling() or is_watched() or _any_autocast():
+        return None
+    if (M.requires_grad or N.requires_grad) and _grad_enabled():
+        return None
+    if M.layout is not _strided or N.layout is not _strided or M.dtype not in _SEEN or N.dtype not in _SEEN:
+        return None
+    if M.is_neg() or N.is_neg() or M.is_nested or N.is_nested:  # a sign still to be turned; many shapes
+        return None
+    key = ("host", M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
+    if not keywords:
+        return key
+    more = None if "out" in keywords or "bias" in keywords else keywords_key(keywords, _tensor)
+    return None if more is None else (*key, *more)
+
+
+class OnHostMemory:
+    """A product on the CPU of tensors that lie as those it was prepared for."""
+
+    __slots__ = ("_dtype", "_needs", "_ready", "_shape", "tick")
+
+    def __init__(self, ready: Any, product: Any, M: Any, N: Any) -> None:
+        self._ready, self._shape, self._dtype = ready, tuple(product.shape), product.dtype
+        self._needs = tuple(_reach(x) for x in (M, N))
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or None where a storage no longer holds what its tensor claims."""
+        hosts = []
+        for x, reach in ((M, self._needs[0]), (N, self._needs[1])):
+            if x.storage_offset() * x.element_size() + reach > x.untyped_storage().nbytes():
+                return None
+            hosts.append((x.detach() if x.requires_grad else x).numpy())
+        P = torch.empty(self._shape, dtype=self._dtype)
+        self._ready.multiply(hosts[0], hosts[1], P.numpy())
+        return P
+
+
+def _reach(x: Any) -> int:
+    """Bytes from a tensor's first element to past its last."""
+    if not x.numel():
+        return 0
+    last = sum((extent - 1) * stride for extent, stride in zip(x.shape, x.stride(), strict=True))
+    return int((last + 1) * x.element_size())
 
 
 def _tensor(x: Any) -> Key | None:

@@ -10,7 +10,7 @@ from __future__ import annotations
 import sys
 from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, NoReturn
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, Unpack, overload
 
 import numpy as np
 
@@ -34,15 +34,41 @@ from tilewise.scale.sources import is_dask
 from tilewise.sparse.arrays import Rows, is_sparse
 
 if TYPE_CHECKING:
+    from torch import Tensor
+
     from tilewise.graph.card_closure import CardClosure
 
 Array = np.ndarray[Any, np.dtype[Any]]
 Progress = Callable[[int, int], None]
 
+
+class ClosureKeywords(TypedDict, total=False):
+    """What `tw.closure` takes beside W and return_predecessors."""
+
+    semiring: str | Semiring
+    progress: Progress | None
+    device: str
+    sources: Any
+
+
 BLOCKS = (256, 64)  # sides of the blocks, from the outermost; what is not larger than the last is closed by one kernel
 BAND = 1024  # rows whose predecessors are updated at a time
 
 
+@overload
+def closure(
+    W: Array, /, *, return_predecessors: Literal[True], **how: Unpack[ClosureKeywords]
+) -> tuple[Array, Array]: ...
+@overload
+def closure(W: Array, /, *, return_predecessors: Literal[False] = False, **how: Unpack[ClosureKeywords]) -> Array: ...
+@overload
+def closure(
+    W: Tensor, /, *, return_predecessors: Literal[True], **how: Unpack[ClosureKeywords]
+) -> tuple[Tensor, Tensor]: ...
+@overload
+def closure(W: Tensor, /, *, return_predecessors: Literal[False] = False, **how: Unpack[ClosureKeywords]) -> Tensor: ...
+@overload
+def closure(W: Any, /, *, return_predecessors: bool = False, **how: Unpack[ClosureKeywords]) -> Any: ...
 def closure(
     W: Any,
     /,

@@ -11,6 +11,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._functorch.utils import unwrap_dead_wrappers
 
 from tilewise import api
 from tilewise.algebra.builtin import SEMIRINGS
@@ -27,17 +28,24 @@ def product(M: Tensor, N: Tensor, word: str, precision: str, nonnegative: bool =
             return torch.ops.tilewise.matmul_arg(M, N, word, precision)[0]
         return _by_operator(M, N, word, precision, nonnegative, on_lines)
     if picks(word):
-        return Picked.apply(M, N, word, precision)[0]
+        return applied(Picked, M, N, word, precision)[0]
     if is_plain(word) and torch.is_autocast_enabled(M.device.type):
         M, N = cast(M), cast(N)  # here, so that backward multiplies in autocast's dtype too
-    return Summed.apply(M, N, word, precision, nonnegative, on_lines)
+    return applied(Summed, M, N, word, precision, nonnegative, on_lines)
 
 
 def product_and_arg(M: Tensor, N: Tensor, word: str, precision: str) -> Any:
     """The product over min or max with the k that won each cell."""
     if follows_operators_only():
         return torch.ops.tilewise.matmul_arg(M, N, word, precision)
-    return Picked.apply(M, N, word, precision)
+    return applied(Picked, M, N, word, precision)
+
+
+def applied(kind: Any, *args: Any) -> Any:
+    """`kind.apply` without a look at the signature of forward at every call, which is most of what it costs."""
+    if torch._C._are_functorch_transforms_active():
+        return kind.apply(*args)
+    return super(torch.autograd.Function, kind).apply(*unwrap_dead_wrappers(args))
 
 
 def follows_operators_only() -> bool:

@@ -83,12 +83,24 @@ on_resize: list[Callable[[], None]] = []  # whoever keeps what was cut for anoth
 
 
 def num_threads() -> int:
-    """Threads a product may use: what was set, else TILEWISE_NUM_THREADS, else the cores this process may use."""
+    """Threads a product may use: what was set, else TILEWISE_NUM_THREADS, else OMP_NUM_THREADS, else the cores this
+    process may use."""
     global _threads
     if _threads is None:
         asked = os.environ.get("TILEWISE_NUM_THREADS")
-        _threads = _checked(asked, "TILEWISE_NUM_THREADS") if asked else available_cores()
+        _threads = _checked(asked, "TILEWISE_NUM_THREADS") if asked else _openmp_threads() or available_cores()
     return _threads
+
+
+def get_num_threads() -> int:
+    """How many threads a product on the CPU may use now; see `tw.set_num_threads`."""
+    return num_threads()
+
+
+def _openmp_threads() -> int | None:
+    """OMP_NUM_THREADS, whose first number is that of the outermost level; None where it is not set or says nothing."""
+    first = os.environ.get("OMP_NUM_THREADS", "").partition(",")[0].strip()
+    return min(int(first), 1024) if first.isdecimal() and int(first) else None
 
 
 def set_num_threads(count: int | None) -> None:

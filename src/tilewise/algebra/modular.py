@@ -1,0 +1,73 @@
+"""Arithmetic modulo p: a semiring like others, whose products of host arrays are reduced as seldom as exactness allows.
+
+Sums of k products below p² are whole numbers: in float64 they are exact up to 2⁵³, in 64-bit integers up to 2⁶⁴. So k
+is cut into stretches that stay below, each a plain product at the speed of plus_times; only their sums are reduced.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from typing import Any
+
+import numpy as np
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.semiring import Algebra, Semiring
+from tilewise.errors import DtypeError, UsageError
+
+Array = np.ndarray[Any, np.dtype[Any]]
+EXACT = 1 << 53  # whole numbers that float64 holds
+WIDE = 1 << 64
+LARGEST = 1 << 31
+
+
+class Modular(Semiring):
+    """Made by `modular(p)`."""
+
+    modulus: int
+
+    def over(self, dtype: DType) -> Algebra:
+        if dtype.is_integer and (self.modulus - 1) ** 2 > dtype.largest():
+            raise DtypeError(
+                f"products modulo {self.modulus} leave the range of {dtype} before they are reduced: convert M and N "
+                "to int64, or multiply NumPy arrays without out="
+            )
+        return super().over(dtype)
+
+
+def modular(p: int) -> Semiring:
+    """The semiring of whole numbers modulo p, for `semiring=`: GF(p) where p is a prime, GF(2) for p = 2.
+
+    >>> A = np.array([[90, 7], [3, 95]])
+    >>> tw.matmul(A, A, semiring=tw.modular(97))
+    array([[70, 34],
+           [70, 25]])
+    """
+    if isinstance(p, bool) or not isinstance(p, int) or not 2 <= p <= LARGEST:
+        raise UsageError(f"p={p!r} must be a whole number from 2 to 2³¹")
+    made = object.__new__(Modular)
+    object.__setattr__(made, "modulus", p)
+    Semiring.__init__(made, f"modulo {p}", lambda x, y: (x + y) % p, lambda x, y: (x * y) % p, 0)
+    return made
+
+
+def takes(ring: Any, M: Any, N: Any) -> bool:
+    """Whether a product is reduced lazily: of NumPy arrays of integers."""
+    return isinstance(ring, Modular) and all(type(x) is np.ndarray and x.dtype.kind in "iu" for x in (M, N))
+
+
+def lazily_reduced(M: Array, N: Array, p: int, matmul: Callable[..., Any]) -> Any:
+    """M · N modulo p, in the operands' common dtype."""
+    result = np.promote_types(M.dtype, N.dtype)
+    if p - 1 > np.iinfo(result).max:
+        raise DtypeError(f"{result} does not hold remainders up to {p - 1}: convert M and N")
+    limit, dtype = (EXACT, np.float64) if (p - 1) ** 2 < EXACT // 64 else (WIDE, np.uint64)
+    stretch = max(1, (limit - p) // max(1, (p - 1) ** 2))
+    left, right = ((x % p).astype(dtype) for x in (M, N))
+    k = left.shape[-1]
+    total: Any = None
+    for start in range(0, max(k, 1), stretch):
+        rows = right[start : start + stretch] if N.ndim == 1 else right[..., start : start + stretch, :]
+        part = matmul(left[..., start : start + stretch], rows) % dtype(p)
+        total = part if total is None else (total + part) % dtype(p)
+    return total.astype(result)

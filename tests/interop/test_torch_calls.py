@@ -1,0 +1,71 @@
+"""Calls of CPU tensors that were met before: the same products, and whatever has changed is noticed."""
+
+from __future__ import annotations
+
+import time
+
+import pytest
+import torch
+
+import tilewise as tw
+from tilewise.prepared import PREPARED
+
+DTYPES = [torch.float32, torch.float64, torch.float16, torch.int32, torch.int8, torch.uint8, torch.bool, torch.bfloat16]
+
+
+SHAPES = [
+    ((5, 7), (7, 3)), ((7,), (7,)), ((7,), (7, 3)), ((2, 1, 3, 4), (3, 4, 2)), ((4, 0), (0, 3)), ((0, 4), (4, 3)),
+]  # fmt: skip
+
+
+@pytest.mark.parametrize("dtype", DTYPES, ids=str)
+def test_the_second_call_is_the_first(dtype):
+    torch.manual_seed(time.time_ns() % 2**31)
+    for shapes in SHAPES:
+        for _ in range(3):
+            M, N = (torch.randn(s).mul(3).to(dtype) for s in shapes)
+            made = tw.matmul(M, N)
+            theirs = torch.matmul(M.double(), N.double())
+            if not dtype.is_floating_point:
+                theirs = theirs.bool() if dtype == torch.bool else theirs.to(torch.int64).to(dtype)
+            assert made.dtype == dtype
+            tolerance = 5e-2 if dtype in (torch.float16, torch.bfloat16) else 1e-4
+            torch.testing.assert_close(made.double(), theirs.double(), rtol=tolerance, atol=tolerance)
+
+
+def test_it_is_kept_and_views_are_their_own():
+    memory = torch.randn(40, 50)
+    PREPARED.clear()
+    for view in (memory[:20, :20], memory.T[:20, :20], memory[::2, 3:23], memory[:20, 5:25]):
+        for _ in range(2):
+            torch.testing.assert_close(tw.matmul(view, view), view @ view)
+    assert any(key[0] == "host" for key in PREPARED)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_gradients_modes_and_autocast_are_not_served_from_it():
+    M, N = torch.randn(6, 6), torch.randn(6, 6)
+    for _ in range(2):
+        tw.matmul(M, N)
+    assert tw.matmul(M.clone().requires_grad_(), N).requires_grad
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert tw.matmul(M, N).dtype == torch.bfloat16
+    assert torch.func.jvp(lambda M: tw.matmul(M, N), (M,), (M,))[1].abs().sum() > 0
+    with torch.no_grad():
+        assert not tw.matmul(M.clone().requires_grad_(), N).requires_grad
+    torch.testing.assert_close(tw.matmul(M, N, semiring="min_plus"), (M[:, :, None] + N).amin(1))
+
+
+def test_a_storage_that_is_gone_is_refused():
+    M, N, gone = torch.randn(6, 6), torch.randn(6, 6), torch.randn(6, 6)
+    tw.matmul(M, N)
+    gone.untyped_storage().resize_(8)
+    with pytest.raises(tw.ShapeError, match="bytes of a storage that has 8"):
+        tw.matmul(gone, N)
+
+
+def test_a_sign_that_is_still_to_be_turned():
+    turned = torch.randn(6, 6, dtype=torch.complex128).conj().imag
+    assert turned.is_neg()
+    for _ in range(2):
+        torch.testing.assert_close(tw.matmul(turned, turned), turned @ turned)
