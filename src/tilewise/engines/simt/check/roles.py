@@ -210,33 +210,34 @@ def strides_of(program: Program, matrices: dict[str, Variable]) -> dict[str, dic
 
 
 def three_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
-    """m, n, k mean two things: BLAS (M is m×k) and the textbook's (M is m×n); the strides decide."""
+    """m, n, k mean two things: BLAS (M is m×k) and the textbook's (M is m×n); the strides decide, and they may also
+    say that the three stand in any other order."""
     lower = [n.lower() for n in names]
     first, second, third = names
-    conventions: list[dict[str, str]] = []
-    if set(lower) == {"m", "n", "k"}:
+    orders = [("m", "k", "n"), ("m", "n", "k"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
+    if set(lower) in ({"m", "n", "k"}, {"m", "n", "p"}):
         by_letter = dict(zip(lower, names, strict=True))
-        m, n, k = by_letter["m"], by_letter["n"], by_letter["k"]
-        conventions = [{m: "m", n: "n", k: "k"}, {m: "m", n: "k", k: "n"}]
-    elif set(lower) == {"m", "n", "p"}:
-        by_letter = dict(zip(lower, names, strict=True))
-        conventions = [{by_letter["m"]: "m", by_letter["n"]: "k", by_letter["p"]: "n"}]
-        conventions.append({by_letter["m"]: "m", by_letter["n"]: "n", by_letter["p"]: "k"})
-    else:
-        conventions = [
-            {first: "m", second: "k", third: "n"},
-            {first: "m", second: "n", third: "k"},
-            {first: "n", second: "k", third: "m"},
-            {first: "k", second: "n", third: "m"},
-        ]
+        first, second, third = (by_letter[x] for x in ("mnk" if "k" in by_letter else "mpn"))
+        orders = [("m", "n", "k"), ("m", "k", "n"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
+    conventions = [dict(zip((first, second, third), order, strict=True)) for order in orders]
 
-    def score(convention: dict[str, str]) -> int:
-        total = 0
-        for role, want in (("M", "k"), ("N", "n"), ("P", "n")):
-            total += sum(count for name, count in used[role].items() if convention.get(name) == want)
-        return total
+    return _best(conventions, used)
 
-    return max(conventions, key=score)
+
+# what M, N and P step by: row by row; all column by column; N transposed; M transposed
+LAYOUTS = (("k", "n", "n"), ("m", "k", "m"), ("k", "k", "n"), ("m", "n", "n"))
+
+
+def _best(options: list[dict[str, str]], used: dict[str, dict[str, int]]) -> dict[str, str]:
+    """The meaning of the names under which most strides are those of one layout; the earlier one where two do."""
+
+    def score(option: dict[str, str], layout: tuple[str, str, str]) -> int:
+        pairs = zip("MNP", layout, strict=True)
+        return sum(n for role, want in pairs for name, n in used[role].items() if option.get(name) == want)
+
+    # in another layout than rows only the usual orders of the letters: else one slip reads as a layout of its own
+    scored = [(score(o, layout), o) for layout in LAYOUTS for o in (options if layout is LAYOUTS[0] else options[:2])]
+    return max(scored, key=lambda pair: pair[0])[1]
 
 
 def two_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
@@ -244,13 +245,4 @@ def two_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, st
     first, second = names
     options = [{first: "k", second: "n"}, {first: "m", second: "k"}, {first: "k", second: "m"}]
     options.append({first: "n", second: "k"})
-
-    def score(option: dict[str, str]) -> int:
-        return sum(
-            count
-            for role, want in (("M", "k"), ("N", "n"), ("P", "n"))
-            for name, count in used[role].items()
-            if option.get(name) == want
-        )
-
-    return max(options, key=score)
+    return _best(options, used)

@@ -1,7 +1,8 @@
-"""CUDA C++ text to tokens, each with its place. Comments and line splices disappear; directives keep their line."""
+"""CUDA C++ text to tokens, each with its place. Comments, line splices and a notebook's %%magic lines disappear."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from tilewise.engines.simt.frontend.source import Source
@@ -12,6 +13,7 @@ PUNCTUATORS = (
     "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##",
 )  # fmt: skip
 SINGLE = "+-*/%&|^~!=<>?:;,.(){}[]#@\\$`"
+MAGIC = re.compile(r"(?:%%?[a-z]|!\s*(?:nvcc|nvprof|ncu|nsys|nvidia|\./|pip|apt|cat|ls|cd|rm|mkdir|git|python))[^\n]*")
 STRING_PREFIXES = ("u8", "u", "U", "L", "R")
 
 
@@ -60,6 +62,9 @@ def tokenize(source: Source) -> list[Token]:
             spaced = True
             continue
         column = i - start + 1
+        if column == 1 and ch in "%!" and (magic := MAGIC.match(text, i)):
+            i = magic.end()
+            continue
         if ch == "/" and text.startswith("//", i):
             while i < n and text[i] != "\n":
                 if text[i] == "\\" and text.startswith("\\\n", i):

@@ -45,6 +45,7 @@ class Launch:
     recorder: Recorder | None = None
     watch: Any = None  # linear numbers of the blocks the recorder watches; None: all
     globals: list[Buffer] = field(default_factory=list)
+    blocks: Any = None  # linear numbers of the blocks to run; None: the whole grid
 
 
 @dataclass
@@ -162,8 +163,9 @@ def execute(launch: Launch) -> Outcome:
     output: list[str] = []
     steps = phases = 0
     with np.errstate(all="ignore"):
-        for first in range(0, geometry.blocks, per_batch):
-            blocks = np.arange(first, min(first + per_batch, geometry.blocks))
+        chosen = np.arange(geometry.blocks) if launch.blocks is None else launch.blocks
+        for first in range(0, len(chosen), per_batch):
+            blocks = chosen[first : first + per_batch]
             c = make_context(launch, blocks, deadline, names)
             c.steps = steps
             c.costs = costs if launch.costs and launch.checks else None
