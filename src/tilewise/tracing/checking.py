@@ -102,6 +102,8 @@ def _probes(one: Prepared, asked: Asked, own: bool) -> list[Tried]:
         raise
     extent = max(first.geometry.block[:2]) if first.geometry.block[1] > 1 else width
     extent = max(extent, one.widest_tile() or width)
+    if min(first.geometry.grid) < 1:  # the launch rounds its grid down: take sizes of whole blocks
+        extent = max(extent, first.geometry.block[0])
     if width < extent <= LARGEST_PROBE and extent % width == 0 and not first.invented:
         width = extent
         first = _probe(one, asked, default_shapes(width, one.square())[0])

@@ -177,6 +177,19 @@ class TestReadings:
         assert "wrong-product" in kinds(report.seen)
 
 
+def test_dynamic_shared_memory_ends_where_the_launch_says():
+    text = """__global__ void back(int* x, int n) {
+        extern __shared__ int s[];
+        int t = threadIdx.x;
+        s[t] = x[t];
+        __syncthreads();
+        x[t] = s[n - 1 - t];
+    }
+    int main() { int n = 64; int* x; cudaMalloc(&x, n * sizeof(int)); fill(x); back<<<1, n, BYTES>>>(x, n); }"""
+    assert check(text.replace("BYTES", "n * sizeof(int)")).clean
+    assert "out-of-bounds" in kinds(check(text.replace("BYTES", "n")).seen)
+
+
 class TestOneByOne:
     def test_a_kernel_that_cannot_be_read_does_not_keep_the_others_from_being_judged(self):
         other = "__global__ void tensor(half* a) { wmma::fragment<wmma::matrix_a, 16, 16, 16, half> f; }"

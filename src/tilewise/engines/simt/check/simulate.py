@@ -30,7 +30,7 @@ from tilewise.engines.simt.machine.recorder import Recorder
 from tilewise.errors import UsageError
 
 FREE_SECONDS = 5.0  # for a kernel whose sizes nobody knows
-OWN_STEPS = 1 << 21  # lanes · k of a program's own launch: of a larger one some blocks are run
+OWN_STEPS = 1 << 20  # lanes · k of a program's own launch: of a larger one some blocks are run
 
 
 @dataclass
@@ -155,9 +155,20 @@ def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limit
     brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
     setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, [], invented=True)
     made = run(setting)
-    shared = {name for name, *_ in program.shared}
-    made.findings = [f for f in made.findings if f.array in shared or f.kind is Kind.DIVERGENT_BARRIER]
+    made.findings = [f for f in made.findings if _of_no_launch(f, prepared, own)]
     return made
+
+
+def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None) -> bool:
+    """Whether a finding of a run with free sizes holds for any: two threads that meet in a tile whose length the
+    kernel itself declares, or under a block that is known. Two writes may meet by a wrong size alone."""
+    declared = {name for name, _, _, external in prepared.first.shared if not external}
+    block_known = own is not None and own.value.block is not None
+    if finding.kind is Kind.DIVERGENT_BARRIER:
+        return block_known
+    if finding.kind is Kind.RACE:
+        return finding.hazard != "WAW" and (finding.array in declared or block_known)
+    return finding.array in declared and block_known
 
 
 def _literal_block(prepared: Prepared) -> tuple[int, int, int]:

@@ -47,8 +47,8 @@ def settle(tried: Sequence[Tried]) -> str:
             return _invented_words(tried[0].done) + "; what follows from that is not decided"
         words = _invented_words(tried[0].done)
     else:
-        words = "no size is fixed by the file: the launch was evaluated for the sizes below"
-    seen = {_key(f) for t in fitting for f in t.done.findings}
+        words = "the file fixes no sizes, so its launch was evaluated for these"
+    seen = {_key(f) for t in fitting for f in t.done.findings if not _zero_grid(t.done, f)}
     seen |= {_key(f) for t in tried for f in t.done.findings if _missing_barrier(f)}
     for t in tried:
         _set(t.done.findings, seen)
@@ -73,6 +73,11 @@ def _doubt(done: Simulation) -> None:
     for f in done.findings:
         if f in unread or (unread and f.kind is Kind.WRONG_PRODUCT):
             f.basis = Basis.UNDECIDED
+
+
+def _zero_grid(done: Simulation, finding: Finding) -> bool:
+    """A grid that comes to nothing does so for small sizes only."""
+    return finding.kind is Kind.LAUNCH and min(done.geometry.grid) < 1
 
 
 def _missing_barrier(finding: Finding) -> bool:

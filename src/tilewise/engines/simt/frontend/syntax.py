@@ -264,6 +264,7 @@ class Opaque(Stmt):
 
     reason: str
     names: frozenset[str] = frozenset()  # names that may have changed in it
+    mentioned: frozenset[str] = frozenset()  # all names in it
 
 
 # -- the file

@@ -23,6 +23,7 @@ from tilewise.engines.simt.frontend.syntax import (
     Launch,
     Member,
     Name,
+    Opaque,
     Return,
     Stmt,
     Ternary,
@@ -35,6 +36,7 @@ from tilewise.engines.simt.host.launch_site import HostRun, LaunchSite, LaunchVa
 ALLOCATORS = ("cudaMalloc", "cudaMallocManaged", "cudaMallocHost", "cudaHostAlloc", "cudaMallocAsync")
 COPIES = ("cudaMemcpy", "cudaMemcpyAsync")
 CLEARS = ("cudaMemset", "cudaMemsetAsync")
+IDLE = ("cudaFree", "cudaGetLastError", "cudaGetErrorString", "printf", "fprintf", "free")  # write nothing
 DEPTH = 8
 
 
@@ -82,6 +84,8 @@ class ProgramWalk(HostRun):
                 for call in [c for e in (item.init, *(item.arguments or [])) if e is not None for c in _calls(e)]:
                     if self._call_effect(call, target):
                         return True
+        if isinstance(node, Opaque):
+            self._may_fill(node.mentioned)
         if isinstance(node, If):
             for call in _calls(node.condition):
                 if self._call_effect(call, target):
@@ -97,9 +101,16 @@ class ProgramWalk(HostRun):
         for call in _calls(node):
             if self._call_effect(call, target):
                 return True
+        if isinstance(node, Launch):
+            self._may_fill({_root(a) for a in node.arguments})
         if isinstance(node, Assign):
             self._assign_pointer(node)
         return super()._effect(node, target)
+
+    def _may_fill(self, names: set[str] | frozenset[str]) -> None:
+        for name in names:
+            if name in self.memory:
+                self.memory[name].filled = True
 
     def _assign_pointer(self, node: Assign) -> None:
         source = _root(node.value)
@@ -129,6 +140,8 @@ class ProgramWalk(HostRun):
             memory = self.memory.get(_root(node.arguments[0]))
             if memory is not None:
                 memory.cleared = True
+        elif name not in IDLE:  # whoever gets the pointer may write through it
+            self._may_fill({_root(a) for a in node.arguments})
         for function in self.file.functions.get(name, []):
             if id(function) in self.reaching and function.body is not None and self.level < DEPTH:
                 return self._enter(function, node, target)
