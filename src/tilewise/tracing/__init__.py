@@ -230,9 +230,10 @@ def trace(
     """Run the kernel in a file (or in a text that contains `__global__`, or a rung of the ladder by its name) and
     record what its threads do.
 
-    `shape` is (m, k, n), 4x4x4 where nothing is said; `tile` overrides TILE_WIDTH, BLOCK_SIZE and kin. `grid` and
-    `block` are (x, y, z) and default to the launch in the file, else to what covers P. `args` gives parameters that
-    are not bound by themselves: numbers, or NumPy arrays (copied; the copies afterwards are in `.run.arrays`).
+    `shape` is (m, k, n); where nothing is said, one with two phases and an edge for the kernel's tile. `tile` overrides
+    TILE_WIDTH, BLOCK_SIZE and kin. `grid` and `block` are (x, y, z) and default to the launch in the file, else to what
+    covers P. `args` gives parameters that are not bound by themselves: numbers, or NumPy arrays (copied; the copies
+    afterwards are in `.run.arrays`).
     `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones.
     P is held against the product over `semiring`; `dtype` is for rungs, whose text is written for it.
     `adversarial` runs the threads one at a time as well, and notes on a race what P holds then.
@@ -257,7 +258,7 @@ def _trace(
     prepared = _prepare(kernel, entry, defines, tile, limits)
     chosen = _first_tiled(prepared)
     if shape is None and chosen.multiplies:
-        shape = (4, 4, 4)
+        shape = shape_to_see(chosen.literal_tile() or chosen.loaded.width)
     size = as_shape(shape)
     grid, block = launch_for(rung, size, grid, block)
     done = simulate(
@@ -362,6 +363,12 @@ def _first_tiled(prepared: list[Prepared]) -> Prepared:
 
 def copied(args: Mapping[str, Any] | None) -> dict[str, Any]:
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in (args or {}).items()}
+
+
+def shape_to_see(tile: int) -> Shape:
+    """Two phases, the second with an edge: what one shape can show."""
+    side = max(2, 2 * tile - 1)
+    return side, side, side
 
 
 def run_of(prepared: Prepared, done: Simulation, origin: str = "given") -> Run:

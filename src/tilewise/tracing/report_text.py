@@ -45,7 +45,7 @@ def report_text(report: Report, width: int = 80, costs: bool = False, everything
         if costs:
             body = findings_text(report.runs, width, (Severity.COST, Severity.NOTE), len(report.runs))
             lines += ["", body] if body else []
-    lines += ["", *_wrap(_verdict(report, costs), width)]
+    lines += ["", *_wrap(verdict(report, costs), width)]
     return "\n".join(lines)
 
 
@@ -165,7 +165,13 @@ def _beside(cause: Cause) -> str:
     return "; ".join(parts)
 
 
-def _verdict(report: Report, costs: bool) -> str:
+def beyond(report: Report) -> str:
+    """One line under a run of one shape: what `check` finds with the others."""
+    shapes = ", ".join(dict.fromkeys(shape_name(r) for r in report.runs if r.shape is not None))
+    return f"tilewise check{' at ' if shapes else ''}{shapes}: {verdict(report, True)}"
+
+
+def verdict(report: Report, costs: bool) -> str:
     total = len(report.runs)
     launches = f"{total} launch{'es' if total != 1 else ''}"
     rest = len(same_place(report.runs, (Severity.COST, Severity.NOTE)))

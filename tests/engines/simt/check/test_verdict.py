@@ -171,10 +171,18 @@ class TestReadings:
         report = check(kernel(inner="K - 1"))
         assert "31 of 32 terms were added" in report.seen[0].hint
 
-    def test_swapped_indices_of_square_matrices_are_a_fault(self):
-        text = UNGUARDED.replace("Ns[i][tx]", "Ns[tx][i]")
-        report = check(text)
+    @pytest.mark.parametrize(
+        ("was", "slip"), [("Ns[i][tx]", "Ns[tx][i]"), ("P[Row * Width + Col]", "P[Col * Width + Row]")]
+    )
+    def test_swapped_indices_of_square_matrices_are_a_fault(self, was, slip):
+        report = check(UNGUARDED.replace(was, slip))
         assert "wrong-product" in kinds(report.seen)
+        assert any("swapped" in f.hint for f in report.seen) or slip == "Ns[tx][i]"
+
+    def test_where_the_kernel_says_transposed_it_is_meant(self):
+        turned = UNGUARDED.replace("P[Row * Width + Col]", "P[Col * Width + Row]")
+        said = turned.replace("__global__", "// P is stored transposed\n__global__")
+        assert "wrong-product" not in kinds(check(said).seen)
 
 
 def test_dynamic_shared_memory_ends_where_the_launch_says():
@@ -188,6 +196,45 @@ def test_dynamic_shared_memory_ends_where_the_launch_says():
     int main() { int n = 64; int* x; cudaMalloc(&x, n * sizeof(int)); fill(x); back<<<1, n, BYTES>>>(x, n); }"""
     assert check(text.replace("BYTES", "n * sizeof(int)")).clean
     assert "out-of-bounds" in kinds(check(text.replace("BYTES", "n")).seen)
+
+
+def test_barriers_order_global_memory_within_a_block():
+    """A cell read by one thread, and after a barrier read and written by another: no race."""
+    text = """#define LENGTH 64
+    __global__ void total(int* x, int* out) {
+        for (unsigned s = 1; s < LENGTH; s *= 2) {
+            int i = 2 * s * threadIdx.x;
+            if (i < LENGTH) x[i] += x[i + s];
+            __syncthreads();
+        }
+        if (threadIdx.x == 0) *out = x[0];
+    }
+    int main() {
+        int *x, *out;
+        cudaMalloc(&x, LENGTH * sizeof(int)); cudaMalloc(&out, sizeof(int)); fill(x);
+        total<<<1, LENGTH / 2>>>(x, out);
+    }"""
+    assert check(text).clean
+    assert "race" in kinds(check(text.replace("__syncthreads();", "")).seen)
+
+
+def test_empty_cells_of_a_tile_that_nobody_uses_are_no_fault():
+    text = """__global__ void pairs(const float* x, float* y, int n) {
+        __shared__ float s[64];
+        int t = threadIdx.x, i = blockIdx.x * 64 + t;
+        if (i < n) s[t] = x[i];
+        __syncthreads();
+        float v = s[t] + s[t ^ 1];
+        if (i < STORED) y[i] = v;
+    }
+    int main() {
+        int n = 100; float *x, *y;
+        cudaMalloc(&x, n * 4); cudaMalloc(&y, n * 4); fill(x);
+        pairs<<<2, 64>>>(x, y, n);
+    }"""
+    assert check(text.replace("STORED", "n")).clean
+    wrong = text.replace("STORED", "n").replace("i < n) s[t]", "i < n - 1) s[t]")
+    assert "uninitialised-read" in kinds(check(wrong).seen)
 
 
 class TestOneByOne:

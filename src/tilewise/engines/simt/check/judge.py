@@ -21,7 +21,7 @@ from tilewise.engines.simt.machine.memory import Buffer
 from tilewise.engines.simt.machine.program import Program
 
 KEPT = 64
-SAYS_TRANSPOSED = re.compile(r"(?i)transpos|col(umn)?[ _-]*major|_?trans\b|[a-z]T\b|_t\b\s*[,)\[]")
+SAYS_TRANSPOSED = re.compile(r"(?i:transpos|col(?:umn)?[ _-]*major|_trans\b|\btrans_)|\b[A-Za-z]T\b|\w_T\b")
 TOLERANCE = {2: 2e-2, 4: 1e-5, 8: 1e-12}
 
 

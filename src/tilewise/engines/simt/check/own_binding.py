@@ -20,7 +20,7 @@ from tilewise.engines.simt.machine.memory import ZERO, Buffer, MatrixView, Point
 from tilewise.engines.simt.machine.program import Program, Variable
 from tilewise.engines.simt.machine.shadow import GlobalShadow
 
-FEW = 13  # what each of several sizes is, where nobody knows them
+FEW = 5  # what each of several sizes is, where nobody knows them
 FREE_ELEMENTS = 1 << 20
 MOST_ELEMENTS = 1 << 22  # of one array: what is larger is left to the probes
 
@@ -160,6 +160,8 @@ def _make_buffers(
         stores = program.stores_to(variable)
         if source is not None and source.size == length:
             buffer.data = source.astype(dtype).reshape(-1)
+            if not (memory.filled or memory.cleared):
+                buffer.known = np.zeros(len(buffer.data), np.bool_)
         elif role == "P" or (stores and not memory.filled):
             buffer.data = np.full(max(1, length), 0 if memory.cleared or memory.filled else buffer.poison, dtype)
             if not (memory.cleared or memory.filled):

@@ -20,6 +20,7 @@ from tilewise.engines.simt.check.roles import (
     assign_matrices,
     matrix_struct,
     member_role,
+    named_otherwise,
     role_by_name,
     size_by_name,
     strides_of,
@@ -47,7 +48,7 @@ class Prepared:
         sites = launches_of(loaded, function)
         self.site = sites[0] if sites else None
         self.first = self._compile()
-        self.matrices = assign_matrices(self.first)
+        self.matrices = assign_matrices(self.first) if not named_otherwise(function.name) else None
         self.constants = self._constant_sizes()
 
     def _compile(self, launch_template: list[Any] | None = None) -> Program:

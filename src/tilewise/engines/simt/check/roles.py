@@ -13,7 +13,13 @@ from tilewise.engines.simt.frontend.ctype import BOOL, Pointer, Scalar, Struct, 
 from tilewise.engines.simt.machine.program import Program, Variable
 
 ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x": "M", "y": "N", "z": "P"}
+ROLE_DIGITS = {"1": "M", "2": "N", "3": "P"}
 OUTPUT_WORDS = ("result", "out", "output", "res", "prod", "product", "dst", "ans", "ret")
+PRODUCT = re.compile(r"(?i)mul|gemm|mm|prod|dot|tiled?_?m")
+OTHER_WORK = re.compile(
+    r"(?i)blur|conv|stencil|filter|hist|scan|sort|transp|add|plus|subtract|sobel|gr[ae]y|image|img|heat|laplac|jacobi|"
+    r"diffus|softmax|norm|attention|body|copy|reduc|sum|spmv|gemv|vec|saxpy|max|min_?k|fill|init"
+)
 WIDTH_NAMES = (
     "width",
     "w",
@@ -97,6 +103,11 @@ def member_role(struct: Struct, name: str) -> str | None:
     return "rows" if text in HEIGHT_NAMES else None
 
 
+def named_otherwise(kernel: str) -> bool:
+    """Whether a kernel's name says that it computes something else than a product: a blur has three arrays, too."""
+    return OTHER_WORK.search(kernel) is not None and PRODUCT.search(kernel) is None
+
+
 def assign_matrices(program: Program, asked: bool = False) -> dict[str, Variable] | None:
     """M, N, P among the parameters; None where there are not just three candidates, or, unless a shape was asked
     for, where no size steps through any of them."""
@@ -173,13 +184,13 @@ def size_by_name(name: str) -> str | None:
     """Names that leave no doubt: numARows, wA, hB, lda, M_cols …"""
     text = name.replace("_", "").lower()
     text = re.sub(r"^(num|n|d|no|nr|number|numof)(?=[abcmnp](row|col|wid|hei))", "", text)
-    text = re.sub(r"^(num|n|no|nr|number|numof)(?=(row|col)[a-z]*[abcmnp]$)", "", text)
+    text = re.sub(r"^(num|n|no|nr|number|numof)(?=(row|col)[a-z]*[abcmnp123]$)", "", text)
     match = re.match(r"^ld([abcmnp])$", text)
     if match:
         return "ld" + ROLE_LETTERS[match.group(1)]
     match = re.match(r"^([abcmnp])(row|col|width|height|w$|h$)", text)
     if match is None:
-        flipped = re.match(r"^(rows?|cols?|columns?|width|height|w|h)(?:of)?([abcmnp])$", text)
+        flipped = re.match(r"^(rows?|cols?|columns?|width|height|w|h)(?:of)?([abcmnp123])$", text)
         if flipped is None:
             return None
         letter, word = flipped.group(2), flipped.group(1)
@@ -187,7 +198,7 @@ def size_by_name(name: str) -> str | None:
         letter, word = match.group(1), match.group(2)
     rows = word[0] in "rh"
     table = {"M": ("m", "k"), "N": ("k", "n"), "P": ("m", "n")}
-    return table[ROLE_LETTERS[letter]][0 if rows else 1]
+    return table[ROLE_LETTERS.get(letter) or ROLE_DIGITS[letter]][0 if rows else 1]
 
 
 def strides_of(program: Program, matrices: dict[str, Variable]) -> dict[str, dict[str, int]]:

@@ -16,6 +16,7 @@ from tilewise.engines.simt.check.loading import here
 from tilewise.engines.simt.check.own_binding import bind_free, bind_own
 from tilewise.engines.simt.check.prepared import Prepared
 from tilewise.engines.simt.check.wording import word
+from tilewise.engines.simt.frontend.ctype import Scalar, dtypes_of, innermost
 from tilewise.engines.simt.frontend.syntax import Function
 from tilewise.engines.simt.host.launch_site import LaunchSite, LaunchValue
 from tilewise.engines.simt.host.own_launch import OwnLaunch
@@ -168,7 +169,8 @@ def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None) -
         return block_known
     if finding.kind is Kind.RACE:
         return finding.hazard != "WAW" and (finding.array in declared or block_known)
-    return finding.array in declared and block_known
+    sizes = [v for v in prepared.first.parameters if isinstance(v.type, Scalar) and not v.type.floating]
+    return finding.array in declared and block_known and not sizes
 
 
 def _literal_block(prepared: Prepared) -> tuple[int, int, int]:
@@ -265,7 +267,7 @@ def run(setting: Setting) -> Simulation:
     if setting.checks:
         sampled = setting.blocks is not None
         findings += judge(bound, setting.prepared.function, geometry, loaded.source, place, setting.semiring, sampled)
-        findings = without_other_layout(findings, bound)
+        findings = without_harmless(without_other_layout(findings, bound), bound, program)
         findings += cost_findings(outcome.costs, program, loaded.source)
         for finding in findings:
             word(finding, bound)
@@ -279,6 +281,15 @@ def without_other_layout(findings: list[Finding], bound: Bound) -> list[Finding]
         return findings
     turned = {bound.matrices[role].name for role in bound.reading.transposed}
     return [f for f in findings if not (f.kind is Kind.SILENT_OVERRUN and f.array in turned)]
+
+
+def without_harmless(findings: list[Finding], bound: Bound, program: Program) -> list[Finding]:
+    """Empty cells of a tile that were read, and whose poison reached no cell that was stored: nobody used them."""
+    tiles = {name for name, type_, *_ in program.shared if dtypes_of(innermost(type_))[0].kind == "f"}
+    stored = [b for b in bound.buffers.values() if b.written is not None]
+    if not stored or any(b.data.dtype.kind != "f" or np.isnan(b.data[b.written]).any() for b in stored):
+        return findings
+    return [f for f in findings if f.kind is not Kind.UNINITIALISED_READ or f.array not in tiles]
 
 
 def _recorder(setting: Setting) -> tuple[Recorder | None, list[int] | None]:

@@ -47,7 +47,7 @@ def word(finding: Finding, bound: Bound) -> None:
         finding.message = (
             f"{_times(finding)} of {cell(array, first.asked)} before anything was written to it: {who(first)}"
         )
-        finding.hint = _uninitialised_hint(finding)
+        finding.hint = _uninitialised_hint(finding, bound)
     elif kind is Kind.INDEX_OVERFLOW and first is not None and first.asked and first.reached:
         finding.message = (
             f"a 32-bit product that feeds an index overflows {finding.count} times: {first.asked[0]} wraps to "
@@ -138,7 +138,10 @@ def _race_hint(finding: Finding) -> str:
     return "let only one thread write each cell between two barriers"
 
 
-def _uninitialised_hint(finding: Finding) -> str:
+def _uninitialised_hint(finding: Finding, bound: Bound) -> str:
+    inputs = {bound.matrices[role].name for role in "MN"} if bound.matrices is not None else set()
+    if finding.access == "load" and finding.array in inputs:
+        return f"copy it to the card before the launch: cudaMemcpy(…, cudaMemcpyHostToDevice) for {finding.array}"
     if finding.access == "load":
         return "clear it first, or store with = instead of +="
     if finding.access == "register":

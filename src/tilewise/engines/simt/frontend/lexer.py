@@ -14,6 +14,7 @@ PUNCTUATORS = (
 )  # fmt: skip
 SINGLE = "+-*/%&|^~!=<>?:;,.(){}[]#@\\$`"
 MAGIC = re.compile(r"(?:%%?[a-z]|!\s*(?:nvcc|nvprof|ncu|nsys|nvidia|\./|pip|apt|cat|ls|cd|rm|mkdir|git|python))[^\n]*")
+SPELT = {"and": "&&", "or": "||", "not": "!"}  # C++ has words for these
 STRING_PREFIXES = ("u8", "u", "U", "L", "R")
 
 
@@ -100,7 +101,8 @@ def tokenize(source: Source) -> list[Token]:
                     line, start = line + breaks, text.rfind("\n", i, end) + 1
                 i = end
             else:
-                out.append(Token("name", word, line, column, spaced))
+                kind, word = ("punct", SPELT[word]) if word in SPELT else ("name", word)
+                out.append(Token(kind, word, line, column, spaced))
                 i = j
         elif ch.isdigit() or (ch == "." and i + 1 < n and text[i + 1].isdigit()):
             j = i + 1

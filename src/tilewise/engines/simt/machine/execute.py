@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.engines.simt import budget
-from tilewise.engines.simt.frontend.ctype import Array, Scalar, Type, dtypes_of, leaf_count
 from tilewise.engines.simt.frontend.ctype import Pointer as PointerTo
+from tilewise.engines.simt.frontend.ctype import Scalar, dtypes_of, innermost, leaf_count
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.collector import Collector
 from tilewise.engines.simt.machine.context import Context, Frame
@@ -74,7 +74,7 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
     out: list[Buffer] = []
     total = 0
     for name, type_, dims, external in launch.program.shared:
-        dtype = dtypes_of(_innermost(type_))[0]
+        dtype = dtypes_of(innermost(type_))[0]
         size = launch.dynamic_shared // dtype.itemsize if external else leaf_count(type_)
         total += size * dtype.itemsize
         if size * blocks * (dtype.itemsize + 20) > launch.limits.memory:
@@ -92,12 +92,6 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
     if total > MAX_SHARED:
         raise LimitError(f"{total} bytes of shared memory: a block has at most {MAX_SHARED}")
     return out
-
-
-def _innermost(type_: Type) -> Type:
-    while isinstance(type_, Array):
-        type_ = type_.of
-    return type_
 
 
 def bind_arguments(c: Context, launch: Launch) -> None:
@@ -118,7 +112,7 @@ def bind_arguments(c: Context, launch: Launch) -> None:
 def global_arrays(program: Program) -> list[Buffer]:
     out = []
     for array in program.arrays:
-        dtype = dtypes_of(_innermost(array.type))[0]
+        dtype = dtypes_of(innermost(array.type))[0]
         data = np.array([dtype.type(v) for v in array.values], dtype)
         out.append(Buffer(array.name, "global", data, len(data)))
     return out

@@ -194,7 +194,9 @@ class GlobalShadow:
         threads = c.geometry.threads
         fresh = self.reader[cells] == 0
         before = self.reader[cells]
-        self.many[cells[~fresh & (before != me)]] = True
+        passed = ~fresh & (self.read_epoch[cells] != epoch)  # read before the last barrier: that reader is through
+        self.many[cells[passed]] = False
+        self.many[cells[~fresh & ~passed & (before != me)]] = True
         other_block = ~fresh & ((before - 1) // threads != (me - 1) // threads)
         self.read_blocks[cells[fresh]] = 1
         self.read_blocks[cells[other_block]] = 2
