@@ -111,8 +111,6 @@ class Compiler(StmtCompiler):
                 return Variable(item.name, type_, key, -1, "constant", const=value.const, bare=bare)
         if not device and "const" not in words and "constexpr" not in words:
             raise self.refuse(f"{item.name} is a variable of the host", node)
-        if None in ctype.dtypes_of(ctype.innermost(type_)):
-            raise self.refuse(f"{item.name} holds pointers, which a variable of the device cannot here", node)
         parts = self.flatten(type_, item.init)
         if any(p.const is None and item.init is not None for p in parts):
             with np.errstate(all="ignore"):

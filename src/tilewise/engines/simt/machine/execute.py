@@ -112,6 +112,8 @@ def bind_arguments(c: Context, launch: Launch) -> None:
 def global_arrays(program: Program) -> list[Buffer]:
     out = []
     for array in program.arrays:
+        if None in dtypes_of(innermost(array.type)):
+            raise UsageError(f"{array.name} holds pointers: a variable of the device cannot do so here")
         dtype = dtypes_of(innermost(array.type))[0]
         data = np.array([dtype.type(v) for v in array.values], dtype)
         out.append(Buffer(array.name, "global", data, len(data)))
