@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.semiring import Semiring
+from tilewise.engines.simt.budget import Exhausted
 from tilewise.engines.simt.check.adversary import demonstrate
 from tilewise.engines.simt.check.loading import Loaded, choose
 from tilewise.engines.simt.check.own_binding import NotKnown
@@ -59,13 +60,19 @@ def judged(loaded: Loaded, asked: Asked) -> Report:
     for one in prepared:
         try:
             tried = _tried(one, asked)
+            words = settle(tried)
+            made = [run_of(one, t.done, t.origin) for t in tried]
+        except Exhausted as error:  # the call's budget, not this kernel's: what was found before is told
+            if not runs:
+                raise
+            failed[one.function.name] = error
+            break
         except (KernelError, UsageError, LimitError) as error:
             failed[one.function.name] = error
             continue
-        words = settle(tried)
         if words:
             grounds[one.function.name] = words
-        runs += [run_of(one, t.done, t.origin) for t in tried]
+        runs += made
     if not runs and failed:
         raise next(iter(failed.values()))
     return Report(loaded.source.name, tuple(runs), grounds, {name: str(error) for name, error in failed.items()})
