@@ -44,9 +44,9 @@ class TestText:
 
     def test_the_same_fault_at_several_shapes_is_told_once(self, many):
         text = report_text(many)
-        assert len(many.runs) == 3
-        assert text.count("silent-overrun:") == 1
-        assert "seen at 16x32x48, 17x31x19, 8x9x7" in text
+        assert len(many.runs) == 4
+        assert text.count("out-of-bounds:") == 1
+        assert "at 17x31x19, 8x9x7" in text
 
     @pytest.mark.parametrize("width", [60, 80, 100])
     def test_it_fits_the_width_but_for_quoted_lines(self, unchecked, width):

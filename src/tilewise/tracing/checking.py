@@ -18,11 +18,12 @@ from tilewise.engines.simt.check.simulate import Simulation, simulate, simulate_
 from tilewise.engines.simt.check.verdict import Tried, settle
 from tilewise.engines.simt.frontend.syntax import Function
 from tilewise.engines.simt.limits import Limits
+from tilewise.engines.simt.machine.findings import Severity
 from tilewise.errors import KernelError, LimitError, TilewiseError, UsageError
 from tilewise.tracing import Report, Run, Shape, as_shape, copied, launch_for, run_of
 from tilewise.tracing.rungs import RungText
 
-LARGEST_PROBE = 64  # the side of a block or tile that probes are still made for
+LARGEST_PROBE = 128  # the side of a block or tile that probes are still made for
 
 
 @dataclass(frozen=True)
@@ -99,10 +100,16 @@ def _tried(one: Prepared, asked: Asked) -> list[Tried]:
 
 def _probes(one: Prepared, asked: Asked, own: bool) -> list[Tried]:
     """Shapes that find bugs, the first one fitting tile and block."""
-    tried: list[Tried] = []
     width = one.literal_tile() or one.loaded.width
+    square = one.square()
     try:
-        first = _probe(one, asked, default_shapes(width, one.square())[0])
+        try:
+            first = _probe(one, asked, default_shapes(width, square)[0])
+        except UsageError as error:
+            if square or "must be square" not in str(error):
+                raise
+            square = True
+            first = _probe(one, asked, default_shapes(width, square)[0])
     except (KernelError, UsageError) as error:
         if own or "not understood" in str(error):
             return []
@@ -111,11 +118,15 @@ def _probes(one: Prepared, asked: Asked, own: bool) -> list[Tried]:
     extent = max(extent, one.widest_tile() or width)
     if min(first.geometry.grid) < 1:  # the launch rounds its grid down: take sizes of whole blocks
         extent = max(extent, first.geometry.block[0])
-    if width < extent <= LARGEST_PROBE and extent % width == 0 and not first.invented:
-        width = extent
-        first = _probe(one, asked, default_shapes(width, one.square())[0])
-    tried.append(Tried("probe", first))
-    for size in default_shapes(width, one.square())[1:]:
+    fits = extent <= width
+    if width < extent <= LARGEST_PROBE and extent % width == 0:
+        width, fits = extent, True
+        first = _probe(one, asked, default_shapes(width, square)[0])
+    tried = [Tried("probe", first, fits)]
+    faulty = any(f.severity is Severity.FAULT for f in first.findings)
+    if not square and not own and fits and faulty:  # a kernel may be meant for square matrices only
+        tried.append(Tried("probe", _probe(one, asked, (2 * width,) * 3)))
+    for size in default_shapes(width, square)[1:]:
         tried.append(Tried("probe", _probe(one, asked, size), False))
     return tried
 
@@ -157,6 +168,8 @@ def _probe(one: Prepared, asked: Asked, size: Shape | None) -> Simulation:
 def default_shapes(tile: int, square: bool) -> list[Shape]:
     """Shapes that find bugs: multiples of the tile but rectangular, odd everywhere, smaller than one tile."""
     t = max(2, tile)
+    if t > 64:
+        return [(t, t, t), (t + 1, t + 1, t + 1)] if square else [(t, t, t), (t + 1, t // 2 + 1, t + 3)]
     if square:
         return [(2 * t, 2 * t, 2 * t), (t + 1, t + 1, t + 1), (max(1, t - 1),) * 3]
     return [(t, 2 * t, 3 * t), (t + 1, 2 * t - 1, t + 3), (max(1, t // 2), t // 2 + 1, max(1, t // 2 - 1))]

@@ -237,6 +237,34 @@ def test_empty_cells_of_a_tile_that_nobody_uses_are_no_fault():
     assert "uninitialised-read" in kinds(check(wrong).seen)
 
 
+def test_what_only_rectangles_show_happens_at_other_sizes():
+    """K for every size: right where all three are the same."""
+    report = check(kernel("C[r * K + c]", "s += A[r * K + i] * B[i * K + c]", "K", "K", "K"))
+    assert report.ok
+    assert report.at_other_sizes
+
+
+def test_two_threads_that_give_a_cell_the_same_value_are_no_fault():
+    text = """__global__ void spread(float* out) {
+        __shared__ float s[64];
+        int t = threadIdx.x;
+        s[t] = t / 2;
+        s[t ^ 1] = VALUE;
+        __syncthreads();
+        out[t] = s[t];
+    }
+    int main() { float* out; cudaMalloc(&out, 64 * sizeof(float)); spread<<<1, 64>>>(out); }"""
+    assert check(text.replace("VALUE", "t / 2")).clean
+    assert "race" in kinds(check(text.replace("VALUE", "t")).seen)
+
+
+def test_sizes_that_a_function_sets_by_reference_are_not_known():
+    body = MAIN.replace("int n = SIZE;", "int n = 0;\n    load(n);")
+    report = check(UNGUARDED + "void load(int& n) { n = 8; }" + body)
+    assert report.ok
+    assert {run.origin for run in report.runs} == {"probe"}
+
+
 class TestOneByOne:
     def test_a_kernel_that_cannot_be_read_does_not_keep_the_others_from_being_judged(self):
         other = "__global__ void tensor(half* a) { wmma::fragment<wmma::matrix_a, 16, 16, 16, half> f; }"

@@ -48,7 +48,8 @@ def settle(tried: Sequence[Tried]) -> str:
         words = _invented_words(tried[0].done)
     else:
         words = "the file fixes no sizes, so its launch was evaluated for these"
-    seen = {_key(f) for t in fitting for f in t.done.findings if not _zero_grid(t.done, f)}
+    shown = [{_key(f) for f in t.done.findings if not _zero_grid(t.done, f)} for t in fitting]
+    seen = set.intersection(*shown) if shown else set()  # at sizes that fit, and at square ones, too
     seen |= {_key(f) for t in tried for f in t.done.findings if _missing_barrier(f)}
     for t in tried:
         _set(t.done.findings, seen)

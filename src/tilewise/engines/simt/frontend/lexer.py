@@ -119,6 +119,9 @@ def tokenize(source: Source) -> list[Token]:
         elif ch in "\"'":
             end = _quoted(source, i, line, column)
             out.append(Token("string" if ch == '"' else "char", text[i:end], line, column, spaced))
+            breaks = text.count("\n", i, end)
+            if breaks:  # a string goes on after a backslash at the end of its line
+                line, start = line + breaks, text.rfind("\n", i, end) + 1
             i = end
         else:
             for punct in PUNCTUATORS:

@@ -33,6 +33,10 @@ MISSPELT = {
 UNSUPPORTED = {
     "wmma": "wmma is not supported: it runs on the card only",
     "nvcuda": "wmma is not supported: it runs on the card only",
+    "load_matrix_sync": "wmma is not supported: it runs on the card only",
+    "mma_sync": "wmma is not supported: it runs on the card only",
+    "curandState": "cuRAND is not supported",
+    "curandState_t": "cuRAND is not supported",
     "asm": "inline assembly is not supported",
     "__asm__": "inline assembly is not supported",
     "tex1D": "textures are not supported",

@@ -24,6 +24,7 @@ from tilewise.engines.simt.frontend.syntax import (
     Member,
     Name,
     Opaque,
+    ReferenceType,
     Return,
     Stmt,
     Ternary,
@@ -142,10 +143,23 @@ class ProgramWalk(HostRun):
                 memory.cleared = True
         elif name not in IDLE:  # whoever gets the pointer may write through it
             self._may_fill({_root(a) for a in node.arguments})
+        self._may_change(node, name)
         for function in self.file.functions.get(name, []):
             if id(function) in self.reaching and function.body is not None and self.level < DEPTH:
                 return self._enter(function, node, target)
         return False
+
+    def _may_change(self, node: Call, name: str) -> None:
+        """Variables that a call gets by reference or by address are not known afterwards."""
+        functions = [f for f in self.file.functions.get(name, []) if f.body is not None or f.parameters]
+        for i, argument in enumerate(node.arguments):
+            by_reference = any(
+                (i < len(f.parameters) and isinstance(f.parameters[i].type, ReferenceType)) or f.refusal is not None
+                for f in functions
+            )
+            target = argument.operand if isinstance(argument, Unary) and argument.op == "&" else argument
+            if isinstance(target, Name) and (by_reference or target is not argument) and target.name in self.names:
+                self._set(target.name, None)
 
     def _enter(self, function: Function, node: Call, target: Launch) -> bool:
         names: dict[str, Any] = {}
