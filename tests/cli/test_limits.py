@@ -75,7 +75,7 @@ def test_hostile_sources_of_every_class(tmp_path, make, what):
 @pytest.mark.parametrize(
     ("text", "code", "words"),
     [
-        (hostile.BODY.format("a[0] = 0x1p999999999999;"), 2, "needs a value for a"),
+        (hostile.BODY.format("a[0] = 0x1p999999999999;"), 0, ""),
         (hostile.KERNEL.replace("float sum", 'printf("%*d", NAN, 1); float sum'), 0, ""),
         (hostile.KERNEL + "int main() {float *a; dim3 g(2147483647, 65535, 65535); tiled<<<g, 1>>>(a, a, a, 4, 4, 4);}",
          4, "can be run here"),

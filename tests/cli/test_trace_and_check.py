@@ -86,7 +86,7 @@ class TestCheck:
     def test_our_own_rungs_are_clean_but_for_the_one_without_checks(self, capsys):
         for rung in ("naive", "tiled_edges", "coarsened", "register_tiled"):
             says(capsys, ["check", "--kernel", rung, "--tile", "2"], 0)
-        assert "silent-overrun" in says(capsys, ["check", "--kernel", "tiled", "--tile", "4"], 1).out
+        assert "silent-overrun" in says(capsys, ["check", "--kernel", "tiled", "--tile", "4", "--strict"], 1).out
 
     def test_arguments_grid_and_macros(self, tmp_path, capsys):
         text = "__global__ void scale(float* x, int n, float by) { int i = blockIdx.x * blockDim.x + threadIdx.x;"
@@ -153,12 +153,12 @@ def test_a_refused_text_is_quoted_with_a_caret(capsys):
 
 
 def test_interrupting_ends_with_130(monkeypatch, capsys):
-    import tilewise.tracing as tracing
+    import tilewise.tracing.checking as checking
 
     def interrupted(*_, **__):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(tracing, "simulate", interrupted)
+    monkeypatch.setattr(checking, "simulate", interrupted)
     says(capsys, ["check", KERNELS / "tiled_edges.cu"], 130)
 
 

@@ -16,16 +16,20 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
 @kernel_options
 @click.option("--seed", default=0, show_default=True, help="Of the random operands.")
 @click.option("--costs", is_flag=True, help="Bank conflicts, uncoalesced access and divergence too.")
+@click.option("--strict", is_flag=True, help="Faults that only other sizes would show end with 1, too.")
+@click.option("--all", "everything", is_flag=True, help="Every finding with its threads and cells, not cause by cause.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 def command(
-    file: Path | None, shapes: tuple[str, ...], kernel: str | None, seed: int, costs: bool, form: str, as_json: bool,
-    **rest: Any,
+    file: Path | None, shapes: tuple[str, ...], kernel: str | None, seed: int, costs: bool, strict: bool,
+    everything: bool, form: str, as_json: bool, **rest: Any,
 ) -> int:  # fmt: skip
-    """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when there are any.
+    """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when one was seen.
 
-    Without --shape, several shapes that find bugs are run: rectangular, not multiples of the tile, and one smaller
-    than a tile. Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer has them.
+    Without --shape, the launch that main makes is run with its own sizes, then shapes that find bugs: rectangular,
+    not multiples of the tile, and one smaller than a tile. What only those show is told apart, and --strict counts it.
+
+    Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer has them.
     """
     from tilewise.cli.terminal import print_json, say
     from tilewise.engines.simt import budget
@@ -48,7 +52,7 @@ def command(
 
             say(report_sanitizer(report))
         else:
-            from tilewise.tracing.findings_text import report_text
+            from tilewise.tracing.report_text import report_text
 
-            say(report_text(report, text_width(), costs))
-    return 0 if report.ok else 1
+            say(report_text(report, text_width(), costs, everything))
+    return 0 if (report.clean if strict else report.ok) else 1

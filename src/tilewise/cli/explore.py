@@ -10,7 +10,7 @@ import click
 
 from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings
 from tilewise.cli.output import print_json, remark
-from tilewise.cli.trace import block_choice
+from tilewise.cli.trace import beyond_one_shape, block_choice
 
 
 @click.command("explore")
@@ -70,6 +70,11 @@ def command(
         print_json({"html": str(target), "bytes": target.stat().st_size, "scenes": len(page.scenes), "faults": faults})
     else:
         click.echo(str(target))
+        run = page.trace.run
+        if file is not None and run.shape is not None:
+            at = "x".join(map(str, run.shape))
+            remark(f"at {at}, {page.trace.phases} phase{'s' if page.trace.phases != 1 else ''}")
+            remark(beyond_one_shape(file, run.entry, rest))
     if show or (show is None and sys.stdout.isatty()):
         import webbrowser
 

@@ -62,7 +62,22 @@ def command(
             print_json(made.to_json(), indent=None)
         else:
             say(made.text(text_width(), phases or None))
+            if file is not None:
+                say(beyond_one_shape(file, made.run.entry, rest))
     return 1 if made.run.faults else 0
+
+
+def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any]) -> str:
+    """No green light from one shape: the verdict of check's own, in a line."""
+    from tilewise.errors import TilewiseError
+    from tilewise.tracing import check
+    from tilewise.tracing.report_text import beyond
+
+    chosen = {**settings(**rest), "entry": entry}
+    try:
+        return beyond(check(file, **chosen))
+    except TilewiseError as error:
+        return f"tilewise check: not judged: {str(error).splitlines()[0]}"
 
 
 def _write_views(

@@ -15,10 +15,11 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.engines.simt import budget
 from tilewise.engines.simt.check.adversary import demonstrate
 from tilewise.engines.simt.check.loading import choose, load, uses_shared
-from tilewise.engines.simt.check.simulate import Prepared, Simulation, simulate
+from tilewise.engines.simt.check.prepared import Prepared
+from tilewise.engines.simt.check.simulate import Simulation, simulate
 from tilewise.engines.simt.limits import DEFAULT, Limits
 from tilewise.engines.simt.machine.events import EventKind, Events, empty_events
-from tilewise.engines.simt.machine.findings import Finding, Severity
+from tilewise.engines.simt.machine.findings import Basis, Finding, Severity
 from tilewise.errors import UsageError
 from tilewise.tracing.rungs import RungText, is_rung, rung_text
 from tilewise.tracing.strict_json import strict
@@ -43,10 +44,13 @@ class Run:
     findings: tuple[Finding, ...]
     output: str = ""  # what printf wrote
     arrays: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)  # bound arrays afterwards
+    origin: str = "given"  # or "own", as main launches it, or "probe", a shape that finds bugs
+    reading: str = ""  # under which other reading P is right
 
     @property
     def faults(self) -> tuple[Finding, ...]:
-        return tuple(f for f in self.findings if f.severity is Severity.FAULT)
+        """What was found wrong; not what hangs on a launch that nobody wrote."""
+        return tuple(f for f in self.findings if f.severity is Severity.FAULT and f.basis is not Basis.UNDECIDED)
 
     def to_json(self) -> dict[str, Any]:
         return {
@@ -61,15 +65,20 @@ class Run:
             "counters": dict(self.counters),
             "findings": [f.to_json() for f in self.findings],
             "output": self.output,
+            "origin": self.origin,
+            "reading": self.reading,
         }
 
 
 @dataclass(frozen=True, repr=False)
 class Report:
-    """What `check` gives back: one `Run` a shape, and all findings of all of them together."""
+    """What `check` gives back: one `Run` a launch, and all findings of all of them together. `grounds` says for each
+    kernel what its verdict stands on, `not_judged` which kernels could not be run and why."""
 
     file: str
     runs: tuple[Run, ...]
+    grounds: Mapping[str, str] = field(default_factory=dict)
+    not_judged: Mapping[str, str] = field(default_factory=dict)
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -80,15 +89,43 @@ class Report:
         return tuple(f for run in self.runs for f in run.faults)
 
     @property
+    def seen(self) -> tuple[Finding, ...]:
+        """Faults of the run that was asked for, of the program's own, or of every run there can be."""
+        return tuple(f for f in self.faults if f.basis is Basis.SEEN)
+
+    @property
+    def at_other_sizes(self) -> tuple[Finding, ...]:
+        """Faults that only sizes show which are not the program's own."""
+        return tuple(f for f in self.faults if f.basis is Basis.OTHER_SIZES)
+
+    @property
+    def undecided(self) -> tuple[Finding, ...]:
+        """What would be a fault under a launch that nobody wrote."""
+        return tuple(f for f in self.findings if f.severity is Severity.FAULT and f.basis is Basis.UNDECIDED)
+
+    @property
     def ok(self) -> bool:
+        """Nothing wrong was seen; `clean` is stricter: nor would anything be at other sizes."""
+        return not self.seen
+
+    @property
+    def clean(self) -> bool:
         return not self.faults
 
     def to_json(self) -> dict[str, Any]:
-        made = {"schema": SCHEMA, "file": self.file, "ok": self.ok, "runs": [r.to_json() for r in self.runs]}
+        made = {
+            "schema": SCHEMA,
+            "file": self.file,
+            "ok": self.ok,
+            "clean": self.clean,
+            "grounds": dict(self.grounds),
+            "not_judged": dict(self.not_judged),
+            "runs": [r.to_json() for r in self.runs],
+        }
         return cast(dict[str, Any], strict(made))
 
     def __repr__(self) -> str:
-        from tilewise.tracing.findings_text import report_text
+        from tilewise.tracing.report_text import report_text
 
         return report_text(self)
 
@@ -193,9 +230,10 @@ def trace(
     """Run the kernel in a file (or in a text that contains `__global__`, or a rung of the ladder by its name) and
     record what its threads do.
 
-    `shape` is (m, k, n), 4x4x4 where nothing is said; `tile` overrides TILE_WIDTH, BLOCK_SIZE and kin. `grid` and
-    `block` are (x, y, z) and default to the launch in the file, else to what covers P. `args` gives parameters that
-    are not bound by themselves: numbers, or NumPy arrays (copied; the copies afterwards are in `.run.arrays`).
+    `shape` is (m, k, n); where nothing is said, one with two phases and an edge for the kernel's tile. `tile` overrides
+    TILE_WIDTH, BLOCK_SIZE and kin. `grid` and `block` are (x, y, z) and default to the launch in the file, else to what
+    covers P. `args` gives parameters that are not bound by themselves: numbers, or NumPy arrays (copied; the copies
+    afterwards are in `.run.arrays`).
     `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones.
     P is held against the product over `semiring`; `dtype` is for rungs, whose text is written for it.
     `adversarial` runs the threads one at a time as well, and notes on a race what P holds then.
@@ -220,16 +258,16 @@ def _trace(
     prepared = _prepare(kernel, entry, defines, tile, limits)
     chosen = _first_tiled(prepared)
     if shape is None and chosen.multiplies:
-        shape = (4, 4, 4)
-    size = _shape(shape)
-    grid, block = _launch(rung, size, grid, block)
+        shape = shape_to_see(chosen.literal_tile() or chosen.loaded.width)
+    size = as_shape(shape)
+    grid, block = launch_for(rung, size, grid, block)
     done = simulate(
-        chosen, shape=size, grid=grid, block=block, args=_copied(args), seed=seed, limits=limits,
+        chosen, shape=size, grid=grid, block=block, args=copied(args), seed=seed, limits=limits,
         record=blocks if isinstance(blocks, str) else tuple(blocks), semiring=ring,
     )  # fmt: skip
     if adversarial and done.recorder is not None:
         demonstrate(done)
-    run = _run(chosen, done)
+    run = run_of(chosen, done)
     if done.recorder is None:  # the launch itself fails
         return Trace(run, empty_events(), (), ())
     numbers = tuple(range(done.geometry.blocks)) if done.launch.watch is None else tuple(done.launch.watch)
@@ -274,34 +312,14 @@ def check(
     >>> sorted({str(fault.kind) for fault in tw.check("tiled", shape=(3, 3, 3), tile=2).faults})
     ['out-of-bounds', 'race', 'silent-overrun', 'wrong-product']
     """
+    from tilewise.tracing.checking import Asked, judged
+
     with budget.within(limits):
-        return _check(
-            kernel, shape, tile, entry, grid, block, args, defines, semiring, dtype, seed, adversarial, limits
-        )
-
-
-def _check(
-    kernel: str | Path, shape: Shape | Sequence[Shape] | None, tile: int | None, entry: str | None,
-    grid: Sequence[int] | None, block: Sequence[int] | None, args: Mapping[str, Any] | None,
-    defines: Mapping[str, str | int] | None, semiring: str | Semiring, dtype: str, seed: int, adversarial: bool,
-    limits: Limits,
-) -> Report:  # fmt: skip
-    ring = find_semiring(semiring)
-    rung, kernel = _rung(kernel, tile, ring, dtype)
-    runs: list[Run] = []
-    prepared = _prepare(kernel, entry, defines, tile, limits)
-    usable = [p for p in prepared if p.multiplies] if shape is None and not args else prepared
-    for one in usable or prepared:
-        for size in _shapes(shape, one):
-            own_grid, own_block = _launch(rung, size, grid, block)
-            done = simulate(
-                one, shape=size, grid=own_grid, block=own_block, args=_copied(args), seed=seed, limits=limits,
-                semiring=ring,
-            )  # fmt: skip
-            if adversarial:
-                demonstrate(done)
-            runs.append(_run(one, done))
-    return Report(prepared[0].loaded.source.name, tuple(runs))
+        ring = find_semiring(semiring)
+        rung, kernel = _rung(kernel, tile, ring, dtype)
+        loaded = load(kernel, defines, tile, limits)
+        asked = Asked(shape, grid, block, dict(args or {}), seed, adversarial, limits, ring, rung, entry)
+        return judged(loaded, asked)
 
 
 def _rung(kernel: str | Path, tile: int | None, ring: Semiring, dtype: str) -> tuple[RungText | None, str | Path]:
@@ -311,7 +329,7 @@ def _rung(kernel: str | Path, tile: int | None, ring: Semiring, dtype: str) -> t
     return rung, rung.text
 
 
-def _launch(
+def launch_for(
     rung: RungText | None, shape: Shape | None, grid: Sequence[int] | None, block: Sequence[int] | None
 ) -> tuple[Sequence[int] | None, Sequence[int] | None]:
     """A rung's blocks cover the part of P that its geometry says; a file has its own launch."""
@@ -320,26 +338,7 @@ def _launch(
     return grid or rung.grid(shape), block or rung.geometry.block
 
 
-def default_shapes(tile: int, square: bool) -> list[Shape]:
-    """Shapes that find bugs: multiples of the tile but rectangular, odd everywhere, smaller than one tile."""
-    t = max(2, tile)
-    if square:
-        return [(2 * t, 2 * t, 2 * t), (t + 1, t + 1, t + 1), (max(1, t - 1),) * 3]
-    return [(t, 2 * t, 3 * t), (t + 1, 2 * t - 1, t + 3), (max(1, t // 2), t // 2 + 1, max(1, t // 2 - 1))]
-
-
-def _shapes(shape: Any, prepared: Prepared) -> list[Shape | None]:
-    if shape is None:
-        if not prepared.multiplies:
-            return [None]
-        return list(default_shapes(prepared.loaded.width, prepared.square()))
-    many = list(shape)
-    if many and not isinstance(many[0], (int, np.integer)):
-        return [_shape(s) for s in many]
-    return [_shape(shape)]
-
-
-def _shape(shape: Any) -> Shape | None:
+def as_shape(shape: Any) -> Shape | None:
     if shape is None:
         return None
     parts = tuple(int(x) for x in shape)
@@ -362,11 +361,17 @@ def _first_tiled(prepared: list[Prepared]) -> Prepared:
     return multiply[0] if multiply else prepared[0]
 
 
-def _copied(args: Mapping[str, Any] | None) -> dict[str, Any]:
+def copied(args: Mapping[str, Any] | None) -> dict[str, Any]:
     return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in (args or {}).items()}
 
 
-def _run(prepared: Prepared, done: Simulation) -> Run:
+def shape_to_see(tile: int) -> Shape:
+    """Two phases, the second with an edge: what one shape can show."""
+    side = max(2, 2 * tile - 1)
+    return side, side, side
+
+
+def run_of(prepared: Prepared, done: Simulation, origin: str = "given") -> Run:
     counters = dict(done.outcome.counters)
     counters["phases"] = done.outcome.phases
     for buffer in done.bound.buffers.values():
@@ -387,8 +392,15 @@ def _run(prepared: Prepared, done: Simulation) -> Run:
     return Run(
         prepared.loaded.source.name, done.entry, done.shape, done.tile, done.geometry.grid, done.geometry.block,
         tuple(done.bound.lines), tuple(done.supplied + done.notes), counters, tuple(findings),
-        "".join(done.outcome.output), dict(done.bound.arrays),
+        "".join(done.outcome.output), dict(done.bound.arrays), origin, _reading(done),
     )  # fmt: skip
+
+
+def _reading(done: Simulation) -> str:
+    bound = done.bound
+    if bound.reading is None or bound.matrices is None:
+        return ""
+    return bound.reading.words({role: v.name for role, v in bound.matrices.items()})
 
 
 __all__ = ["EventKind", "Events", "Finding", "Limits", "Report", "Run", "Trace", "check", "trace"]

@@ -8,23 +8,10 @@ from collections.abc import Iterable, Sequence
 from tilewise.engines.simt.check.wording import cell
 from tilewise.engines.simt.frontend.source import Place
 from tilewise.engines.simt.machine.findings import Finding, Severity
-from tilewise.tracing import Report, Run
-from tilewise.tracing.grouping import Group, Seen, by_line_and_threads, pair, same_place, shape_name, thread_lines
+from tilewise.tracing import Run
+from tilewise.tracing.grouping import Group, Seen, by_line_and_threads, pair, same_place, thread_lines
 
 CELLS_SHOWN = 4
-
-
-def report_text(report: Report, width: int = 80, costs: bool = False) -> str:
-    """What `tilewise check` prints: what ran, every finding, and the verdict."""
-    lines: list[str] = []
-    for entry in dict.fromkeys(run.entry for run in report.runs):
-        lines += _ran([run for run in report.runs if run.entry == entry], width)
-    severities = tuple(Severity) if costs else (Severity.FAULT,)
-    body = findings_text(report.runs, width, severities, len(report.runs))
-    if body:
-        lines += ["", body]
-    lines += ["", *_wrap(_verdict(report, costs), width)]
-    return "\n".join(lines)
 
 
 def findings_text(
@@ -39,32 +26,6 @@ def findings_text(
             lines[key] = quoted(place) if place else [_nowhere(group)]
         lines[key] += _group(group, width, of)
     return "\n\n".join("\n".join(part) for part in lines.values())
-
-
-def _ran(runs: list[Run], width: int) -> list[str]:
-    lines = []
-    for run in runs:
-        gx, gy, _ = run.grid
-        bx, by, _ = run.block
-        tile = f", tile {run.tile}" if run.tile else ""
-        lines.append(f"{run.entry} {shape_name(run)}{tile}: {gy} x {gx} blocks of {by} x {bx} threads")
-    lines += _wrap("; ".join(runs[0].binding), width, "  ")
-    notes = list(dict.fromkeys(note for run in runs for note in run.supplied))
-    if notes:
-        lines += _wrap("supplied: " + "; ".join(notes), width, "  ")
-    return lines
-
-
-def _verdict(report: Report, costs: bool) -> str:
-    total = len(report.runs)
-    shapes = f"{total} launch{'es' if total != 1 else ''}"
-    faults = len(same_place(report.runs))
-    rest = len(same_place(report.runs, (Severity.COST, Severity.NOTE)))
-    more = f"; {rest} costs and notes: --costs shows them" if rest and not costs else ""
-    if not faults:
-        return f"no faults in {shapes}{more}"
-    bad = sum(bool(run.faults) for run in report.runs)
-    return f"{faults} fault{'s' if faults != 1 else ''}, in {bad} of {shapes}{more}"
 
 
 def _group(group: Group, width: int, of: int) -> list[str]:

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewise.engines.simt.check.wording import cell
-from tilewise.engines.simt.machine.findings import Finding, Kind, Touch
+from tilewise.engines.simt.machine.findings import Basis, Finding, Kind, Touch
 from tilewise.tracing import Report, Run
 from tilewise.tracing.grouping import Name, same_place
 
@@ -24,12 +24,16 @@ _TITLES = {
 
 def report_sanitizer(report: Report) -> str:
     lines = [f"{BAR} TILEWISE CHECK"]
-    records = [record for one in same_place(report.runs) for record in _records(one.finding, one.runs[0])]
+    found = [one for one in same_place(report.runs) if one.finding.basis is Basis.SEEN]
+    records = [record for one in found for record in _records(one.finding, one.runs[0])]
     for record in records[:PRINTED]:
         lines += [f"{BAR} {text}".rstrip() for text in (*record, "")]
     if len(records) > PRINTED:
         lines.append(f"{BAR} {len(records) - PRINTED} more are not printed")
-    count = sum(one.finding.count or 1 for one in same_place(report.runs))
+    elsewhere = len(same_place(report.runs)) - len(found)
+    if elsewhere:
+        lines.append(f"{BAR} {elsewhere} more only at other sizes, or under a launch that is not known")
+    count = sum(one.finding.count or 1 for one in found)
     lines.append(f"{BAR} ERROR SUMMARY: {count} error{'s' if count != 1 else ''}")
     return "\n".join(lines)
 

@@ -8,7 +8,7 @@ from urllib.parse import quote
 
 from tilewise import __version__
 from tilewise.engines.simt.frontend.source import Place
-from tilewise.engines.simt.machine.findings import Kind, Severity, severity_of
+from tilewise.engines.simt.machine.findings import Basis, Kind, Severity, severity_of
 from tilewise.tracing import Report
 from tilewise.tracing.grouping import Seen, same_place
 
@@ -31,6 +31,8 @@ RULES = {
     Kind.DIVERGENCE: "A branch splits warps",
     Kind.NOT_DECIDABLE: "No leading dimension took part in the index",
 }
+
+BASIS_LEVELS = {Basis.SEEN: "error", Basis.OTHER_SIZES: "warning", Basis.UNDECIDED: "note"}
 
 
 def report_sarif(report: Report, costs: bool = False) -> dict[str, Any]:
@@ -63,10 +65,10 @@ def _result(one: Seen, kinds: list[Kind]) -> dict[str, Any]:
     result: dict[str, Any] = {
         "ruleId": str(f.kind),
         "ruleIndex": kinds.index(f.kind),
-        "level": LEVELS[f.severity],
+        "level": BASIS_LEVELS[f.basis] if f.severity is Severity.FAULT else LEVELS[f.severity],
         "message": {"text": text},
         "locations": [_location(f.place, one.runs[0].file)],
-        "properties": {"kernel": one.runs[0].entry, "count": f.count, "shapes": one.shapes},
+        "properties": {"kernel": one.runs[0].entry, "count": f.count, "shapes": one.shapes, "basis": str(f.basis)},
     }
     if f.other_place is not None:
         other = {**_location(f.other_place, one.runs[0].file), "id": 1, "message": {"text": "the other access"}}

@@ -23,7 +23,9 @@ def draw(trace: Trace, width: int = 80, phases: tuple[int, ...] | None = None) -
     shape = "" if run.shape is None else f", {'x'.join(map(str, run.shape))}"
     gx, gy, _ = run.grid
     bx, by, _ = run.block
-    lines = [f"{run.entry}{shape}: {gy} x {gx} blocks of {by} x {bx} threads"]
+    counted = trace.phases
+    seen = f", {counted} phase{'s' if counted != 1 else ''}" if run.shape is not None and counted else ""
+    lines = [f"{run.entry}{shape}{seen}: {gy} x {gx} blocks of {by} x {bx} threads"]
     lines += _wrap("; ".join(run.binding), width)
     if run.supplied:
         lines += _wrap("supplied: " + "; ".join(run.supplied), width)

@@ -7,7 +7,7 @@ import re
 import pytest
 from simt_support import KERNELS, course
 
-from tilewise.engines.simt.machine.findings import Kind
+from tilewise.engines.simt.machine.findings import Kind, Severity
 from tilewise.tracing import check, trace
 
 EDGES = course("tiled_edges")
@@ -18,7 +18,9 @@ def line_of(text, part, nth=0):
 
 
 def faults(text, **options):
-    return {(f.kind, f.line): f for run in check(text, **options).runs for f in run.faults}
+    """What is wrong, whatever that rests on."""
+    found = check(text, **options).findings
+    return {(f.kind, f.line): f for f in found if f.severity is Severity.FAULT}
 
 
 def without(text, part, nth=0):

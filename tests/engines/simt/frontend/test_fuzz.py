@@ -13,7 +13,7 @@ from tilewise.engines.simt.frontend.source import decode
 from tilewise.engines.simt.limits import Limits
 from tilewise.errors import KernelError, TilewiseError
 from tilewise.tracing import check, trace
-from tilewise.tracing.findings_text import report_text
+from tilewise.tracing.report_text import report_text
 from tilewise.tracing.sanitizer import report_sanitizer
 from tilewise.tracing.sarif import report_sarif
 

@@ -9,6 +9,7 @@ import pytest
 from simt_support import course, evaluate
 
 from tilewise.engines.simt.frontend.source import decode
+from tilewise.errors import KernelError
 from tilewise.tracing import check, trace
 
 
@@ -99,3 +100,10 @@ def test_arrays_afterwards_are_the_product():
     run = check(course("tiled_edges"), shape=(5, 5, 5)).runs[0]
     arrays = run.arrays
     assert np.array_equal(arrays["P"], arrays["M"] @ arrays["N"])
+
+
+def test_lines_are_counted_through_strings_that_go_on():
+    text = '__global__ void k(int* x) {\n  printf("a\\\nb");\n  x[0] = y;\n}'
+    with pytest.raises(KernelError) as error:
+        check(text, args={"x": np.zeros(1, np.int32)}, grid=(1,), block=(1,))
+    assert error.value.line == 4

@@ -39,8 +39,8 @@ def test_a_comparison_is_no_template_call():
     [
         ("int x = y;", "y is not declared", "y"),
         ("int x = 1", "';' is missing after this", "1"),
-        ("__shfl_down_sync(0, x, 1);", "warp shuffles are not supported", "__shfl"),
-        ('asm("nop");', "asm is not supported", "asm"),
+        ("__match_any_sync(0, 1);", "__match_any_sync and __match_all_sync are not supported", "__match"),
+        ('asm("nop");', "inline assembly is not supported", "asm"),
         ("goto end;", "goto is not supported", "goto"),
         ("float x; x.y = 1;", "it has no members", "x.y"),
         ("Foo f;", "the type Foo is not declared", "Foo"),

@@ -8,6 +8,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.engines.simt.check.readings import Reading
 from tilewise.engines.simt.check.roles import assign_matrices, assign_sizes, matrix_struct, member_role
 from tilewise.engines.simt.frontend.ctype import Pointer as PointerTo
 from tilewise.engines.simt.frontend.ctype import Scalar, Struct, dtypes_of, element_dtype
@@ -33,6 +34,7 @@ class Bound:
     shape: Shape | None
     lines: list[str] = field(default_factory=list)
     expected: np.ndarray | None = None
+    reading: Reading | None = None  # another product that P is, where it is not M · N as usually stored
 
     def of(self, role: str) -> Buffer | None:
         return self.buffers[self.matrices[role].name] if self.matrices else None

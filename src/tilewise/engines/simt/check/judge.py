@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import re
 from typing import Any
 
 import numpy as np
@@ -9,38 +10,35 @@ import numpy as np
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.simt.check.binding import Bound
+from tilewise.engines.simt.check.readings import Reading, find_reading
 from tilewise.engines.simt.frontend.source import Place, Source
+from tilewise.engines.simt.frontend.syntax import Function
 from tilewise.engines.simt.machine.access import Site
 from tilewise.engines.simt.machine.costs import Costs
-from tilewise.engines.simt.machine.execute import Outcome
 from tilewise.engines.simt.machine.findings import Finding, Kind, Touch, Wrong
 from tilewise.engines.simt.machine.lanes import Geometry
+from tilewise.engines.simt.machine.memory import Buffer
 from tilewise.engines.simt.machine.program import Program
 
 KEPT = 64
+SAYS_TRANSPOSED = re.compile(r"(?i:transpos|col(?:umn)?[ _-]*major|_trans\b|\btrans_)|\b[A-Za-z]T\b|\w_T\b")
 TOLERANCE = {2: 2e-2, 4: 1e-5, 8: 1e-12}
 
 
 def judge(
-    bound: Bound, program: Program, geometry: Geometry, source: Source, launch: Place | None, outcome: Outcome,
-    semiring: Semiring | None = None,
+    bound: Bound, function: Function, geometry: Geometry, source: Source, launch: Place | None,
+    semiring: Semiring | None = None, sampled: bool = False,
 ) -> list[Finding]:  # fmt: skip
+    """`sampled`: only some blocks were run, so that cells they do not store to say nothing."""
     buffer = bound.of("P")
-    if buffer is None or bound.shape is None or buffer.written is None or buffer.matrix is None:
+    if buffer is None or bound.shape is None or buffer.written is None:
         return []
     m, _, n = bound.shape
-    cells = buffer.matrix.cells
+    cells = buffer.matrix.cells if buffer.matrix is not None else 1
     out: list[Finding] = []
-    name = buffer.name
     written = np.asarray(buffer.written[: m * n * cells].reshape(m, n, cells).all(axis=2))
-    if m * n and not written.all():
-        rows, cols = np.nonzero(~written)
-        finding = Finding(Kind.UNCOVERED, "", launch, name, "launch", count=len(rows))
-        finding.touches = [
-            Touch((), (), 0, asked=(int(r), int(c))) for r, c in zip(rows[:KEPT], cols[:KEPT], strict=True)
-        ]
-        finding.hint = _coverage_hint(geometry, m, n)
-        out.append(finding)
+    if m * n and not written.all() and not sampled:
+        out.append(_uncovered(buffer.name, written, geometry, launch, m, n))
     plain = semiring is None or semiring.name == "plus_times"
     expected = product(bound) if plain or semiring is None else product_over(bound, semiring)
     if expected is None:
@@ -50,20 +48,81 @@ def judge(
     if elementwise(bound.arrays["M"], bound.arrays["N"], have, written):
         return out
     wrong = differs(have, expected, bound) & written if cells == 1 else np.zeros_like(written)
-    if wrong.any():
-        span = getattr(buffer.shadow, "sites", {}).get("write") if buffer.shadow is not None else None
-        place = source.place(span.line, span.column, span.length) if span is not None else None
-        rows, cols = np.nonzero(wrong)
-        finding = Finding(Kind.WRONG_PRODUCT, "", place, name, "store", count=len(rows))
-        for r, c in zip(rows[:KEPT].tolist(), cols[:KEPT].tolist(), strict=True):
-            finding.touches.append(Touch((), (), 0, asked=(r, c), value=float(have[r, c])))
-        r, c = int(rows[0]), int(cols[0])
-        finding.wrong = Wrong(len(rows), (r, c), float(have[r, c]), float(expected[r, c]))
-        finding.evidence = f"{name}[{r}][{c}] is {float(have[r, c]):g}, the product is {float(expected[r, c]):g}"
-        if have.dtype.kind == "f" and _whole(have[written]) and not _whole(expected):
-            finding.hint = f"{name} holds whole numbers only: is the sum kept in an integer?"
-        out.append(finding)
+    if not wrong.any():
+        return out
+    reading = _reading(bound, written) if plain else None
+    if reading is not None and meant(reading, bound.shape, function, source):
+        bound.reading = reading
+        return out
+    out.append(_wrong_product(bound, buffer, have, expected, wrong, written, source, reading))
     return out
+
+
+def _uncovered(name: str, written: np.ndarray, geometry: Geometry, launch: Place | None, m: int, n: int) -> Finding:
+    rows, cols = np.nonzero(~written)
+    finding = Finding(Kind.UNCOVERED, "", launch, name, "launch", count=len(rows))
+    finding.touches = [Touch((), (), 0, asked=(int(r), int(c))) for r, c in zip(rows[:KEPT], cols[:KEPT], strict=True)]
+    finding.hint = _coverage_hint(geometry, m, n)
+    return finding
+
+
+def _reading(bound: Bound, written: np.ndarray) -> Reading | None:
+    one, two, have = (bound.arrays[role] for role in "MNP")
+    assert bound.shape is not None
+    return find_reading(one.reshape(-1), two.reshape(-1), have.reshape(-1), written.reshape(-1), bound.shape)
+
+
+def meant(reading: Reading, shape: tuple[int, int, int], function: Function, source: Source) -> bool:
+    """Whether a reading that makes P right is how the kernel was meant: the kernel's text says so, or its strides
+    do (with three different sizes nothing lies transposed by mistake). Of square matrices with nothing said, one
+    operand the wrong way round is the slip of swapped indices."""
+    if reading.swapped:
+        return False
+    if reading.semiring != "plus_times" or len(reading.transposed) == 3 or len(set(shape)) == 3:
+        return True
+    first = max(0, function.span.line - 12)
+    last = max((t.line for t in function.tokens), default=function.span.line)
+    return SAYS_TRANSPOSED.search("\n".join(source.lines[first:last])) is not None
+
+
+def _wrong_product(
+    bound: Bound, buffer: Buffer, have: np.ndarray, expected: np.ndarray, wrong: np.ndarray, written: np.ndarray,
+    source: Source, reading: Reading | None,
+) -> Finding:  # fmt: skip
+    name = buffer.name
+    span = getattr(buffer.shadow, "sites", {}).get("write") if buffer.shadow is not None else None
+    place = source.place(span.line, span.column, span.length) if span is not None else None
+    rows, cols = np.nonzero(wrong)
+    finding = Finding(Kind.WRONG_PRODUCT, "", place, name, "store", count=len(rows))
+    for r, c in zip(rows[:KEPT].tolist(), cols[:KEPT].tolist(), strict=True):
+        finding.touches.append(Touch((), (), 0, asked=(r, c), value=float(have[r, c])))
+    r, c = int(rows[0]), int(cols[0])
+    finding.wrong = Wrong(len(rows), (r, c), float(have[r, c]), float(expected[r, c]))
+    finding.evidence = f"{name}[{r}][{c}] is {float(have[r, c]):g}, the product is {float(expected[r, c]):g}"
+    if have.dtype.kind == "f" and _whole(have[written]) and not _whole(expected):
+        finding.hint = f"{name} holds whole numbers only: is the sum kept in an integer?"
+    elif reading is not None and bound.matrices is not None:
+        names = {role: v.name for role, v in bound.matrices.items()}
+        finding.hint = f"P would be right if {reading.words(names)}: row and column are swapped in an index"
+    elif terms := terms_missing(bound, have, wrong):
+        finding.hint = terms
+    return finding
+
+
+def terms_missing(bound: Bound, have: np.ndarray, wrong: np.ndarray) -> str:
+    """Whether P is the sum of the first terms only, and of how many."""
+    one, two = (bound.arrays[role].astype(np.float64) for role in "MN")
+    rows, cols = (x[:KEPT] for x in np.nonzero(wrong))
+    sums = np.cumsum(one[rows, :] * two[:, cols].T, axis=1)
+    held = have[rows, cols].astype(np.float64)
+    with np.errstate(all="ignore"):
+        close = np.abs(sums - held[:, None]) <= 1e-5 * (np.abs(sums) + 1)
+    counts = np.flatnonzero(close.all(axis=0))
+    k = one.shape[1]
+    if not len(counts):
+        return "" if held.any() or not len(held) else "P is all zeros: no term was added"
+    last = int(counts[-1]) + 1
+    return f"{last} of {k} terms were added: the loop over k ends too early" if last < k else ""
 
 
 def elementwise(one: np.ndarray, two: np.ndarray, have: np.ndarray, written: np.ndarray) -> bool:

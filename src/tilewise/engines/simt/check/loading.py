@@ -18,6 +18,7 @@ from tilewise.engines.simt.frontend.ctype import Scalar, Struct, Type
 from tilewise.engines.simt.frontend.parser import Parser
 from tilewise.engines.simt.frontend.preprocess import Preprocessed, Preprocessor
 from tilewise.engines.simt.frontend.source import Source, read_source
+from tilewise.engines.simt.frontend.spelling import with_known_spellings
 from tilewise.engines.simt.frontend.syntax import File, Function, Number, Span
 from tilewise.engines.simt.host.launch_site import LaunchSite, find_launches
 from tilewise.engines.simt.limits import Limits
@@ -76,7 +77,7 @@ def _parse(source: Source, defines: dict[str, str | int], tile: int | None, limi
         budget.enter("preprocessing")
         pre = Preprocessor(source, defines, limits).run()
         budget.enter("parsing")
-        file = Parser(source, pre.tokens, limits).parse()
+        file = Parser(source, with_known_spellings(pre.tokens), limits).parse()
     except RecursionError:
         raise LimitError(f"{source.name}: nested too deep") from None
     budget.enter("compiling")
@@ -105,12 +106,17 @@ def _parse(source: Source, defines: dict[str, str | int], tile: int | None, limi
 def choose(loaded: Loaded, entry: str | None) -> list[Function]:
     """The kernels that are meant: the one named, or all of the file."""
     kernels = loaded.file.kernels
+    refused = loaded.file.refused
     if entry is not None:
+        if entry in refused:
+            raise refused[entry]
         chosen = [k for k in kernels if k.name == entry]
         if not chosen:
             names = ", ".join(k.name for k in kernels) or "none"
             raise UsageError(f"{loaded.source.name} has no kernel {entry}; it has {names}")
         return chosen[:1]
+    if not kernels and refused:
+        raise next(iter(refused.values()))
     if not kernels:
         raise KernelError("there is no __global__ function in this file", loaded.source.name)
     return kernels

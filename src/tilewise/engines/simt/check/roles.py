@@ -13,7 +13,13 @@ from tilewise.engines.simt.frontend.ctype import BOOL, Pointer, Scalar, Struct, 
 from tilewise.engines.simt.machine.program import Program, Variable
 
 ROLE_LETTERS = {"a": "M", "m": "M", "b": "N", "n": "N", "c": "P", "p": "P", "x": "M", "y": "N", "z": "P"}
+ROLE_DIGITS = {"1": "M", "2": "N", "3": "P"}
 OUTPUT_WORDS = ("result", "out", "output", "res", "prod", "product", "dst", "ans", "ret")
+PRODUCT = re.compile(r"(?i)mul|gemm|mm|prod|dot|tiled?_?m")
+OTHER_WORK = re.compile(
+    r"(?i)blur|conv|stencil|filter|hist|scan|sort|transp|add|plus|subtract|sobel|gr[ae]y|image|img|heat|laplac|jacobi|"
+    r"diffus|softmax|norm|attention|body|copy|reduc|sum|spmv|gemv|vec|saxpy|max|min_?k|fill|init"
+)
 WIDTH_NAMES = (
     "width",
     "w",
@@ -97,6 +103,11 @@ def member_role(struct: Struct, name: str) -> str | None:
     return "rows" if text in HEIGHT_NAMES else None
 
 
+def named_otherwise(kernel: str) -> bool:
+    """Whether a kernel's name says that it computes something else than a product: a blur has three arrays, too."""
+    return OTHER_WORK.search(kernel) is not None and PRODUCT.search(kernel) is None
+
+
 def assign_matrices(program: Program, asked: bool = False) -> dict[str, Variable] | None:
     """M, N, P among the parameters; None where there are not just three candidates, or, unless a shape was asked
     for, where no size steps through any of them."""
@@ -173,13 +184,13 @@ def size_by_name(name: str) -> str | None:
     """Names that leave no doubt: numARows, wA, hB, lda, M_cols …"""
     text = name.replace("_", "").lower()
     text = re.sub(r"^(num|n|d|no|nr|number|numof)(?=[abcmnp](row|col|wid|hei))", "", text)
-    text = re.sub(r"^(num|n|no|nr|number|numof)(?=(row|col)[a-z]*[abcmnp]$)", "", text)
+    text = re.sub(r"^(num|n|no|nr|number|numof)(?=(row|col)[a-z]*[abcmnp123]$)", "", text)
     match = re.match(r"^ld([abcmnp])$", text)
     if match:
         return "ld" + ROLE_LETTERS[match.group(1)]
     match = re.match(r"^([abcmnp])(row|col|width|height|w$|h$)", text)
     if match is None:
-        flipped = re.match(r"^(rows?|cols?|columns?|width|height|w|h)(?:of)?([abcmnp])$", text)
+        flipped = re.match(r"^(rows?|cols?|columns?|width|height|w|h)(?:of)?([abcmnp123])$", text)
         if flipped is None:
             return None
         letter, word = flipped.group(2), flipped.group(1)
@@ -187,7 +198,7 @@ def size_by_name(name: str) -> str | None:
         letter, word = match.group(1), match.group(2)
     rows = word[0] in "rh"
     table = {"M": ("m", "k"), "N": ("k", "n"), "P": ("m", "n")}
-    return table[ROLE_LETTERS[letter]][0 if rows else 1]
+    return table[ROLE_LETTERS.get(letter) or ROLE_DIGITS[letter]][0 if rows else 1]
 
 
 def strides_of(program: Program, matrices: dict[str, Variable]) -> dict[str, dict[str, int]]:
@@ -210,33 +221,34 @@ def strides_of(program: Program, matrices: dict[str, Variable]) -> dict[str, dic
 
 
 def three_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
-    """m, n, k mean two things: BLAS (M is m×k) and the textbook's (M is m×n); the strides decide."""
+    """m, n, k mean two things: BLAS (M is m×k) and the textbook's (M is m×n); the strides decide, and they may also
+    say that the three stand in any other order."""
     lower = [n.lower() for n in names]
     first, second, third = names
-    conventions: list[dict[str, str]] = []
-    if set(lower) == {"m", "n", "k"}:
+    orders = [("m", "k", "n"), ("m", "n", "k"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
+    if set(lower) in ({"m", "n", "k"}, {"m", "n", "p"}):
         by_letter = dict(zip(lower, names, strict=True))
-        m, n, k = by_letter["m"], by_letter["n"], by_letter["k"]
-        conventions = [{m: "m", n: "n", k: "k"}, {m: "m", n: "k", k: "n"}]
-    elif set(lower) == {"m", "n", "p"}:
-        by_letter = dict(zip(lower, names, strict=True))
-        conventions = [{by_letter["m"]: "m", by_letter["n"]: "k", by_letter["p"]: "n"}]
-        conventions.append({by_letter["m"]: "m", by_letter["n"]: "n", by_letter["p"]: "k"})
-    else:
-        conventions = [
-            {first: "m", second: "k", third: "n"},
-            {first: "m", second: "n", third: "k"},
-            {first: "n", second: "k", third: "m"},
-            {first: "k", second: "n", third: "m"},
-        ]
+        first, second, third = (by_letter[x] for x in ("mnk" if "k" in by_letter else "mpn"))
+        orders = [("m", "n", "k"), ("m", "k", "n"), ("n", "k", "m"), ("k", "n", "m"), ("n", "m", "k"), ("k", "m", "n")]
+    conventions = [dict(zip((first, second, third), order, strict=True)) for order in orders]
 
-    def score(convention: dict[str, str]) -> int:
-        total = 0
-        for role, want in (("M", "k"), ("N", "n"), ("P", "n")):
-            total += sum(count for name, count in used[role].items() if convention.get(name) == want)
-        return total
+    return _best(conventions, used)
 
-    return max(conventions, key=score)
+
+# what M, N and P step by: row by row; all column by column; N transposed; M transposed
+LAYOUTS = (("k", "n", "n"), ("m", "k", "m"), ("k", "k", "n"), ("m", "n", "n"))
+
+
+def _best(options: list[dict[str, str]], used: dict[str, dict[str, int]]) -> dict[str, str]:
+    """The meaning of the names under which most strides are those of one layout; the earlier one where two do."""
+
+    def score(option: dict[str, str], layout: tuple[str, str, str]) -> int:
+        pairs = zip("MNP", layout, strict=True)
+        return sum(n for role, want in pairs for name, n in used[role].items() if option.get(name) == want)
+
+    # in another layout than rows only the usual orders of the letters: else one slip reads as a layout of its own
+    scored = [(score(o, layout), o) for layout in LAYOUTS for o in (options if layout is LAYOUTS[0] else options[:2])]
+    return max(scored, key=lambda pair: pair[0])[1]
 
 
 def two_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, str]:
@@ -244,13 +256,4 @@ def two_sizes(names: list[str], used: dict[str, dict[str, int]]) -> dict[str, st
     first, second = names
     options = [{first: "k", second: "n"}, {first: "m", second: "k"}, {first: "k", second: "m"}]
     options.append({first: "n", second: "k"})
-
-    def score(option: dict[str, str]) -> int:
-        return sum(
-            count
-            for role, want in (("M", "k"), ("N", "n"), ("P", "n"))
-            for name, count in used[role].items()
-            if option.get(name) == want
-        )
-
-    return max(options, key=score)
+    return _best(options, used)

@@ -3,41 +3,23 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
-from itertools import pairwise
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 import numpy as np
 
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.simt.check.binding import Bound, Shape, bind
+from tilewise.engines.simt.check.explain import explain
 from tilewise.engines.simt.check.judge import cost_findings, judge
-from tilewise.engines.simt.check.loading import (
-    Loaded,
-    compile_entry,
-    here,
-    launches_of,
-    redefine,
-    template_values,
-)  # fmt: skip
-from tilewise.engines.simt.check.roles import (
-    assign_matrices,
-    matrix_struct,
-    member_role,
-    role_by_name,
-    size_by_name,
-    strides_of,
-    three_sizes,
-    two_sizes,
-)  # fmt: skip
+from tilewise.engines.simt.check.loading import here
+from tilewise.engines.simt.check.own_binding import bind_free, bind_own
+from tilewise.engines.simt.check.prepared import Prepared
 from tilewise.engines.simt.check.wording import word
-from tilewise.engines.simt.compile.dataflow import DataFlow
-from tilewise.engines.simt.compile.kernel import TILE_NAMES, Compiler
-from tilewise.engines.simt.frontend import ctype
-from tilewise.engines.simt.frontend.ctype import Scalar
+from tilewise.engines.simt.frontend.ctype import Scalar, dtypes_of, innermost
 from tilewise.engines.simt.frontend.syntax import Function
-from tilewise.engines.simt.host.host_values import struct_value
-from tilewise.engines.simt.host.launch_site import HostRun, LaunchSite, LaunchValue
+from tilewise.engines.simt.host.launch_site import LaunchSite, LaunchValue
+from tilewise.engines.simt.host.own_launch import OwnLaunch
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.collector import Collector
 from tilewise.engines.simt.machine.costs import Costs
@@ -48,10 +30,13 @@ from tilewise.engines.simt.machine.program import Program
 from tilewise.engines.simt.machine.recorder import Recorder
 from tilewise.errors import UsageError
 
+FREE_SECONDS = 5.0  # for a kernel whose sizes nobody knows
+OWN_STEPS = 1 << 20  # lanes · k of a program's own launch: of a larger one some blocks are run
+
 
 @dataclass
 class Simulation:
-    """What one launch gave."""
+    """What one launch gave. `invented`: nothing in the file says how the kernel is launched."""
 
     entry: str
     shape: Shape | None
@@ -65,182 +50,29 @@ class Simulation:
     launch: Launch
     site: LaunchSite | None
     notes: list[str] = field(default_factory=list)
+    invented: bool = False
+    own_tile: bool = True  # the kernel's tile is written in the file
+    output_known: bool = True  # what P holds before the launch
+    reason: str = ""  # why the program's own launch is not known
 
 
-class Prepared:
-    """A kernel of a file, compiled, for any number of launches."""
+@dataclass
+class Setting:
+    """What is about to run: the file as it stands for this launch, and how it is launched."""
 
-    def __init__(self, loaded: Loaded, function: Function) -> None:
-        self.loaded = loaded
-        self.function = function
-        sites = launches_of(loaded, function)
-        self.site = sites[0] if sites else None
-        self.first = self._compile()
-        self.matrices = assign_matrices(self.first)
-        self.constants = self._constant_sizes()
-
-    def _compile(self, launch_template: list[Any] | None = None) -> Program:
-        if launch_template is None:
-            launch_template = []
-            if self.site is not None and self.function.template:
-                launch_template = self._host(self.site, {}).template
-        template = template_values(self.loaded, self.function, launch_template)
-        return compile_entry(self.loaded, self.function, template)
-
-    @property
-    def multiplies(self) -> bool:
-        return self.matrices is not None
-
-    def _constant_sizes(self) -> dict[str, str]:
-        """Sizes that are constants of the file, not parameters: what each means."""
-        if self.matrices is None:
-            return {}
-        parameters = {v.name for v in self.first.parameters}
-        walking = dict.fromkeys(self.first.symbols[s] for _, s in self.first.usage)
-        names = [
-            s for s in walking if isinstance(s, str) and s not in parameters and "." not in s and s not in TILE_NAMES
-        ]
-        fixed = [s for s in self.first.symbols if isinstance(s, int)]  # rows of `float A[N][N]`
-        if not names and fixed:
-            names = [n for n, v in self.loaded.integers.items() if v in fixed and n not in TILE_NAMES][:1]
-        if not names:
-            return {}
-        named = {n: size_by_name(n) for n in names}
-        if all(named.values()):
-            return {n: str(v) for n, v in named.items()}
-        letters = [n for n in ("M", "K", "N") if n in self.loaded.integers and n not in names]
-        if 1 < len(names) + len(letters) <= 3 and all(n.upper() in ("M", "N", "K") for n in names):
-            names += [n for n in letters if n not in names]
-        used = strides_of(self.first, self.matrices)
-        if len(names) == 3:
-            return three_sizes(names, used)
-        if len(names) == 2:
-            return two_sizes(names, used)
-        return {names[0]: "all"} if len(names) == 1 else {}
-
-    def square(self) -> bool:
-        """Whether one size stands for all."""
-        if self.matrices is None:
-            return False
-        if "all" in self.constants.values():
-            return True
-        numbers = [
-            v
-            for v in self.first.parameters
-            if isinstance(v.type, Scalar) and not v.type.floating and v.type is not ctype.BOOL
-            if v.name not in TILE_NAMES
-        ]
-        structs = any(matrix_struct(v.type) is not None for v in self.first.parameters)
-        return len(numbers) == 1 and not structs and size_by_name(numbers[0].name) is None
-
-    def for_shape(self, shape: Shape | None) -> tuple[Loaded, Program, dict[str, int]]:
-        """The program with the file's constant sizes set to the shape."""
-        if shape is None or not self.constants:
-            return self.loaded, self.first, {}
-        m, k, n = shape
-        if "all" in self.constants.values() and not (m == k == n):
-            raise UsageError(f"{self.function.name} takes one size for all: the shape must be square, not {m}x{k}x{n}")
-        table = {"m": m, "k": k, "n": n, "all": n}
-        values = {name: table[meaning] for name, meaning in self.constants.items()}
-        self.current = self.with_constants(values)
-        return self.current.loaded, self.current.first, values
-
-    def with_constants(self, values: Mapping[str, int]) -> Prepared:
-        """The same kernel in the file with some constants changed."""
-        fresh = redefine(self.loaded, values)
-        function = next(f for f in fresh.file.kernels if f.name == self.function.name)
-        return Prepared(fresh, function)
-
-    def passed_constants(self, bound: Bound) -> dict[str, int]:
-        """Constants of the file that the launch passes as sizes, with the values they must have."""
-        out: dict[str, int] = {}
-        if self.site is None:
-            return out
-        for parameter, name in zip(self.function.parameters, self.site.arguments, strict=False):
-            size = bound.sizes.get(parameter.name)
-            if size is not None and self.loaded.integers.get(name, size) != size:
-                out[name] = size
-        return out
-
-    # -- the file's own launch
-
-    def _host(self, site: LaunchSite, forced: dict[str, Any]) -> LaunchValue:
-        loaded = self.loaded
-        types = Compiler(loaded.source, loaded.file, DataFlow(), loaded.limits, loaded.tile)
-        supplied = {n: (ctype.INT, np.int32(loaded.width)) for n in TILE_NAMES if n not in loaded.integers}
-        return HostRun(types, loaded.file, forced, supplied).run(site)
-
-    def evaluate_launch(self, bound: Bound) -> LaunchValue | None:
-        if self.site is None:
-            return None
-        forced: dict[str, Any] = {}
-        parameters = self.function.parameters
-        for parameter, name in zip(parameters, self.site.arguments, strict=False):
-            value = bound.arguments.get(parameter.name)
-            if name and isinstance(value, np.generic):
-                kind = _scalar_of(value)
-                if kind is not None:
-                    forced[name] = (kind, value)
-        if bound.matrices is not None and bound.shape is not None:
-            m, k, n = bound.shape
-            extents = {"M": (m, k), "N": (k, n), "P": (m, n)}
-            for name in [a.split(".")[0] for a in self.site.arguments if a.endswith((".x", ".y"))]:
-                role = role_by_name(name.removeprefix("dims").removeprefix("dim").removeprefix("size"))
-                if role is not None:  # dimsA.x columns, dimsA.y rows, as the SDK's sample has them
-                    forced[f"{name}.x"] = (ctype.UINT, np.uint32(extents[role][1]))
-                    forced[f"{name}.y"] = (ctype.UINT, np.uint32(extents[role][0]))
-            for role, variable in bound.matrices.items():
-                struct = matrix_struct(variable.type)
-                if struct is None:
-                    continue
-                rows, cols = extents[role]
-                table = {"rows": rows, "cols": cols, "pitch": cols}
-                members = {f.name: table[r] for f in struct.fields if (r := member_role(struct, f.name)) in table}
-                value = struct_value(struct, members)
-                for name in self._host_names():
-                    if role_by_name(name) == role:
-                        forced.setdefault(name, value)
-                position = [v.name for v in self.first_parameters()].index(variable.name)
-                if position < len(self.site.arguments) and self.site.arguments[position]:
-                    forced[self.site.arguments[position]] = value
-        return self._host(self.site, forced)
-
-    def first_parameters(self) -> list[Any]:
-        return self.function.parameters
-
-    def _host_names(self) -> list[str]:
-        """Names in the host function that are matrices of it: its parameters and locals of a struct type."""
-        assert self.site is not None
-        names = [p.name for p in self.site.function.parameters]
-        tokens = self.site.function.tokens
-        structs = {v.name for v in self.loaded.file.structs.values()} | set(self.loaded.file.typedefs) | {"Matrix"}
-        names += [b.text for a, b in pairwise(tokens) if a.text in structs and b.kind == "name"]
-        return names
-
-    def clears_output(self, bound_matrices: Any) -> bool:
-        """Whether the host sets P before the launch: cudaMemset, or a copy to it from the host."""
-        if self.site is None or not bound_matrices:
-            return False
-        position = [p.name for p in self.function.parameters].index(bound_matrices["P"].name)
-        if position >= len(self.site.arguments):
-            return False
-        name = self.site.arguments[position]
-        tokens = self.site.function.tokens
-        for i, token in enumerate(tokens):
-            if token.text in ("cudaMemset", "cudaMemsetAsync", "cudaMemcpy") and i + 2 < len(tokens):
-                if tokens[i + 2].text != name:
-                    continue
-                words = {t.text for t in tokens[i : i + 30]}
-                if token.text != "cudaMemcpy" or "cudaMemcpyHostToDevice" in words:
-                    return True
-        return False
-
-
-def _scalar_of(value: Any) -> Scalar | None:
-    for type_ in (ctype.INT, ctype.UINT, ctype.LONG, ctype.ULONG, ctype.FLOAT, ctype.DOUBLE):
-        if value.dtype == type_.dtype:
-            return type_
-    return ctype.INT if value.dtype.kind in "iu" else None
+    prepared: Prepared
+    program: Program
+    bound: Bound
+    geometry: Geometry
+    site: LaunchSite | None
+    dynamic: int
+    limits: Limits
+    notes: list[str]
+    checks: bool = True
+    semiring: Semiring | None = None
+    record: Any = None
+    blocks: np.ndarray | None = None
+    invented: bool = False
 
 
 def triple(values: Sequence[int] | None, what: str) -> tuple[int, int, int] | None:
@@ -268,6 +100,111 @@ def simulate(
 ) -> Simulation:
     """`record`: None for no events, else "all" or the (by, bx) of the blocks to record. `semiring`: what P is held
     against, plus_times where nothing is said."""
+    current, bound = _bound(prepared, shape, args, limits, seed, checks)
+    value = current.evaluate_launch(bound)
+    notes: list[str] = []
+    geometry, site, guessed = _geometry(current, value, bound, shape, grid, block, notes)
+    setting = Setting(
+        current, current.first, bound, geometry, site, value.shared if value is not None else 0, limits, notes, checks,
+        semiring, record, invented=guessed,
+    )  # fmt: skip
+    made = run(setting)
+    uncovered = next((f for f in made.findings if f.kind is Kind.UNCOVERED), None)
+    if guessed and grid is None and uncovered is not None:
+        turned = (geometry.grid[1], geometry.grid[0], 1)
+        if turned != geometry.grid:  # nothing in the file says which way the grid lies: x may be the row
+            again = simulate(
+                prepared, shape=shape, grid=turned, block=geometry.block, args=args, seed=seed, limits=limits,
+                record=record, checks=checks, semiring=semiring,
+            )  # fmt: skip
+            if not any(f.kind is Kind.UNCOVERED for f in again.findings):
+                again.notes.append("no launch in the file: x is taken over the rows of P")
+                again.invented = True
+                return again
+        uncovered.hint += "; there is no launch in the file: give --grid and --block-dim if it is launched otherwise"
+    return made
+
+
+def simulate_own(
+    prepared: Prepared, own: OwnLaunch, *, seed: int | None, limits: Limits, semiring: Semiring | None = None
+) -> Simulation:
+    """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
+    program = prepared.first
+    bound = bind_own(program, own, prepared.loaded.integers, limits, seed)
+    assert own.value.grid is not None
+    assert own.value.block is not None
+    geometry = Geometry(own.value.grid, own.value.block)
+    notes: list[str] = []
+    blocks = _some_blocks(geometry, bound.shape[1] if bound.shape else 16)
+    if blocks is not None:
+        notes.append(f"{len(blocks)} of its {geometry.blocks} blocks were run")
+    setting = Setting(
+        prepared, program, bound, geometry, own.site, own.value.shared, limits, notes, True, semiring, blocks=blocks
+    )
+    return run(setting)
+
+
+def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limits: Limits) -> Simulation:
+    """A kernel whose sizes nobody knows: enough blocks and memory for anything, so that only what no launch can
+    mend is kept, barriers and shared memory."""
+    program = prepared.first
+    block = (own.value.block if own is not None else None) or _literal_block(prepared)
+    grid = tuple(2 if f"blockIdx.{axis}" in _builtins_used(prepared.function) else 1 for axis in "xyz")
+    geometry = Geometry((grid[0], grid[1], grid[2]), block)
+    bound = bind_free(program, own, max(1, geometry.blocks * geometry.threads - 3), seed)
+    dynamic = own.value.shared if own is not None else 0
+    brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
+    setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, [], invented=True)
+    made = run(setting)
+    made.findings = [f for f in made.findings if _of_no_launch(f, prepared, own)]
+    return made
+
+
+def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None) -> bool:
+    """Whether a finding of a run with free sizes holds for any: two threads that meet in a tile whose length the
+    kernel itself declares, or under a block that is known. Two writes may meet by a wrong size alone."""
+    declared = {name for name, _, _, external in prepared.first.shared if not external}
+    block_known = own is not None and own.value.block is not None
+    if finding.kind is Kind.DIVERGENT_BARRIER:
+        return block_known
+    if finding.kind is Kind.RACE:
+        return finding.hazard != "WAW" and (finding.array in declared or block_known)
+    sizes = [v for v in prepared.first.parameters if isinstance(v.type, Scalar) and not v.type.floating]
+    return finding.array in declared and block_known and not sizes
+
+
+def _literal_block(prepared: Prepared) -> tuple[int, int, int]:
+    used = _builtins_used(prepared.function)
+    tile = prepared.literal_tile() or prepared.loaded.own_tile
+    if "threadIdx.y" in used:
+        width = tile if tile is not None and tile <= 32 else 16
+        return (width, width, 1)
+    rows = [dims[0] for _, _, dims, external in prepared.first.shared if not external and len(dims) == 1]
+    sizes = [n for n in rows if n is not None and 32 <= n <= 1024] or [prepared.loaded.own_tile or 256]
+    return (max(1, min(sizes[0], 1024)), 1, 1)
+
+
+def _some_blocks(geometry: Geometry, depth: int) -> np.ndarray | None:
+    """Corners, middles and a few at random, where all of them would take too long."""
+    if geometry.blocks * geometry.threads * depth <= 4 * OWN_STEPS:
+        return None
+    room = max(4, OWN_STEPS // (geometry.threads * max(1, depth)))
+    gx, gy, gz = geometry.grid
+    picked: dict[int, None] = {}
+    for z in (0, gz - 1):
+        for y in (0, gy - 1, gy // 2):
+            for x in (0, gx - 1, gx // 2, 1 % gx):
+                picked[(z * gy + y) * gx + x] = None
+    rng = np.random.default_rng(0)
+    for extra in rng.integers(0, geometry.blocks, room).tolist():
+        picked[extra] = None
+    return np.sort(np.array(list(picked)[: max(room, 4)]))
+
+
+def _bound(
+    prepared: Prepared, shape: Shape | None, args: Mapping[str, Any], limits: Limits, seed: int | None, checks: bool
+) -> tuple[Prepared, Bound]:
+    """The file with its constants set to the shape, and the arguments for it."""
     loaded, program, constants = prepared.for_shape(shape)
     current = prepared if not constants else prepared.current
     zeroed = current.clears_output(prepared.matrices)
@@ -275,10 +212,16 @@ def simulate(
     passed = current.passed_constants(bound)
     if passed:  # the host hands its own constants to the kernel: the launch must see the sizes asked for
         current = current.with_constants({**constants, **passed})
-        loaded, program = current.loaded, current.first
-        bound = bind(program, shape, args, constants, limits, seed, zeroed, checks, loaded.width)
-    value = current.evaluate_launch(bound)
-    notes: list[str] = []
+        bound = bind(current.first, shape, args, constants, limits, seed, zeroed, checks, current.loaded.width)
+    return current, bound
+
+
+def _geometry(
+    current: Prepared, value: LaunchValue | None, bound: Bound, shape: Shape | None, grid: Sequence[int] | None,
+    block: Sequence[int] | None, notes: list[str],
+) -> tuple[Geometry, LaunchSite | None, bool]:  # fmt: skip
+    """Grid and block as given, else as the file launches, else as the kernel's own tile says; and whether that last
+    was needed."""
     chosen_grid, chosen_block = triple(grid, "grid"), triple(block, "block")
     site = None
     if value is not None:
@@ -289,105 +232,98 @@ def simulate(
             site = current.site
         chosen_grid = chosen_grid or value.grid
         chosen_block = chosen_block or value.block
-    width = loaded.width
-    guessed = chosen_grid is None
+    invented = chosen_grid is None or chosen_block is None
     if chosen_grid is None or chosen_block is None:
-        chosen_grid, chosen_block = default_launch(current.function, shape, width, chosen_grid, chosen_block, bound)
-    geometry = Geometry(chosen_grid, chosen_block)
-    collector = Collector(loaded.source, limits)
-    supplied = [f"{name} = {text}" for name, text in program.supplied.items()]
+        chosen_grid, chosen_block = default_launch(current, shape, chosen_grid, chosen_block, bound)
+    return Geometry(chosen_grid, chosen_block), site, invented
+
+
+def run(setting: Setting) -> Simulation:
+    """Execute and judge; a launch that the card would refuse is a finding of its own."""
+    program, bound, geometry = setting.program, setting.bound, setting.geometry
+    loaded = setting.prepared.loaded
+    collector = Collector(loaded.source, setting.limits)
+    place = here(setting.site.launch.span, loaded) if setting.site is not None else None
     try:
         check_geometry(geometry)
     except UsageError as error:
-        if site is None or not checks:
+        if place is None or not setting.checks:
             raise
-        refused = Finding(Kind.LAUNCH, f"this launch fails: {error}", here(site.launch.span, loaded), access="launch")
-        refused.count = 1
+        refused = Finding(Kind.LAUNCH, f"this launch fails: {error}", place, access="launch", count=1)
         refused.hint = "round the grid up, (size + tile - 1) / tile, and keep blocks at 1024 threads or fewer"
-        nothing = Launch(program, geometry, bound.arguments, bound.symbols, collector, limits)
-        outcome = Outcome({}, Costs(1), [], 0, 0)
-        return Simulation(
-            program.entry,
-            shape,
-            loaded.width,
-            geometry,
-            bound,
-            supplied,
-            outcome,
-            [refused],
-            None,
-            nothing,
-            site,
-            notes,
-        )
-    recorder = watch = None
-    if record is not None:
-        recorder = Recorder([b.name for b in bound.buffers.values()])
-        for i, buffer in enumerate(bound.buffers.values()):
-            buffer.index = i
-        if record != "all":
-            watch = [_linear(geometry, b) for b in record]
-    dynamic = value.shared if value is not None else 0
+        nothing = Launch(program, geometry, bound.arguments, bound.symbols, collector, setting.limits)
+        return _simulation(setting, Outcome({}, Costs(1), [], 0, 0), [refused], nothing)
+    dynamic = setting.dynamic
     if not dynamic and any(external for *_, external in program.shared):
         dynamic = 2 * geometry.threads * 8
-        notes.append(f"dynamic shared memory: {dynamic} bytes supplied")
+        setting.notes.append(f"dynamic shared memory: {dynamic} bytes supplied")
+    recorder, watch = _recorder(setting)
     launch = Launch(
-        program,
-        geometry,
-        bound.arguments,
-        bound.symbols,
-        collector,
-        limits,
-        dynamic,
-        checks,
-        checks,
-        recorder,
-        watch,
-    )
+        program, geometry, bound.arguments, bound.symbols, collector, setting.limits, dynamic, setting.checks,
+        setting.checks, recorder, watch, blocks=setting.blocks,
+    )  # fmt: skip
     outcome = execute(launch)
     findings = collector.findings()
-    if checks:
-        launch_place = here(site.launch.span, loaded) if site is not None else None
-        findings += judge(bound, program, geometry, loaded.source, launch_place, outcome, semiring)
+    if setting.checks:
+        sampled = setting.blocks is not None
+        findings += judge(bound, setting.prepared.function, geometry, loaded.source, place, setting.semiring, sampled)
+        findings = without_harmless(without_other_layout(findings, bound), bound, program)
         findings += cost_findings(outcome.costs, program, loaded.source)
         for finding in findings:
             word(finding, bound)
-    made = Simulation(
-        program.entry,
-        shape,
-        loaded.width,
-        geometry,
-        bound,
-        supplied,
-        outcome,
-        findings,
-        recorder,
-        launch,
-        site,
-        notes,
-    )
-    uncovered = next((f for f in findings if f.kind is Kind.UNCOVERED), None)
-    if guessed and uncovered is not None:
-        turned = (geometry.grid[1], geometry.grid[0], 1)
-        if turned != geometry.grid:  # nothing in the file says which way the grid lies: x may be the row
-            again = simulate(
-                prepared, shape=shape, grid=turned, block=geometry.block, args=args, seed=seed, limits=limits,
-                record=record, checks=checks, semiring=semiring,
-            )  # fmt: skip
-            if not any(f.kind is Kind.UNCOVERED for f in again.findings):
-                again.notes.append("no launch in the file: x is taken over the rows of P")
-                return again
-        uncovered.hint += "; there is no launch in the file: give --grid and --block-dim if it is launched otherwise"
-    return made
+        explain(findings, setting.prepared.function, program, geometry)
+    return _simulation(setting, outcome, findings, launch, recorder)
+
+
+def without_other_layout(findings: list[Finding], bound: Bound) -> list[Finding]:
+    """Where P is right under another layout, rows of the usual one say nothing."""
+    if bound.reading is None or bound.matrices is None:
+        return findings
+    turned = {bound.matrices[role].name for role in bound.reading.transposed}
+    return [f for f in findings if not (f.kind is Kind.SILENT_OVERRUN and f.array in turned)]
+
+
+def without_harmless(findings: list[Finding], bound: Bound, program: Program) -> list[Finding]:
+    """Empty cells of a tile that were read, and whose poison reached no cell that was stored: nobody used them."""
+    tiles = {name for name, type_, *_ in program.shared if dtypes_of(innermost(type_))[0].kind == "f"}
+    stored = [b for b in bound.buffers.values() if b.written is not None]
+    if not stored or any(b.data.dtype.kind != "f" or np.isnan(b.data[b.written]).any() for b in stored):
+        return findings
+    return [f for f in findings if f.kind is not Kind.UNINITIALISED_READ or f.array not in tiles]
+
+
+def _recorder(setting: Setting) -> tuple[Recorder | None, list[int] | None]:
+    if setting.record is None:
+        return None, None
+    buffers = setting.bound.buffers.values()
+    for i, buffer in enumerate(buffers):
+        buffer.index = i
+    watch = None if setting.record == "all" else [_linear(setting.geometry, b) for b in setting.record]
+    return Recorder([b.name for b in buffers]), watch
+
+
+def _simulation(
+    setting: Setting, outcome: Outcome, findings: list[Finding], launch: Launch, recorder: Recorder | None = None
+) -> Simulation:
+    program, bound = setting.program, setting.bound
+    supplied = [f"{name} = {text}" for name, text in program.supplied.items()]
+    return Simulation(
+        program.entry, bound.shape, setting.prepared.loaded.width, setting.geometry, bound, supplied, outcome, findings,
+        recorder, launch, setting.site, setting.notes, setting.invented,
+        setting.prepared.loaded.own_tile is not None or setting.prepared.literal_tile() is not None,
+        setting.prepared.allocates_output(bound.matrices),
+    )  # fmt: skip
 
 
 def default_launch(
-    function: Function, shape: Shape | None, width: int, grid: Any, block: Any, bound: Bound
+    current: Prepared, shape: Shape | None, grid: Any, block: Any, bound: Bound
 ) -> tuple[tuple[int, int, int], tuple[int, int, int]]:
-    """What covers P where the file does not launch the kernel: tiles of threads, in a row where only x is used."""
-    words = [t.text for t in function.tokens]
-    used = {f"{a}.{b}" for a, dot, b in zip(words, words[1:], words[2:], strict=False) if dot == "."}
+    """What covers P where the file does not launch the kernel: as many threads as its tile in shared memory has
+    cells, in a row where only x is used."""
+    function = current.function
+    used = _builtins_used(function)
     flat = "threadIdx.y" not in used and "threadIdx.x" in used
+    width = current.literal_tile() or current.loaded.width
     if block is None:
         block = (width * width, 1, 1) if flat else (width, width, 1)
     if grid is None:
@@ -400,6 +336,11 @@ def default_launch(
             across, down = (width, width) if flat else (block[0], block[1])
             grid = (max(1, -(-n // max(1, across))), max(1, -(-m // max(1, down))), 1)
     return grid, block
+
+
+def _builtins_used(function: Function) -> set[str]:
+    words = [t.text for t in function.tokens]
+    return {f"{a}.{b}" for a, dot, b in zip(words, words[1:], words[2:], strict=False) if dot == "."}
 
 
 def _linear(geometry: Geometry, block: Sequence[int]) -> int:

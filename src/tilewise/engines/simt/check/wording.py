@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewise.engines.simt.check.binding import Bound
+from tilewise.engines.simt.check.index_names import index_at, size_name
 from tilewise.engines.simt.machine.findings import Finding, Kind, Touch
 
 
@@ -46,7 +47,7 @@ def word(finding: Finding, bound: Bound) -> None:
         finding.message = (
             f"{_times(finding)} of {cell(array, first.asked)} before anything was written to it: {who(first)}"
         )
-        finding.hint = _uninitialised_hint(finding)
+        finding.hint = _uninitialised_hint(finding, bound)
     elif kind is Kind.INDEX_OVERFLOW and first is not None and first.asked and first.reached:
         finding.message = (
             f"a 32-bit product that feeds an index overflows {finding.count} times: {first.asked[0]} wraps to "
@@ -93,10 +94,13 @@ def _guard_hint(finding: Finding, bound: Bound) -> str:
     over_col = any(t.asked is not None and not 0 <= t.asked[1] < cols for t in finding.touches)
     if finding.kind is Kind.SILENT_OVERRUN and not over_row and not over_col:
         return f"{finding.array} has rows of {buffer.matrix.pitch} elements; this index steps by another matrix's row"
-    parts = ([f"row < {rows}"] if over_row else []) + ([f"column < {cols}"] if over_col else [])
+    index = index_at(finding.place, {n.split(".")[-1] for n in bound.symbols} | set(bound.symbols))
+    row, column = (index.row, index.column) if index is not None else ("row", "column")
+    below = [size_name(bound, rows), size_name(bound, cols, index.stride if index is not None else "")]
+    parts = ([f"{row} < {below[0]}"] if over_row else []) + ([f"{column} < {below[1]}"] if over_col else [])
     what = "store only" if finding.access == "store" else "load only"
     fill = "" if finding.access == "store" else ", and fill with 0 elsewhere"
-    return f"{finding.array} is {rows} x {cols}: {what} where {' and '.join(parts) or 'inside'}{fill}"
+    return f"{finding.array} is {rows} x {cols}: {what} where {' && '.join(parts) or 'inside'}{fill}"
 
 
 def _race(finding: Finding, first: Touch) -> str:
@@ -124,14 +128,20 @@ def _race_hint(finding: Finding) -> str:
         return "let only one block touch each cell, or use atomic operations: blocks run in no order"
     if finding.access in ("load", "store"):
         return "let only one thread of the block touch each cell, or put __syncthreads() between them"
+    other = finding.other_place.line if finding.other_place is not None else 0
     if finding.hazard == "RAW":
-        return "put __syncthreads() after the tile is loaded and before it is used"
+        where = f", between line {other} and line {finding.line}" if other and other < finding.line else ""
+        return f"put __syncthreads() after the tile is loaded and before it is used{where}"
     if finding.hazard == "WAR":
-        return "put __syncthreads() after the tile is used and before the next one is loaded over it"
+        where = f": after the loop of line {other}" if other > finding.line else ""
+        return f"put __syncthreads() after the tile is used and before the next one is loaded over it{where}"
     return "let only one thread write each cell between two barriers"
 
 
-def _uninitialised_hint(finding: Finding) -> str:
+def _uninitialised_hint(finding: Finding, bound: Bound) -> str:
+    inputs = {bound.matrices[role].name for role in "MN"} if bound.matrices is not None else set()
+    if finding.access == "load" and finding.array in inputs:
+        return f"copy it to the card before the launch: cudaMemcpy(…, cudaMemcpyHostToDevice) for {finding.array}"
     if finding.access == "load":
         return "clear it first, or store with = instead of +="
     if finding.access == "register":

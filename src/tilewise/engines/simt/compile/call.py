@@ -11,6 +11,7 @@ from tilewise.engines.simt.compile import lvalue
 from tilewise.engines.simt.compile.expression import ExprCompiler
 from tilewise.engines.simt.compile.intrinsics import FIXED, REAL, REFUSED, fmax, fmin
 from tilewise.engines.simt.compile.operand import Operand
+from tilewise.engines.simt.compile.warp_call import warp_call
 from tilewise.engines.simt.frontend import ctype
 from tilewise.engines.simt.frontend.ctype import Pointer, Reference, Scalar, Struct, Type
 from tilewise.engines.simt.frontend.syntax import Braces, Call, Expr, Function, Node, Text, TypeNode
@@ -41,6 +42,8 @@ class CallCompiler(ExprCompiler):
             return self.atomic(node)
         if name in ("__ldg", "__ldcg", "__ldca", "__ldcs") and len(node.arguments) == 1:
             return self.load(self.through(self.expr(node.arguments[0]), node))
+        if name.startswith(("__shfl", "__any", "__all", "__ballot", "__reduce_", "__activemask", "__syncthreads_")):
+            return warp_call(self, node)
         if name.startswith("make_") and name[5:] in ctype.NAMED:
             return self.construct(ctype.NAMED[name[5:]], node.arguments, node)
         for start, reason in REFUSED:

@@ -22,6 +22,7 @@ from tilewise.engines.simt.frontend.syntax import (
     Construct,
     Expr,
     Index,
+    Launch,
     Member,
     Name,
     Node,
@@ -83,6 +84,8 @@ class ExprCompiler(OperatorCompiler):
             raise self.refuse("a string has no use here", node)
         if isinstance(node, Braces):
             raise self.refuse("braces are not expected here", node)
+        if isinstance(node, Launch):
+            raise self.refuse("a launch from inside a kernel is not supported", node)
         raise self.refuse("this is not supported in device code", node)
 
     @abstractmethod

@@ -139,11 +139,9 @@ CONSTANTS: dict[str, tuple[Scalar, float | int]] = {
 }  # fmt: skip
 
 REFUSED = (
-    ("__shfl", "warp shuffles are not supported"),
-    ("__ballot", "warp votes are not supported"),
-    ("__any", "warp votes are not supported"),
-    ("__all", "warp votes are not supported"),
-    ("__reduce", "warp reductions are not supported"),
+    ("__match", "__match_any_sync and __match_all_sync are not supported"),
+    ("asm", "inline assembly is not supported"),
+    ("nvcuda", "wmma is not supported: it runs on the card only"),
     ("tex", "textures are not supported"),
     ("surf", "surfaces are not supported"),
     ("wmma", "wmma is not supported: it runs on the card only"),

@@ -112,14 +112,15 @@ def locate_shared(place: Lvalue, memo: int) -> Fn:
         over = False
         for fn, stride, length in subs:
             value = fn(c)
+            limit = buffer.size // max(1, stride) if length is None else length  # None: as long as the launch says
             if isinstance(value, np.ndarray):
                 arrays.append(value)
                 strides.append(stride)
-                lengths.append(length)
+                lengths.append(limit)
             else:
                 step = int(value)
                 shift += step * stride
-                if length is not None and not 0 <= step < length:
+                if not 0 <= step < limit:
                     over = True
         known = c.memo[memo]
         if (
@@ -139,14 +140,16 @@ def locate_shared(place: Lvalue, memo: int) -> Fn:
         _, part, based, bad = known
         flat = shift if based is None else based + shift if shift else based
         if over or bad:
-            return shared_overrun(c, site, buffer, part, shift, flat, [fn(c) for fn, _, _ in subs], lengths_of(subs))
+            return shared_overrun(
+                c, site, buffer, part, shift, flat, [fn(c) for fn, _, _ in subs], lengths_of(subs, buffer)
+            )
         return buffer, (part, shift), flat, None
 
     return locate
 
 
-def lengths_of(subs: list[tuple[Fn, int, Any]]) -> list[int]:
-    return [length for _, _, length in subs]
+def lengths_of(subs: list[tuple[Fn, int, Any]], buffer: Buffer) -> list[int]:
+    return [buffer.size // max(1, stride) if length is None else length for _, stride, length in subs]
 
 
 def local_index(located: Any) -> Any:

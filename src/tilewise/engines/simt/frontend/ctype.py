@@ -264,11 +264,16 @@ def dtypes_of(type_: Type) -> list[Any]:
     return [leaf.dtype if isinstance(leaf, Scalar) else None for leaf in leaves(type_)]
 
 
+def innermost(type_: Type) -> Type:
+    """What an array of arrays is made of."""
+    while isinstance(type_, Array):
+        type_ = type_.of
+    return type_
+
+
 def element_dtype(type_: Type) -> Any:
     """The dtype that a buffer behind a pointer to this type holds, and how many cells an element has."""
-    inner = type_
-    while isinstance(inner, Array):
-        inner = inner.of
+    inner = innermost(type_)
     dtypes = set(dtypes_of(inner))
     if len(dtypes) != 1 or None in dtypes:
         return None, 0

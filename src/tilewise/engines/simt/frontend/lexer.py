@@ -1,7 +1,8 @@
-"""CUDA C++ text to tokens, each with its place. Comments and line splices disappear; directives keep their line."""
+"""CUDA C++ text to tokens, each with its place. Comments, line splices and a notebook's %%magic lines disappear."""
 
 from __future__ import annotations
 
+import re
 from dataclasses import dataclass, replace
 
 from tilewise.engines.simt.frontend.source import Source
@@ -12,6 +13,8 @@ PUNCTUATORS = (
     "+=", "-=", "*=", "/=", "%=", "&=", "|=", "^=", "##",
 )  # fmt: skip
 SINGLE = "+-*/%&|^~!=<>?:;,.(){}[]#@\\$`"
+MAGIC = re.compile(r"(?:%%?[a-z]|!\s*(?:nvcc|nvprof|ncu|nsys|nvidia|\./|pip|apt|cat|ls|cd|rm|mkdir|git|python))[^\n]*")
+SPELT = {"and": "&&", "or": "||", "not": "!"}  # C++ has words for these
 STRING_PREFIXES = ("u8", "u", "U", "L", "R")
 
 
@@ -60,6 +63,9 @@ def tokenize(source: Source) -> list[Token]:
             spaced = True
             continue
         column = i - start + 1
+        if column == 1 and ch in "%!" and (magic := MAGIC.match(text, i)):
+            i = magic.end()
+            continue
         if ch == "/" and text.startswith("//", i):
             while i < n and text[i] != "\n":
                 if text[i] == "\\" and text.startswith("\\\n", i):
@@ -95,7 +101,8 @@ def tokenize(source: Source) -> list[Token]:
                     line, start = line + breaks, text.rfind("\n", i, end) + 1
                 i = end
             else:
-                out.append(Token("name", word, line, column, spaced))
+                kind, word = ("punct", SPELT[word]) if word in SPELT else ("name", word)
+                out.append(Token(kind, word, line, column, spaced))
                 i = j
         elif ch.isdigit() or (ch == "." and i + 1 < n and text[i + 1].isdigit()):
             j = i + 1
@@ -112,6 +119,9 @@ def tokenize(source: Source) -> list[Token]:
         elif ch in "\"'":
             end = _quoted(source, i, line, column)
             out.append(Token("string" if ch == '"' else "char", text[i:end], line, column, spaced))
+            breaks = text.count("\n", i, end)
+            if breaks:  # a string goes on after a backslash at the end of its line
+                line, start = line + breaks, text.rfind("\n", i, end) + 1
             i = end
         else:
             for punct in PUNCTUATORS:

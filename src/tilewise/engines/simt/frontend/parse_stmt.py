@@ -28,6 +28,9 @@ from tilewise.errors import KernelError
 DECLARATION_START = STORAGE | {"const", "volatile"}
 
 
+ASSIGNING = ("=", "+=", "-=", "*=", "/=", "%=", "<<=", ">>=", "&=", "|=", "^=", "++", "--")
+
+
 class StmtParser(ExprParser):
     lenient = False  # in host code: a statement that is not understood becomes `Opaque`
 
@@ -64,11 +67,14 @@ class StmtParser(ExprParser):
         """Skip to the end of the statement, brackets matched; remember the names in it."""
         start = self.token
         names: set[str] = set()
+        mentioned: set[str] = set()
         depth = 0
         while self.token.kind != "end":
             token = self.token
             if token.kind == "name":
-                names.add(token.text)
+                mentioned.add(token.text)
+                if self._may_change():
+                    names.add(token.text)
             elif token.kind == "punct":
                 if token.text in ("(", "[", "{"):
                     depth += 1
@@ -87,7 +93,12 @@ class StmtParser(ExprParser):
             self.advance()
         if self.token is start:
             self.advance()
-        return Opaque(error.message, frozenset(names), span=self.span(start))
+        return Opaque(error.message, frozenset(names), frozenset(mentioned), span=self.span(start))
+
+    def _may_change(self) -> bool:
+        """Whether the name here is assigned to, stepped, read into or has its address taken."""
+        before, after = self.peek(-1).text if self.position else "", self.peek(1).text
+        return before in ("&", "++", "--", ">>") or after in ASSIGNING
 
     def one_statement(self) -> Stmt:
         token = self.token

@@ -23,6 +23,31 @@ from tilewise.engines.simt.frontend.syntax import (
 from tilewise.engines.simt.limits import DEFAULT, Limits
 from tilewise.errors import KernelError
 
+MISSPELT = {
+    f"{'_' * left}{word}{'_' * right}": f"__{word}__"
+    for word in ("global", "device")
+    for left in range(4)
+    for right in range(4)
+    if (left or right) and (left, right) != (2, 2)
+}
+UNSUPPORTED = {
+    "wmma": "wmma is not supported: it runs on the card only",
+    "nvcuda": "wmma is not supported: it runs on the card only",
+    "load_matrix_sync": "wmma is not supported: it runs on the card only",
+    "mma_sync": "wmma is not supported: it runs on the card only",
+    "curandState": "cuRAND is not supported",
+    "curandState_t": "cuRAND is not supported",
+    "asm": "inline assembly is not supported",
+    "__asm__": "inline assembly is not supported",
+    "tex1D": "textures are not supported",
+    "tex2D": "textures are not supported",
+    "tiled_partition": "cooperative groups other than the block are not supported",
+    "grid_group": "cooperative groups other than the block are not supported",
+    "thread_block_tile": "cooperative groups other than the block are not supported",
+    "this_cluster": "clusters are not supported",
+    "cute": "CuTe is not supported",
+    "cutlass": "CUTLASS is not supported",
+}
 OPEN, CLOSE = ("(", "[", "{"), (")", "]", "}")
 
 
@@ -72,8 +97,12 @@ class Parser(StructParser):
         text = token.text
         if text == ";":
             self.advance()
+        elif text == "template" and self.peek(1).text != "<":  # an explicit instantiation
+            self._skip_to(";")
         elif text == "template" and not template:
             self._template()
+        elif text in MISSPELT:
+            raise self.refuse(f"{text} is no word of CUDA: {MISSPELT[text]} has two underscores on each side")
         elif text == "extern" and self.peek(1).kind == "string":
             self.advance()
             self.advance()
@@ -174,10 +203,31 @@ class Parser(StructParser):
         try:
             self._define(template, strict)
         except KernelError as error:
-            if strict:
+            if strict and not self._set_aside(start, end, body, words, error):
                 raise
+            if strict:
+                return
             self.position, self.depth, self.angle, self.launching = start, kept, 0, 0
             self._left_over(start, end, body, error)
+
+    def _set_aside(self, start: int, end: int, body: bool, words: set[str], error: KernelError) -> bool:
+        """A function of the device that cannot be read does not keep the others from being read."""
+        name = self._function_name(start, end)
+        if not body or not name or words & {"struct", "class", "union"}:
+            return False
+        self.position, self.depth, self.angle, self.launching = start, 0, 0, 0
+        self.lenient = False
+        self.position = min(self._matching(end) + 1, len(self.tokens) - 1)
+        kept = self.file.refused if "__global__" in words else self.file.skipped
+        kept.setdefault(name, self._feature(start) or error)
+        return True
+
+    def _feature(self, start: int) -> KernelError | None:
+        """What the function needs that is not supported, by its name."""
+        for token in self.tokens[start : self.position]:
+            if token.kind == "name" and token.text in UNSUPPORTED:
+                return self.refuse(UNSUPPORTED[token.text], token)
+        return None
 
     def _left_over(self, start: int, end: int, body: bool, error: KernelError) -> None:
         names = [t.text for t in self.tokens[start:end] if t.kind == "name"]

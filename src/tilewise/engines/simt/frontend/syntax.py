@@ -11,6 +11,7 @@ from typing import Any
 from tilewise.engines.simt.frontend.ctype import Scalar
 from tilewise.engines.simt.frontend.ctype import Type as CType
 from tilewise.engines.simt.frontend.lexer import Token
+from tilewise.errors import KernelError
 
 
 @dataclass(eq=False, repr=False)
@@ -263,6 +264,7 @@ class Opaque(Stmt):
 
     reason: str
     names: frozenset[str] = frozenset()  # names that may have changed in it
+    mentioned: frozenset[str] = frozenset()  # all names in it
 
 
 # -- the file
@@ -314,6 +316,7 @@ class File:
     constants: dict[str, Expr] = field(default_factory=dict)  # enum members
     variables: dict[str, tuple[Declarator, frozenset[str]]] = field(default_factory=dict)
     skipped: dict[str, Exception] = field(default_factory=dict)  # top-level things not understood, by name
+    refused: dict[str, KernelError] = field(default_factory=dict)  # kernels that could not be read, and why
 
     @property
     def kernels(self) -> list[Function]:

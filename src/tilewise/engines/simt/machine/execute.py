@@ -9,8 +9,8 @@ from typing import Any
 import numpy as np
 
 from tilewise.engines.simt import budget
-from tilewise.engines.simt.frontend.ctype import Array, Scalar, Type, dtypes_of, leaf_count
 from tilewise.engines.simt.frontend.ctype import Pointer as PointerTo
+from tilewise.engines.simt.frontend.ctype import Scalar, dtypes_of, innermost, leaf_count
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.collector import Collector
 from tilewise.engines.simt.machine.context import Context, Frame
@@ -45,6 +45,7 @@ class Launch:
     recorder: Recorder | None = None
     watch: Any = None  # linear numbers of the blocks the recorder watches; None: all
     globals: list[Buffer] = field(default_factory=list)
+    blocks: Any = None  # linear numbers of the blocks to run; None: the whole grid
 
 
 @dataclass
@@ -73,7 +74,7 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
     out: list[Buffer] = []
     total = 0
     for name, type_, dims, external in launch.program.shared:
-        dtype = dtypes_of(_innermost(type_))[0]
+        dtype = dtypes_of(innermost(type_))[0]
         size = launch.dynamic_shared // dtype.itemsize if external else leaf_count(type_)
         total += size * dtype.itemsize
         if size * blocks * (dtype.itemsize + 20) > launch.limits.memory:
@@ -91,12 +92,6 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
     if total > MAX_SHARED:
         raise LimitError(f"{total} bytes of shared memory: a block has at most {MAX_SHARED}")
     return out
-
-
-def _innermost(type_: Type) -> Type:
-    while isinstance(type_, Array):
-        type_ = type_.of
-    return type_
 
 
 def bind_arguments(c: Context, launch: Launch) -> None:
@@ -117,7 +112,9 @@ def bind_arguments(c: Context, launch: Launch) -> None:
 def global_arrays(program: Program) -> list[Buffer]:
     out = []
     for array in program.arrays:
-        dtype = dtypes_of(_innermost(array.type))[0]
+        if None in dtypes_of(innermost(array.type)):
+            raise UsageError(f"{array.name} holds pointers: a variable of the device cannot do so here")
+        dtype = dtypes_of(innermost(array.type))[0]
         data = np.array([dtype.type(v) for v in array.values], dtype)
         out.append(Buffer(array.name, "global", data, len(data)))
     return out
@@ -162,8 +159,9 @@ def execute(launch: Launch) -> Outcome:
     output: list[str] = []
     steps = phases = 0
     with np.errstate(all="ignore"):
-        for first in range(0, geometry.blocks, per_batch):
-            blocks = np.arange(first, min(first + per_batch, geometry.blocks))
+        chosen = np.arange(geometry.blocks) if launch.blocks is None else launch.blocks
+        for first in range(0, len(chosen), per_batch):
+            blocks = chosen[first : first + per_batch]
             c = make_context(launch, blocks, deadline, names)
             c.steps = steps
             c.costs = costs if launch.costs and launch.checks else None

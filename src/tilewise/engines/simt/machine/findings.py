@@ -36,6 +36,14 @@ class Severity(StrEnum):
     NOTE = "note"
 
 
+class Basis(StrEnum):
+    """What a finding rests on. Only what was seen in the run asked for, or in the program's own, is a fault at once."""
+
+    SEEN = "seen"
+    OTHER_SIZES = "other-sizes"
+    UNDECIDED = "not-decided"
+
+
 COSTS = frozenset({Kind.BANK_CONFLICT, Kind.UNCOALESCED, Kind.DIVERGENCE})
 NOTES = frozenset({Kind.NOT_DECIDABLE})
 
@@ -88,6 +96,7 @@ class Finding:
     other_place: Place | None = None
     evidence: str = ""
     wrong: Wrong | None = None
+    basis: Basis = Basis.SEEN
 
     @property
     def severity(self) -> Severity:
@@ -108,6 +117,7 @@ class Finding:
         return {
             "kind": str(self.kind),
             "severity": str(self.severity),
+            "basis": str(self.basis),
             "message": self.message,
             "file": place.file if place else None,
             "line": place.line if place else None,

@@ -139,6 +139,8 @@ def write_shared(
     c: Context, site: Site, buffer: Buffer, local: Value, flat: Value, ok: Any, values: list[Value], fed: bool
 ) -> None:
     stride = _stride(buffer, values[0].dtype)
+    # a cell that two threads give the same value is no fault: what it held is only looked at where one wrote before
+    held = buffer.data[flat] if c.checks and stride * len(values) == 1 and buffer.shadow.wrote else None
     for i, value in enumerate(values):
         store(c, buffer, flat if i == 0 else flat + i * stride, ok, value)
     count = c.active()
@@ -154,7 +156,7 @@ def write_shared(
         cells = stride * len(values)
         for i in range(cells):
             value = values[i] if stride == 1 else values[0]
-            buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value)
+            buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value, held)
         mark(c, buffer.known, flat, ok, cells)
         if buffer.known is not None and c.whole and buffer.known.all():
             buffer.known = None

@@ -64,7 +64,8 @@ class SharedShadow:
         self._check(c, lanes, cells, span, "RAW", self.write_stamp, self.writer, None, self.write_site, "read")
         self._note_read(c, lanes, cells, site)
 
-    def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any) -> None:
+    def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any, held: Any = None) -> None:
+        """`held`: what the cells held before; a second thread that stores the same is no fault."""
         site = self._site(span)
         lanes, cells = _lanes(c, flat, mask, ok)
         if self.pending:
@@ -72,7 +73,12 @@ class SharedShadow:
         if self.read_stamp is not None:
             self._check(c, lanes, cells, span, "WAR", self.read_stamp, self.reader, self.many, self.read_site, "write")
         if self.wrote:
-            self._check(c, lanes, cells, span, "WAW", self.write_stamp, self.writer, None, self.write_site, "write")
+            new = np.ones(len(lanes), np.bool_)
+            if held is not None:
+                new = np.broadcast_to(np.asarray(held != value), (c.n,))[lanes]
+            if new.any():
+                stamps, who, sites = self.write_stamp, self.writer, self.write_site
+                self._check(c, lanes[new], cells[new], span, "WAW", stamps, who, None, sites, "write")
         threads = c.thread[lanes]
         self.writer[cells] = threads
         self.write_stamp[cells] = self.stamp
@@ -194,7 +200,9 @@ class GlobalShadow:
         threads = c.geometry.threads
         fresh = self.reader[cells] == 0
         before = self.reader[cells]
-        self.many[cells[~fresh & (before != me)]] = True
+        passed = ~fresh & (self.read_epoch[cells] != epoch)  # read before the last barrier: that reader is through
+        self.many[cells[passed]] = False
+        self.many[cells[~fresh & ~passed & (before != me)]] = True
         other_block = ~fresh & ((before - 1) // threads != (me - 1) // threads)
         self.read_blocks[cells[fresh]] = 1
         self.read_blocks[cells[other_block]] = 2

@@ -1,0 +1,99 @@
+"""Other products that P may be: an operand stored transposed, all of it column-major, another semiring.
+
+A kernel that is right under one of them is not wrong a dozen times over: the reading is said in one line."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import dataclass
+from itertools import product as combinations
+from typing import Any
+
+import numpy as np
+
+CELLS = 96  # of P that are looked at: a wrong reading differs in nearly all of them
+Operation = Callable[[Any, Any], Any]
+
+SEMIRINGS: dict[str, tuple[Any, Operation]] = {
+    "plus_times": (np.add, np.multiply),
+    "min_plus": (np.minimum, np.add),
+    "max_plus": (np.maximum, np.add),
+    "max_times": (np.maximum, np.multiply),
+    "min_times": (np.minimum, np.multiply),
+    "max_min": (np.maximum, np.minimum),
+    "min_max": (np.minimum, np.maximum),
+    "lor_land": (np.logical_or, np.logical_and),
+}
+
+
+@dataclass(frozen=True)
+class Reading:
+    """`transposed` are the roles among M, N and P that lie column by column; `swapped`: P is N · M."""
+
+    transposed: tuple[str, ...] = ()
+    semiring: str = "plus_times"
+    swapped: bool = False
+
+    @property
+    def usual(self) -> bool:
+        return not self.transposed and not self.swapped and self.semiring == "plus_times"
+
+    def words(self, names: dict[str, str]) -> str:
+        """What must hold for P to be right, in the kernel's own names."""
+        parts = []
+        if len(self.transposed) == 3:
+            parts.append("all three matrices are stored column by column")
+        elif self.transposed:
+            which = " and ".join(names[role] for role in self.transposed)
+            parts.append(f"{which} {'are' if len(self.transposed) > 1 else 'is'} stored transposed, column by column")
+        if self.swapped:
+            parts.append(f"the product is {names['N']} · {names['M']}")
+        if self.semiring != "plus_times":
+            parts.append(f"the product is taken over {self.semiring}")
+        return " and ".join(parts)
+
+
+def _rows(flat: np.ndarray, rows: int, cols: int, transposed: bool) -> np.ndarray:
+    """A matrix of rows x cols from its memory."""
+    return flat.reshape(cols, rows).T if transposed else flat.reshape(rows, cols)
+
+
+def _sample(written: np.ndarray) -> np.ndarray:
+    cells = np.flatnonzero(written)
+    if len(cells) <= CELLS:
+        return cells
+    rng = np.random.default_rng(0)
+    return np.sort(rng.choice(cells, CELLS, replace=False))
+
+
+def find_reading(
+    one: np.ndarray, two: np.ndarray, have: np.ndarray, written: np.ndarray, shape: tuple[int, int, int]
+) -> Reading | None:
+    """`one`, `two` and `have` are M, N and P as they lie in memory; `written` says which cells of P were stored to.
+    None where P is none of the products known here."""
+    m, k, n = shape
+    if not (len(one) == m * k and len(two) == k * n and len(have) == m * n) or not m * k * n:
+        return None
+    cells = _sample(written)
+    held = have[cells].astype(np.float64)
+    if len(cells) < 2 or len(np.unique(held)) < 2:
+        return None
+    tolerance = 1e-4 if have.dtype.kind == "f" and have.dtype.itemsize >= 4 else 2e-2 if have.dtype.kind == "f" else 0
+    for swapped in (False, True) if m == n == k else (False,):
+        for turned in combinations((False, True), repeat=3):
+            first, second = (two, one) if swapped else (one, two)
+            left = _rows(first, m, k, turned[0]).astype(np.float64)
+            right = _rows(second, k, n, turned[1]).astype(np.float64)
+            rows, cols = divmod(cells, n) if not turned[2] else divmod(cells, m)[::-1]
+            a, b = left[rows, :], right[:, cols].T
+            for name, (add, mul) in SEMIRINGS.items():
+                with np.errstate(all="ignore"):
+                    expected = add.reduce(mul(a, b), axis=1).astype(np.float64)
+                    scale = np.abs(a * b).sum(axis=1) + 1
+                    close = np.abs(held - expected) <= tolerance * scale
+                if name == "lor_land":
+                    close = close & np.isin(held, (0, 1)).all()
+                if close.all():
+                    roles = tuple(r for r, t in zip("MNP", turned, strict=True) if t)
+                    return Reading(roles, name, swapped)
+    return None
