@@ -36,8 +36,8 @@ def command(
     with the change that mends it. The exit status is the program's own; 1 where that is 0 and faults were found.
     Event times come from a model of --card. With --format json, sarif or sanitizer the report goes to stderr.
     """
+    from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.process import run_program
-    from tilewise.engines.simt.host.runtime.session import Options
     from tilewise.scale.budget import budget
 
     options = Options(

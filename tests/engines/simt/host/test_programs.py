@@ -10,7 +10,7 @@ import sys
 import pytest
 
 from tilewise.engines.simt.host.process import run_program
-from tilewise.engines.simt.host.runtime.session import Options
+from tilewise.engines.simt.host.options import Options
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ def main() -> None:
             json.dump(document, out)
 
     from tilewise.engines.simt.check.wording import word
+    from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.running import build, execute
-    from tilewise.engines.simt.host.runtime.session import Options
     from tilewise.errors import TilewiseError
 
     options = Options(**settings["options"])

@@ -11,7 +11,7 @@ from pathlib import Path
 from typing import Any
 
 from tilewise.engines.simt.frontend.source import Place
-from tilewise.engines.simt.host.runtime.session import Options
+from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.machine.findings import Finding, Kind, Severity, Touch
 from tilewise.errors import FileError
 

@@ -5,13 +5,15 @@ from __future__ import annotations
 import ctypes
 import threading
 from collections.abc import Callable
+from importlib import import_module
 from typing import Any
 
-from tilewise.engines.simt.host.language.read_entity import read_program
+from tilewise.engines.simt.host.language.read_entity import read_tokens
 from tilewise.engines.simt.host.lower.call import PREFIX
 from tilewise.engines.simt.host.lower.jit import compile_module
 from tilewise.engines.simt.host.lower.module import module_text, runtime_signature
 from tilewise.engines.simt.host.lower.program import Program
+from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.runtime import (
     c_memory,
     c_misc,
@@ -22,7 +24,7 @@ from tilewise.engines.simt.host.runtime import (
     host_faults,
     streams,
 )
-from tilewise.engines.simt.host.runtime.session import FUNCTIONS, Options, Session
+from tilewise.engines.simt.host.runtime.session import FUNCTIONS, Session
 from tilewise.engines.simt.host.translation_unit import read_unit
 from tilewise.errors import EngineError, TilewiseError
 
@@ -43,11 +45,11 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
     """The session and the LLVM text of a program."""
     unit = read_unit(path, options.include, options.defines)
     session = Session(unit.source, options, report)
-    entities, names = read_program(unit.source, unit.tokens, unit.library_until)
-    program = Program(unit.source, entities, names, session.memory)
-    library = {t.text for t in unit.tokens[: unit.library_until] if t.kind == "name"}
-    program.library_variables = {v for v in entities.order if v.rpartition("::")[2] in library
-                                 and entities.variables[v].line > 10_000_000}  # fmt: skip
+    known = set(unit.declared.entities.order)
+    declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
+    entities = declared.entities
+    program = Program(unit.source, entities, declared.names, session.memory)
+    program.library_variables = known
     session.program = program
     session.before_report.append(host_faults.small_allocations)
     session.cuda = cuda_api.new_card(session, path)
@@ -65,6 +67,8 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
 def execute(session: Session, text: str, arguments: list[str], name: str) -> None:
     """Run the program; this process ends with it."""
     program = session.program
+    if program.launches:  # the machine and the compiler of kernels are only loaded where there is one
+        import_module("tilewise.engines.simt.host.runtime.cuda_launch")
     symbols: dict[str, int] = {}
     libraries = [ctypes.CDLL(None)]
     for library in ("libm.so.6", "libm.dylib"):

@@ -5,55 +5,25 @@ Lines of included files are numbered on from `SPAN` times their number, so that 
 from __future__ import annotations
 
 from dataclasses import dataclass
-from importlib.resources import files
 from pathlib import Path
 
 from tilewise.engines.simt.frontend.lexer import Token, tokenize
 from tilewise.engines.simt.frontend.preprocess import Preprocessor
-from tilewise.engines.simt.frontend.source import Place, Source, read_source
-from tilewise.engines.simt.host.known_headers import ALWAYS, KNOWN, NEEDS
-from tilewise.errors import FileError, KernelError
+from tilewise.engines.simt.frontend.source import Source, read_source
+from tilewise.engines.simt.host.header_cache import load_headers
+from tilewise.engines.simt.host.known_headers import ALWAYS, KNOWN
+from tilewise.engines.simt.host.language.read_entity import Declared
+from tilewise.engines.simt.host.sources import Sources, placed_tokens
+from tilewise.errors import FileError
 
-SPAN = 10_000_000
 DEPTH = 40
-
-
-class Sources(Source):
-    """Several files under one numbering of lines."""
-
-    def __init__(self, main: Source) -> None:
-        super().__init__(main.name, main.text)
-        self.others: list[Source] = []
-
-    def add(self, source: Source) -> int:
-        """What to add to the lines of this file."""
-        self.others.append(source)
-        return len(self.others) * SPAN
-
-    def _which(self, line: int) -> tuple[Source | None, int]:
-        number, rest = divmod(line, SPAN)
-        return (self.others[number - 1] if number else None), rest
-
-    def line(self, number: int) -> str:
-        other, rest = self._which(number)
-        return super().line(number) if other is None else other.line(rest)
-
-    def place(self, line: int, column: int, length: int = 1) -> Place:
-        other, rest = self._which(line)
-        return super().place(line, column, length) if other is None else other.place(rest, column, length)
-
-    def error(self, message: str, line: int, column: int, length: int = 1) -> KernelError:
-        other, rest = self._which(line)
-        if other is None:
-            return super().error(message, line, column, length)
-        return other.error(message, rest, column, length)
 
 
 @dataclass
 class Unit:
     source: Sources
-    tokens: list[Token]
-    library_until: int  # tokens before this one come from known headers
+    tokens: list[Token]  # of the program itself
+    declared: Declared  # what the known headers declare
     local: list[str]  # files that were read
 
 
@@ -67,7 +37,6 @@ class UnitReader(Preprocessor):
             self.macros.pop("__CUDA_ARCH__", None)
         self.folders = folders
         self.once: set[str] = set()
-        self.library: list[Token] = []
         self.local: list[str] = []
         self.depth = 0
         self.host = host
@@ -75,12 +44,14 @@ class UnitReader(Preprocessor):
     def unit(self) -> Unit:
         """Known headers first: their declarations do not depend on the program's macros."""
         main = tokenize(self.source)
-        names = [*ALWAYS, *self._named(main, set())]
-        for name in names:
-            self._header(name)
+        declared = Declared()
+        if self.host:
+            library = load_headers([*ALWAYS, *self._named(main, set())])
+            self.sources.others = [Source(name, text) for name, text in library.files]
+            self.macros = {**library.macros, **self.macros}
+            declared = library.declared
         body = self.process(main)
-        end = main[-1]
-        return Unit(self.sources, [*self.library, *body, end], len(self.library), self.local)
+        return Unit(self.sources, [*body, main[-1]], declared, self.local)
 
     def _named(self, tokens: list[Token], seen: set[str]) -> list[str]:
         """Headers known by name that the files ask for, local files looked through."""
@@ -128,8 +99,7 @@ class UnitReader(Preprocessor):
         return self._placed(text)
 
     def _placed(self, source: Source) -> list[Token]:
-        shift = self.sources.add(source)
-        tokens = [Token(t.kind, t.text, t.line + shift, t.column, t.spaced) for t in tokenize(source)]
+        tokens = placed_tokens(self.sources, source)
         self.depth += 1
         try:
             return self.process(tokens)
@@ -146,16 +116,6 @@ class UnitReader(Preprocessor):
             except (OSError, ValueError):
                 continue
         return None
-
-    def _header(self, name: str) -> None:
-        for needed in NEEDS.get(KNOWN.get(name, name), ()):
-            self._header(needed)
-        file = KNOWN.get(name, name)
-        if not file or file in self.once or not self.host:
-            return
-        self.once.add(file)
-        text = files("tilewise.engines.simt.host").joinpath("headers", file).read_text(encoding="utf-8")
-        self.library += self._placed(Source(f"<{name}>", text))
 
 
 def read_unit(path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True) -> Unit:

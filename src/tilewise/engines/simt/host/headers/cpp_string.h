@@ -56,6 +56,8 @@ public:
     string substr(size_t at, size_t n = 18446744073709551615UL) const { if (at > _size) __out_of_range(at, _size); size_t m = _size - at; if (n < m) m = n; return string(_data + at, m); }
     size_t find(const string& o, size_t from = 0) const { for (size_t i = from; i + o._size <= _size; ++i) if (memcmp(_data + i, o._data, o._size) == 0) return i; return npos; }
     size_t find(char c, size_t from = 0) const { for (size_t i = from; i < _size; ++i) if (_data[i] == c) return i; return npos; }
+    size_t rfind(const string& o, size_t from) const { if (o._size > _size) return npos; size_t i = _size - o._size; if (from < i) i = from; for (++i; i > 0; --i) if (memcmp(_data + i - 1, o._data, o._size) == 0) return i - 1; return npos; }
+    size_t rfind(const string& o) const { return rfind(o, npos); }
     size_t rfind(char c) const { for (size_t i = _size; i > 0; --i) if (_data[i - 1] == c) return i - 1; return npos; }
     size_t find_last_of(char c) const { return rfind(c); }
     int compare(const string& o) const { return strcmp(_data, o._data); }

@@ -10,3 +10,8 @@ curandStatus_t curandSetPseudoRandomGeneratorSeed(curandGenerator_t g, unsigned 
 curandStatus_t curandGenerateUniform(curandGenerator_t g, float* p, size_t n) { return (curandStatus_t)__curand_fill(p, n, 0, 0, 1); }
 curandStatus_t curandGenerateUniformDouble(curandGenerator_t g, double* p, size_t n) { return (curandStatus_t)__curand_fill(p, n, 1, 0, 1); }
 curandStatus_t curandGenerateNormal(curandGenerator_t g, float* p, size_t n, float mean, float dev) { return (curandStatus_t)__curand_fill(p, n, 2, mean, dev); }
+typedef struct { unsigned int x[12]; } curandState;
+typedef curandState curandState_t;
+typedef curandState curandStateXORWOW_t;
+typedef curandState curandStatePhilox4_32_10_t;
+#define CURAND_CALL(x) (x)

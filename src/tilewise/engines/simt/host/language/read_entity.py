@@ -32,27 +32,36 @@ class Entities:
         self.functions.setdefault(function.name, []).append(function)
 
 
-def read_program(source: Source, tokens: list[Token], library_until: int) -> tuple[Entities, Names]:
-    """The whole translation unit; tokens before `library_until` come from the headers that are known."""
-    names = Names()
+@dataclass
+class Declared:
+    """What files have declared so far, and the reader's own notes on it."""
+
+    entities: Entities = field(default_factory=Entities)
+    names: Names = field(default_factory=Names)
+    types: set[str] = field(default_factory=set)
+    templates: set[str] = field(default_factory=set)
+
+
+def read_tokens(source: Source, tokens: list[Token], before: Declared, library: bool) -> Declared:
+    """Everything in the tokens, added to what was declared before."""
+    out, names = before.entities, before.names
     names.types |= set(types.NAMED) | {f"std::{n}" for n in types.NAMED}
-    out = Entities()
-    reader = Reader(source, tokens, names)
+    reader = Reader(source, tokens, names, library=library)
+    reader.local_types[0], reader.local_templates = before.types, before.templates
     late.local_entity = lambda r: _local_entity(r, out)
     while reader.token.kind != "end":
-        reader.library = reader.position < library_until
         start = reader.position
         try:
             entity(reader, out, [])
         except KernelError as error:
-            if reader.library:
+            if library:
                 raise
             out.refusals.append(error)
             reader.rewind(start)
             reader.angle, reader.scope, reader.depth = 0, "", 0
             del reader.local_types[1:], reader.local_values[1:]
             skip_entity(reader)
-    return out, names
+    return before
 
 
 def skip_entity(reader: Reader) -> None:

@@ -27,6 +27,11 @@ class Scalar(Type):
     def align(self) -> int:  # type: ignore[override]
         return max(1, self.size)
 
+    def __reduce__(self) -> Any:  # one object a basic type, after a round through the cache too
+        if type(self) is Scalar and self.name in BY_NAME:
+            return basic, (self.name,)
+        return super().__reduce__()
+
     @property
     def bits(self) -> int:
         return 1 if self.kind == "bool" else self.size * 8
@@ -209,6 +214,17 @@ NAMED: dict[str, Type] = {
     "char16_t": USHORT, "char32_t": UINT, "nullptr_t": NULLPTR,
     "int_fast32_t": LONG, "uint_fast32_t": ULONG,
 }  # fmt: skip
+BY_NAME = {
+    t.name: t
+    for t in (VOID, BOOL, CHAR, SCHAR, UCHAR, SHORT, USHORT, INT, UINT, LONG, ULONG, LLONG, ULLONG, HALF, FLOAT, DOUBLE,
+              NULLPTR)
+}  # fmt: skip
+
+
+def basic(name: str) -> Scalar:
+    return BY_NAME[name]
+
+
 UNSIGNED = {SCHAR: UCHAR, CHAR: UCHAR, SHORT: USHORT, INT: UINT, LONG: ULONG, LLONG: ULLONG}
 
 

@@ -5,14 +5,12 @@ from __future__ import annotations
 import struct
 
 from tilewise.engines.simt.host.runtime import cuda_card as codes
-from tilewise.engines.simt.host.runtime import cuda_launch, cuda_memory
+from tilewise.engines.simt.host.runtime import cuda_memory
 from tilewise.engines.simt.host.runtime.c_memory import writable
 from tilewise.engines.simt.host.runtime.cuda_card import Card
 from tilewise.engines.simt.host.runtime.host_faults import MENDS, describe
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
-
-REGISTERED = (cuda_launch, cuda_memory)
 
 
 @runtime("__cuda_last")

@@ -7,10 +7,10 @@ import os
 import threading
 import traceback
 from collections.abc import Callable
-from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.engines.simt.frontend.source import Source
+from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.runtime.console import Console
 from tilewise.engines.simt.host.runtime.faults import Faults
 from tilewise.engines.simt.host.runtime.memory import Memory
@@ -31,25 +31,6 @@ def runtime(*names: str) -> Callable[[Function], Function]:
         return function
 
     return keep
-
-
-@dataclass
-class Options:
-    """What a run may take and touch."""
-
-    seconds: float = 60.0
-    memory: int = 4 << 30
-    output: int = 64 << 20
-    card: str = "t4"
-    real_time: bool = False
-    folder: str = "."
-    writable: list[str] = field(default_factory=list)
-    defines: dict[str, str] = field(default_factory=dict)
-    include: list[str] = field(default_factory=list)
-
-
-class Ended(BaseException):
-    """Never crosses compiled code: `finish` ends the process."""
 
 
 class Session:
