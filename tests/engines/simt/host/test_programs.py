@@ -9,8 +9,8 @@ import sys
 
 import pytest
 
-from tilewise.engines.simt.host.process import run_program
 from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.process import run_program
 
 
 @pytest.fixture
@@ -162,3 +162,19 @@ def test_the_command_prints_the_program_on_stdout_and_findings_on_stderr(tmp_pat
     )
     assert (done.stdout, done.returncode) == ("out\n", 1)
     assert json.loads(done.stderr)["findings"][0]["kind"] == "out-of-bounds"
+
+
+def test_managed_memory_read_before_the_kernel_has_ended(run):
+    text = r"""
+__global__ void k(int* p) { p[threadIdx.x] = threadIdx.x; }
+int main() {
+  int* p; cudaMallocManaged(&p, 32 * sizeof(int));
+  k<<<1, 32>>>(p);
+  WAIT
+  int last = p[31];
+  cudaFree(p);
+  return last - 31;
+}"""
+    found = run(text.replace("WAIT", ""))
+    assert [(str(f.kind), f.line) for f in found.faults] == [("not-synchronised", 7)]
+    assert run(text.replace("WAIT", "cudaDeviceSynchronize();")).findings == []

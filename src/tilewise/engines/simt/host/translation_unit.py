@@ -68,7 +68,8 @@ class UnitReader(Preprocessor):
             if path is not None and str(path) not in seen and len(seen) < 200:
                 seen.add(str(path))
                 out += self._named(tokenize(read_source(path)), seen)
-            elif name in KNOWN:
+            elif header_name(name) in KNOWN:
+                name = header_name(name)
                 out.append(name)
         return out
 
@@ -77,7 +78,7 @@ class UnitReader(Preprocessor):
         self.includes.append(name)
         path = self._find(bare)
         if path is None:
-            if bare in KNOWN or not self.host:
+            if header_name(bare) in KNOWN or not self.host:
                 return []
             if name.startswith("<"):
                 raise self.source.error(
@@ -116,6 +117,11 @@ class UnitReader(Preprocessor):
             except (OSError, ValueError):
                 continue
         return None
+
+
+def header_name(name: str) -> str:
+    """`../../common/book.h` is known as `book.h`; a name known with its folder stays."""
+    return name if name in KNOWN else name.replace("\\", "/").rpartition("/")[2]
 
 
 def read_unit(path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True) -> Unit:

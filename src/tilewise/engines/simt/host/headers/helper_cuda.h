@@ -42,3 +42,6 @@ bool sdkStopTimer(StopWatchInterface** t) { (*t)->total += __now_ns() - (*t)->st
 bool sdkResetTimer(StopWatchInterface** t) { (*t)->total = 0; return true; }
 bool sdkDeleteTimer(StopWatchInterface** t) { free(*t); return true; }
 float sdkGetTimerValue(StopWatchInterface** t) { return (float)((*t)->total * 1e-6); }
+// and of "CUDA by Example"
+#define HANDLE_ERROR(v) __helper_check((v), #v, __FILE__, __LINE__)
+#define HANDLE_NULL(a) { if (a == NULL) { printf("Host memory failed in %s at line %d\n", __FILE__, __LINE__); exit(EXIT_FAILURE); } }

@@ -22,6 +22,7 @@ long __is_integer();
 double __is_real();
 void __is_copy(char* to);
 int __is_good(int id);
+void __is_mend(int id);
 namespace std {
 struct __setting { int what; long value; };
 typedef long streamsize;
@@ -111,6 +112,7 @@ public:
     bool operator!() const { return !__is_good(_id); }
 };
 istream& getline(istream& in, string& s) { long n = __is_word(in._id, 1); if (n >= 0) { s = string(n, ' '); if (n) __is_copy(&s[0]); } else s = ""; return in; }
+istream& getline(istream& in, string& s, char stop) { s = ""; int c = in.get(); if (c < 0) return in; while (c >= 0 && c != stop) { s.push_back((char)c); c = in.get(); } __is_mend(in._id); return in; }
 ostream cout(1);
 ostream cerr(2);
 ostream clog(2);

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from typing import Any
 
 from tilewise.engines.simt.host.language.types import BOOL, Record, Type, stored
@@ -35,14 +35,14 @@ class Target:
 class Builder:
     def __init__(self, program: Program, environment: Environment, library: bool) -> None:
         self.program = program
-        self.env = environment
+        self.scopes: list[Scope] = [Scope()]
+        self.env = replace(environment, local=self.find)
         self.library = library
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.count = 0
         self.open = True
         self.frame = 0
-        self.scopes: list[Scope] = [Scope()]
         self.targets: list[Target] = []
         self.labels: dict[str, str] = {}
         self.temporaries: list[tuple[Record, str]] = []

@@ -42,6 +42,7 @@ def _name(p: Program, node: tree.Name, env: Environment, local: Any) -> Any:
     if node.owner is not None:
         owner = p.resolve(node.owner, env)
         return _member_constant(p, owner, node.name)
+    local = local or env.local
     if local is not None:
         found = local(node.name)
         if found is not None:

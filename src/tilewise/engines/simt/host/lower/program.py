@@ -24,6 +24,7 @@ class Environment:
     bindings: dict[str, Any] = field(default_factory=dict)
     scope: str = ""
     record: Record | None = None
+    local: Any = None  # finds a variable of the function that is being lowered
 
 
 @dataclass(eq=False)

@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.engines.simt.frontend import ctype
 from tilewise.engines.simt.frontend.ctype import element_dtype
 from tilewise.engines.simt.host.runtime.host_faults import describe
-from tilewise.engines.simt.host.runtime.memory import CARD, Allocation
+from tilewise.engines.simt.host.runtime.memory import BUSY, Allocation
 from tilewise.engines.simt.host.runtime.session import Session
 from tilewise.engines.simt.machine.findings import Kind
 from tilewise.engines.simt.machine.memory import ZERO, Buffer, Pointer
@@ -141,6 +141,7 @@ class Arguments:
                 block.written = True
                 if block.kind == "cudaMallocManaged":
                     self.s.cuda.unsynchronised[block.address] = line
+                    self.s.memory.state(block.address, block.size)[:] |= BUSY
                     block.stored = 0
 
     def block_of(self, name: str) -> Allocation | None:
@@ -165,6 +166,3 @@ def _leaves(type_: Any, offset: int) -> list[tuple[Any, int]]:
     if isinstance(type_, ctype.Struct):
         return [x for f in type_.fields for x in _leaves(f.type, offset + f.offset)]
     return [(type_, offset)]
-
-
-__all__ = ["CARD", "Arguments"]

@@ -7,7 +7,7 @@ import re
 from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime.c_memory import writable
 from tilewise.engines.simt.host.runtime.host_faults import describe, release
-from tilewise.engines.simt.host.runtime.memory import CARD, HAS, LACKS, Allocation
+from tilewise.engines.simt.host.runtime.memory import BUSY, CARD, LACKS, Allocation
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
 
@@ -335,7 +335,8 @@ def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind
 
 def synchronised(s: Session) -> None:
     """The host has waited for the card."""
+    for address in s.cuda.unsynchronised:
+        block = s.memory.find(address)
+        if block is not None and not block.freed:
+            s.memory.state(address, block.size)[:] &= 255 - BUSY
     s.cuda.unsynchronised.clear()
-
-
-__all__ = ["HAS", "cuda_copy"]

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.engines.simt.host.runtime.memory import HAS, Allocation, Memory
+from tilewise.engines.simt.host.runtime.memory import BUSY, HAS, Allocation, Memory
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
 
@@ -42,6 +42,9 @@ def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
         _wild(s, address, line, access)
         return
     state = memory.state(address, size)
+    if (state & BUSY).any():
+        _busy(s, address, line)
+        return
     if access == "read" and (state & 1).all():
         _without_value(s, address, size, line)
         return
@@ -69,6 +72,23 @@ def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
         )
         return
     _outside(s, block, address, size, line, access)
+
+
+def _busy(s: Session, address: int, line: int) -> None:
+    """Managed memory that a kernel still works on."""
+    block = s.memory.find(address)
+    assert block is not None
+    launched = s.cuda.unsynchronised.get(block.address, 0)
+    s.faults.add(
+        Kind.NOT_SYNCHRONISED,
+        line,
+        f"{describe(block)} is read while the kernel launched at line {launched} may still run",
+        "cudaDeviceSynchronize() before the host reads it",
+        array=block.name,
+        access="read",
+        other_line=launched,
+    )
+    s.memory.state(block.address, block.size)[:] &= 255 - BUSY
 
 
 def _outside(s: Session, block: Allocation, address: int, size: int, line: int, access: str) -> None:

@@ -21,6 +21,7 @@ LEAST_GAP = 64
 LARGE = 1 << 20
 LACKS, HAS = 1, 3
 CARD, CARD_HAS = 4, 6
+BUSY = 8  # beside 3: managed memory that a kernel has changed, and nobody has waited for it
 
 
 @dataclass

@@ -298,3 +298,9 @@ def is_copy(s: Session, to: int) -> None:
 @runtime("__is_good")
 def is_good(s: Session, number: int) -> int:
     return int(source(s, number).good)
+
+
+@runtime("__is_mend")
+def is_mend(s: Session, number: int) -> None:
+    """The end was met while something had been read: that is no failure yet."""
+    source(s, number).good = True
