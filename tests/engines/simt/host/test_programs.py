@@ -178,3 +178,12 @@ int main() {
     found = run(text.replace("WAIT", ""))
     assert [(str(f.kind), f.line) for f in found.faults] == [("not-synchronised", 7)]
     assert run(text.replace("WAIT", "cudaDeviceSynchronize();")).findings == []
+
+
+def test_a_report_larger_than_a_pipe_comes_through(run):
+    report = run(
+        "__global__ void k(int* p) {}\nint main() { int* p; cudaMalloc(&p, 4);"
+        " for (int i = 0; i < 800; i++) k<<<1, 1>>>(p); cudaFree(p); }"
+    )
+    assert report.ended == "exit"
+    assert len(report.launches) == 800

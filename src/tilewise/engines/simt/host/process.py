@@ -6,6 +6,7 @@ import json
 import os
 import subprocess
 import sys
+import threading
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -79,19 +80,26 @@ def run_program(
         env=environment,
     )  # fmt: skip
     os.close(writer)
+    parts: list[str] = []
+    reading = threading.Thread(target=lambda: parts.append(_read_all(reader)))  # a report may be larger than the pipe
+    reading.start()
     try:
         output, errors = process.communicate(stdin, timeout=options.seconds + GRACE)
-        with os.fdopen(reader, encoding="utf-8") as pipe:
-            text = pipe.read()
     except subprocess.TimeoutExpired:
         process.kill()
         output, errors = process.communicate()
-        text = ""
+    reading.join()
+    text = "".join(parts)
     report = _report(path, process.returncode, text, options)
     if capture:
         report.output = (output or b"").decode("utf-8", "replace")
         report.errors = (errors or b"").decode("utf-8", "replace")
     return report
+
+
+def _read_all(descriptor: int) -> str:
+    with os.fdopen(descriptor, encoding="utf-8") as pipe:
+        return pipe.read()
 
 
 def _report(path: Path, code: int, text: str, options: Options) -> ProgramReport:
