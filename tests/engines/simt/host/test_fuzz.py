@@ -1,5 +1,4 @@
 """Programs spoilt at random are refused in a sentence or lowered: nothing else comes out of the front end."""
-# ruff: noqa: E501 — words of C++
 
 from __future__ import annotations
 

@@ -187,3 +187,12 @@ def test_a_report_larger_than_a_pipe_comes_through(run):
     )
     assert report.ended == "exit"
     assert len(report.launches) == 800
+
+
+def test_a_null_pointer_in_a_kernel_is_a_fault_and_a_sticky_error(run):
+    report = run(
+        "#include <stdio.h>\n__global__ void k(int* x) {\n  *x = 1;\n}\n"
+        "int main() { k<<<1, 1>>>(0); puts(cudaGetErrorName(cudaDeviceSynchronize())); }"
+    )
+    assert report.output == "cudaErrorIllegalAddress\n"
+    assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 3)]

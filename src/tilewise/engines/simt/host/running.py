@@ -102,7 +102,7 @@ def execute(session: Session, text: str, arguments: list[str], name: str) -> Non
     thread.start()
     thread.join(session.options.seconds)
     if thread.is_alive():
-        line = session.line
+        line = session.source.place(session.line, 1).line if session.line else 0
         where = f" (last seen near line {line})" if line else ""
         session.finish(
             4, "limit", f"the program ran longer than {session.options.seconds:g} s{where}: --limit-time raises it"

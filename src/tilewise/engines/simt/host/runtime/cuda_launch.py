@@ -20,6 +20,7 @@ from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.host.translation_unit import read_unit
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.collector import Collector
+from tilewise.engines.simt.machine.costs import Costs
 from tilewise.engines.simt.machine.execute import Launch, Outcome, check_geometry, execute
 from tilewise.engines.simt.machine.findings import Finding, Kind
 from tilewise.engines.simt.machine.lanes import Geometry
@@ -132,8 +133,23 @@ def _run(
     except LimitError as error:
         _keep(s, collector, given)
         raise LimitError(f"{program.entry}: {error}") from None
+    except KernelError as error:
+        _keep(s, collector, given)
+        if "null pointer" not in error.message:
+            raise
+        _through_null(s, error, program.entry)
+        return Outcome({}, Costs(geometry.threads), [], 0, 0)
     _keep(s, collector, given)
     return outcome
+
+
+def _through_null(s: Session, error: KernelError, kernel: str) -> None:
+    """A card stops such a kernel, and every call after it returns the error."""
+    hint = "give the kernel memory from cudaMalloc: the argument is NULL, or its cudaMalloc failed"
+    s.faults.add(
+        Kind.NULL_POINTER, error.line, f"{kernel}: a thread goes through a null pointer", hint, access="kernel"
+    )
+    s.cuda.sticky = s.cuda.fail(codes.ILLEGAL_ADDRESS)
 
 
 def _keep(s: Session, collector: Collector, given: Arguments) -> None:
