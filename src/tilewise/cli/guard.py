@@ -16,7 +16,7 @@ import sys
 import time
 from collections.abc import Callable
 
-COMMANDS = ("check", "trace", "explore", "run")
+COMMANDS = ("check", "trace", "explore")  # `run` starts a process of its own for the program
 SECONDS, MEMORY = 20.0, 2 << 30  # until the child says otherwise
 GRACE = 1.0  # seconds that the child has to stop by itself
 HEAD = struct.Struct("dq")

@@ -21,6 +21,7 @@ COMMANDS = {
     "multiply": "Multiply two matrices from files, or of a shape made up.",
     "plan": "What would run for a shape, what it moves, its floor, and why.",
     "trace": "Run a CUDA C kernel with no GPU and see each thread, phase, tile and barrier.",
+    "run": "Run a whole CUDA C++ program, its main included, with no GPU and no compiler.",
     "check": "Every fault of a CUDA C kernel, by line and thread, with no GPU.",
     "closure": "The best paths between every two nodes of a graph, from a file to a file.",
     "explore": "Write the page that steps through a kernel, and open it.",

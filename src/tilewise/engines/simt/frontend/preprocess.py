@@ -49,6 +49,12 @@ class Preprocessor:
     def run(self) -> Preprocessed:
         """Expand the whole file. Directives are obeyed in order; an inactive branch is not even looked at."""
         tokens = tokenize(self.source)
+        out = self.process(tokens)
+        out.append(tokens[-1])
+        return Preprocessed(out, self.macros, self.overridden, self.includes)
+
+    def process(self, tokens: list[Token]) -> list[Token]:
+        """The tokens of one file (up to its end), its directives obeyed."""
         out: list[Token] = []
         text: list[Token] = []
         stack: list[list[bool]] = []  # [this branch is taken, one was taken already, the outside is taken]
@@ -77,8 +83,12 @@ class Preprocessor:
         if stack:
             raise self.source.error("an #if is never closed by #endif", token.line, 1)
         out.extend(self.expand(text))
-        out.append(tokens[i])
-        return Preprocessed(out, self.macros, self.overridden, self.includes)
+        return out
+
+    def include(self, name: str, hash_: Token) -> list[Token]:
+        """What stands in the place of an #include: nothing, for kernels know all they need."""
+        self.includes.append(name)
+        return []
 
     # -- directives
 
@@ -116,7 +126,7 @@ class Preprocessor:
             message = " ".join(t.text for t in rest)
             raise self.source.error(f"#error {message}", hash_.line, hash_.column)
         elif name == "include":
-            self.includes.append("".join(t.text for t in rest))
+            return self.include("".join(t.text for t in self.expand(rest)), hash_)
         elif name not in ("pragma", "line", "warning", "ident", "import"):
             raise self.source.error(f"#{name} is not understood", hash_.line, hash_.column)
         return []
@@ -181,6 +191,9 @@ class Preprocessor:
                     f"{self.source.name}:{token.line}: more than {self.limits.tokens} tokens after macro expansion"
                 )
             macro = self.macros.get(token.text) if token.kind == "name" else None
+            if token.text in ("__LINE__", "__FILE__") and token.kind == "name":
+                out.append(self._here(token))
+                continue
             if macro is None or macro.name in token.hidden:
                 out.append(token)
                 continue
@@ -198,6 +211,14 @@ class Preprocessor:
             body = self._substitute(macro, arguments, token)
             work.extend(reversed([replace(t, hidden=t.hidden | hidden) for t in body]))
         return out
+
+    def _here(self, token: Token) -> Token:
+        """__LINE__ and __FILE__."""
+        place = self.source.place(token.line, token.column)
+        if token.text == "__LINE__":
+            return replace(token, kind="number", text=str(place.line))
+        name = place.file.rpartition("/")[2].replace("\\", "/").replace('"', "'")
+        return replace(token, kind="string", text=f'"{name}"')
 
     def _arguments(self, work: list[Token], token: Token, macro: Macro) -> list[list[Token]]:
         work.pop()
@@ -247,8 +268,9 @@ class Preprocessor:
                 out.append(t.at(token))
                 continue
             if i and body[i - 1].text == "#":
-                text = " ".join(a.text for a in argument)
-                out.append(replace(t.at(token), kind="string", text='"' + text.replace('"', "'") + '"'))
+                text = "".join((" " if a.spaced and j else "") + a.text for j, a in enumerate(argument))
+                text = text.replace("\\", "\\\\") if '"' in text else text
+                out.append(replace(t.at(token), kind="string", text='"' + text.replace('"', '\\"') + '"'))
             elif (i and body[i - 1].text == "##") or (i + 1 < len(body) and body[i + 1].text == "##"):
                 out.extend(argument)
             else:

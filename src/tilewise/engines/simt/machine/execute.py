@@ -149,7 +149,7 @@ def execute(launch: Launch) -> Outcome:
     geometry = launch.geometry
     check_geometry(geometry)
     budget.enter(f"running {launch.program.entry}")
-    launch.globals = global_arrays(launch.program)
+    launch.globals = launch.globals or global_arrays(launch.program)
     deadline = time.monotonic() + launch.limits.seconds
     costs = Costs(geometry.threads)
     recorder = launch.recorder

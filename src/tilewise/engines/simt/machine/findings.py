@@ -24,6 +24,24 @@ class Kind(StrEnum):
     WRONG_PRODUCT = "wrong-product"
     ASSERTION = "assertion"
     LAUNCH = "launch"
+    NULL_POINTER = "null-pointer"
+    USE_AFTER_FREE = "use-after-free"
+    DOUBLE_FREE = "double-free"
+    WRONG_FREE = "wrong-free"
+    LEAK = "leak"
+    SMALL_ALLOCATION = "small-allocation"
+    COPY = "copy"
+    DEVICE_POINTER = "device-pointer-on-the-host"
+    HOST_POINTER = "host-pointer-on-the-device"
+    NOT_COPIED_BACK = "not-copied-back"
+    NOT_SYNCHRONISED = "not-synchronised"
+    COMPARISON = "comparison"
+    ARGUMENT = "argument"
+    OVERFLOW = "overflow"
+    DIVISION = "division"
+    STACK = "stack"
+    NO_RETURN = "no-return"
+    FORMAT = "format"
     BANK_CONFLICT = "bank-conflict"
     UNCOALESCED = "uncoalesced"
     DIVERGENCE = "divergence"
@@ -44,8 +62,8 @@ class Basis(StrEnum):
     UNDECIDED = "not-decided"
 
 
-COSTS = frozenset({Kind.BANK_CONFLICT, Kind.UNCOALESCED, Kind.DIVERGENCE})
-NOTES = frozenset({Kind.NOT_DECIDABLE})
+COSTS = frozenset({Kind.BANK_CONFLICT, Kind.UNCOALESCED, Kind.DIVERGENCE, Kind.LEAK})
+NOTES = frozenset({Kind.NOT_DECIDABLE, Kind.NOT_COPIED_BACK})
 
 
 def severity_of(kind: Kind) -> Severity:

@@ -1,0 +1,72 @@
+"""`tilewise run`: a whole CUDA C++ program with its main; its output on stdout, what is wrong with it on stderr."""
+
+from __future__ import annotations
+
+import json
+import sys
+from pathlib import Path
+
+import click
+
+FORMATS = ("text", "sanitizer", "sarif", "json")
+
+
+@click.command("run", context_settings={"ignore_unknown_options": False})
+@click.argument("program", type=click.Path(dir_okay=False, path_type=Path))
+@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.option("--card", default="t4", show_default=True, help="The card to model: t4, a100, rtx4090, h100, h200.")
+@click.option("--include", multiple=True, type=click.Path(file_okay=False), help="A folder of local headers.")
+@click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
+@click.option("--allow-write", multiple=True, type=click.Path(file_okay=False), help="A folder it may write to.")
+@click.option("--limit-time", default=60.0, show_default=True, metavar="SECONDS", help="Stop it after so long.")
+@click.option("--limit-memory", default="4GB", show_default=True, metavar="BYTES", help="Of host and card together.")
+@click.option("--limit-output", default="64MB", show_default=True, metavar="BYTES", help="That it may print.")
+@click.option("--real-time", is_flag=True, help="Let clocks run; without it they are the same in every run.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--all", "everything", is_flag=True, help="Every finding, not only the first dozen.")
+def command(
+    program: Path, arguments: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
+    allow_write: tuple[str, ...], limit_time: float, limit_memory: str, limit_output: str, real_time: bool, form: str,
+    as_json: bool, everything: bool,
+) -> int:  # fmt: skip
+    """Run PROGRAM.cu, its main included, with no GPU, no compiler and no headers installed.
+
+    Its arguments follow --. What it prints goes to stdout; faults of host and kernels go to stderr, each at its line
+    with the change that mends it. The exit status is the program's own; 1 where that is 0 and faults were found.
+    Event times come from a model of --card. With --format json, sarif or sanitizer the report goes to stderr.
+    """
+    from tilewise.engines.simt.host.options import Options
+    from tilewise.engines.simt.host.process import run_program
+    from tilewise.scale.budget import budget
+
+    options = Options(
+        seconds=limit_time,
+        memory=budget(limit_memory, "--limit-memory"),
+        output=budget(limit_output, "--limit-output"),
+        card=card,
+        real_time=real_time,
+        writable=list(allow_write),
+        include=list(include),
+        defines={d.partition("=")[0]: d.partition("=")[2] if "=" in d else "1" for d in defines},
+    )
+    sys.stdout.flush()
+    report = run_program(program, list(arguments), options)
+    form = "json" if as_json else form
+    if form == "json":
+        text = json.dumps(report.to_json(), indent=2, ensure_ascii=False)
+    elif form == "sarif":
+        from tilewise.tracing.program_report import program_sarif
+
+        text = json.dumps(program_sarif(report), indent=2, ensure_ascii=False)
+    elif form == "sanitizer":
+        from tilewise.tracing.program_report import program_sanitizer
+
+        text = program_sanitizer(report)
+    else:
+        from tilewise.tracing.program_report import program_text
+
+        text = program_text(report, everything=everything)
+    if text:
+        click.echo(text, err=True)
+    return report.exit_code

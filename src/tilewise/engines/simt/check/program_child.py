@@ -1,0 +1,73 @@
+"""The process that runs a program: settings come as JSON on the command line, the report goes to a descriptor."""
+
+from __future__ import annotations
+
+import json
+import os
+import sys
+from typing import Any
+
+
+def main() -> None:
+    settings = json.loads(sys.argv[1])
+    _limits(settings)
+    descriptor = settings["report"]
+
+    def report(document: dict[str, Any]) -> None:
+        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
+            json.dump(document, out)
+
+    from tilewise.engines.simt.check.wording import word
+    from tilewise.engines.simt.host.options import Options
+    from tilewise.engines.simt.host.running import build, execute
+    from tilewise.errors import TilewiseError
+
+    options = Options(**settings["options"])
+    try:
+        session, text = build(settings["path"], options, report)
+        session.cuda.word = word
+        if settings.get("dump"):
+            with open(settings["dump"], "w", encoding="utf-8") as out:
+                out.write(text)
+        execute(session, text, settings["arguments"], settings["name"])
+    except TilewiseError as error:
+        report(
+            {
+                "status": error.exit_code,
+                "ended": "refused",
+                "message": str(error),
+                "findings": [],
+                "notes": [],
+                "launches": [],
+            }
+        )
+        os._exit(error.exit_code)
+    except Exception as error:
+        if os.environ.get("TILEWISE_DEBUG"):
+            raise
+        report(
+            {
+                "status": 4,
+                "ended": "failed",
+                "message": f"{type(error).__name__}: {error}",
+                "findings": [],
+                "notes": [],
+                "launches": [],
+            }
+        )
+        os._exit(4)
+
+
+def _limits(settings: dict[str, Any]) -> None:
+    """What the system itself holds the process to."""
+    import resource
+
+    seconds = int(settings["options"]["seconds"]) + 30
+    for which, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, 2 * seconds), (resource.RLIMIT_NOFILE, 64)):
+        _, hard = resource.getrlimit(which)
+        wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
+        resource.setrlimit(which, (wanted, hard if which != resource.RLIMIT_CORE else wanted))
+
+
+if __name__ == "__main__":
+    main()

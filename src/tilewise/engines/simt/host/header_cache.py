@@ -1,0 +1,67 @@
+"""The headers known by name, read once and kept on disk: their macros and what they declare."""
+
+from __future__ import annotations
+
+import hashlib
+import pickle
+from dataclasses import dataclass
+from importlib.resources import files
+
+from tilewise import __version__
+from tilewise.cache import DiskCache
+from tilewise.engines.simt.frontend.lexer import Token
+from tilewise.engines.simt.frontend.preprocess import Macro, Preprocessor
+from tilewise.engines.simt.frontend.source import Source
+from tilewise.engines.simt.host.known_headers import KNOWN, NEEDS
+from tilewise.engines.simt.host.language.read_entity import Declared, read_tokens
+from tilewise.engines.simt.host.sources import Sources, placed_tokens
+
+FORM = 1  # of what is kept; raised when the tree changes
+
+
+@dataclass
+class Headers:
+    macros: dict[str, Macro]
+    declared: Declared
+    files: list[tuple[str, str]]  # name and text, in the order of their numbers
+
+
+def load_headers(names: list[str]) -> Headers:
+    """What these headers declare, with those they need."""
+    wanted: list[str] = []
+    for name in names:
+        _add(name, wanted)
+    folder = files("tilewise.engines.simt.host").joinpath("headers")
+    texts = [(f"<{file}>", folder.joinpath(file).read_text(encoding="utf-8")) for file in wanted]
+    digest = hashlib.sha256("".join(text for _, text in texts).encode()).hexdigest()
+    key = ("headers", __version__, str(FORM), digest, _code())
+    made: Headers = pickle.loads(DiskCache("headers").get_or_build(key, lambda: pickle.dumps(_read(texts))))
+    return made
+
+
+def _code() -> str:
+    """A digest of the reader's own code: what it keeps changes with it."""
+    folder = files("tilewise.engines.simt.host").joinpath("language")
+    parts = sorted((f.name, f.read_bytes()) for f in folder.iterdir() if f.name.endswith(".py"))
+    return hashlib.sha256(b"".join(data for _, data in parts)).hexdigest()
+
+
+def _add(name: str, wanted: list[str]) -> None:
+    file = KNOWN.get(name, name)
+    for needed in NEEDS.get(file, ()):
+        _add(needed, wanted)
+    if file and file not in wanted:
+        wanted.append(file)
+
+
+def _read(texts: list[tuple[str, str]]) -> Headers:
+    sources = Sources(Source("<headers>", ""))
+    reader = Preprocessor(sources)
+    reader.macros.pop("__CUDA_ARCH__", None)
+    tokens: list[Token] = []
+    for name, text in texts:
+        tokens += reader.process(placed_tokens(sources, Source(name, text)))
+    tokens.append(Token("end", "", 0, 1))
+    declared = read_tokens(sources, tokens, Declared(), library=True)
+    own = {n: m for n, m in reader.macros.items() if m.line}
+    return Headers(own, declared, texts)

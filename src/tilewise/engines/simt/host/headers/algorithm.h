@@ -1,0 +1,120 @@
+// Parts of <algorithm>, <numeric>, <utility>, <functional> and <limits>.
+namespace std {
+template <class T> struct remove_reference { typedef T type; };
+template <class T> T&& move(T& x) { return static_cast<T&&>(x); }
+template <class T> T&& forward(T& x) { return static_cast<T&&>(x); }
+template <class T> void swap(T& a, T& b) { T t = std::move(a); a = std::move(b); b = std::move(t); }
+template <class T> const T& min(const T& a, const T& b) { return b < a ? b : a; }
+template <class T> const T& max(const T& a, const T& b) { return a < b ? b : a; }
+template <class T, class F> const T& min(const T& a, const T& b, F less) { return less(b, a) ? b : a; }
+template <class T, class F> const T& max(const T& a, const T& b, F less) { return less(a, b) ? b : a; }
+template <class T> const T& clamp(const T& x, const T& low, const T& high) { return x < low ? low : high < x ? high : x; }
+template <class T> struct initializer_list {
+    T* first; size_t count;
+    T* begin() const { return first; }
+    T* end() const { return first + count; }
+    size_t size() const { return count; }
+};
+template <class T> T min(initializer_list<T> l) { T m = *l.begin(); for (T* p = l.begin(); p != l.end(); ++p) if (*p < m) m = *p; return m; }
+template <class T> T max(initializer_list<T> l) { T m = *l.begin(); for (T* p = l.begin(); p != l.end(); ++p) if (m < *p) m = *p; return m; }
+template <class A, class B> struct pair {
+    typedef A first_type; typedef B second_type;
+    A first; B second;
+    pair() : first(), second() {}
+    pair(const A& a, const B& b) : first(a), second(b) {}
+    bool operator==(const pair& o) const { return first == o.first && second == o.second; }
+    bool operator!=(const pair& o) const { return !(*this == o); }
+    bool operator<(const pair& o) const { return first < o.first || (!(o.first < first) && second < o.second); }
+};
+template <class A, class B> pair<A, B> make_pair(A a, B b) { return pair<A, B>(a, b); }
+template <class I, class T> void fill(I first, I last, const T& value) { for (; first != last; ++first) *first = value; }
+template <class I, class T> I fill_n(I first, size_t n, const T& value) { for (; n > 0; --n, ++first) *first = value; return first; }
+template <class I, class F> void generate(I first, I last, F f) { for (; first != last; ++first) *first = f(); }
+template <class I, class F> I generate_n(I first, size_t n, F f) { for (; n > 0; --n, ++first) *first = f(); return first; }
+template <class I, class F> F for_each(I first, I last, F f) { for (; first != last; ++first) f(*first); return f; }
+template <class I, class O> O copy(I first, I last, O to) { for (; first != last; ++first, ++to) *to = *first; return to; }
+template <class I, class O> O copy_n(I first, size_t n, O to) { for (; n > 0; --n, ++first, ++to) *to = *first; return to; }
+template <class I, class O, class F> O transform(I first, I last, O to, F f) { for (; first != last; ++first, ++to) *to = f(*first); return to; }
+template <class I, class J, class O, class F> O transform(I first, I last, J other, O to, F f) { for (; first != last; ++first, ++other, ++to) *to = f(*first, *other); return to; }
+template <class I, class T> T accumulate(I first, I last, T sum) { for (; first != last; ++first) sum = sum + *first; return sum; }
+template <class I, class T, class F> T accumulate(I first, I last, T sum, F f) { for (; first != last; ++first) sum = f(sum, *first); return sum; }
+template <class I, class T> T reduce(I first, I last, T sum) { for (; first != last; ++first) sum = sum + *first; return sum; }
+template <class I, class J, class T> T inner_product(I first, I last, J other, T sum) { for (; first != last; ++first, ++other) sum = sum + *first * *other; return sum; }
+template <class I, class T> void iota(I first, I last, T value) { for (; first != last; ++first, ++value) *first = value; }
+template <class I, class O> O partial_sum(I first, I last, O to) { if (first == last) return to; auto sum = *first; *to = sum; while (++first != last) { sum = sum + *first; *++to = sum; } return ++to; }
+template <class I, class J> bool equal(I first, I last, J other) { for (; first != last; ++first, ++other) if (!(*first == *other)) return false; return true; }
+template <class I, class J, class F> bool equal(I first, I last, J other, F f) { for (; first != last; ++first, ++other) if (!f(*first, *other)) return false; return true; }
+template <class I, class T> I find(I first, I last, const T& value) { for (; first != last; ++first) if (*first == value) return first; return last; }
+template <class I, class F> I find_if(I first, I last, F f) { for (; first != last; ++first) if (f(*first)) return first; return last; }
+template <class I, class T> long count(I first, I last, const T& value) { long n = 0; for (; first != last; ++first) if (*first == value) ++n; return n; }
+template <class I, class F> long count_if(I first, I last, F f) { long n = 0; for (; first != last; ++first) if (f(*first)) ++n; return n; }
+template <class I, class F> bool all_of(I first, I last, F f) { for (; first != last; ++first) if (!f(*first)) return false; return true; }
+template <class I, class F> bool any_of(I first, I last, F f) { for (; first != last; ++first) if (f(*first)) return true; return false; }
+template <class I, class F> bool none_of(I first, I last, F f) { return !any_of(first, last, f); }
+template <class I> I max_element(I first, I last) { I best = first; for (; first != last; ++first) if (*best < *first) best = first; return best; }
+template <class I> I min_element(I first, I last) { I best = first; for (; first != last; ++first) if (*first < *best) best = first; return best; }
+template <class I, class F> I max_element(I first, I last, F less) { I best = first; for (; first != last; ++first) if (less(*best, *first)) best = first; return best; }
+template <class I, class F> I min_element(I first, I last, F less) { I best = first; for (; first != last; ++first) if (less(*first, *best)) best = first; return best; }
+template <class I> void reverse(I first, I last) { while (first != last) { --last; if (first == last) return; std::swap(*first, *last); ++first; } }
+template <class I> void __sift(I a, long at, long n) {
+    while (true) {
+        long child = 2 * at + 1;
+        if (child >= n) return;
+        if (child + 1 < n && a[child] < a[child + 1]) ++child;
+        if (!(a[at] < a[child])) return;
+        std::swap(a[at], a[child]);
+        at = child;
+    }
+}
+template <class I> void sort(I first, I last) {
+    long n = last - first;
+    for (long i = n / 2 - 1; i >= 0; --i) __sift(first, i, n);
+    for (long i = n - 1; i > 0; --i) { std::swap(first[0], first[i]); __sift(first, 0L, i); }
+}
+template <class I, class F> void __sift_by(I a, long at, long n, F& less) {
+    while (true) {
+        long child = 2 * at + 1;
+        if (child >= n) return;
+        if (child + 1 < n && less(a[child], a[child + 1])) ++child;
+        if (!less(a[at], a[child])) return;
+        std::swap(a[at], a[child]);
+        at = child;
+    }
+}
+template <class I, class F> void sort(I first, I last, F less) {
+    long n = last - first;
+    for (long i = n / 2 - 1; i >= 0; --i) __sift_by(first, i, n, less);
+    for (long i = n - 1; i > 0; --i) { std::swap(first[0], first[i]); __sift_by(first, 0L, i, less); }
+}
+template <class I> void stable_sort(I first, I last) {
+    long n = last - first;
+    for (long i = 1; i < n; ++i) for (long j = i; j > 0 && first[j] < first[j - 1]; --j) std::swap(first[j], first[j - 1]);
+}
+template <class I> bool is_sorted(I first, I last) { if (first == last) return true; I next = first; for (++next; next != last; ++first, ++next) if (*next < *first) return false; return true; }
+template <class I, class T> I lower_bound(I first, I last, const T& v) { while (first != last && *first < v) ++first; return first; }
+template <class I> I unique(I first, I last) { if (first == last) return last; I to = first; while (++first != last) if (!(*to == *first)) *++to = *first; return ++to; }
+template <class I> long distance(I first, I last) { return last - first; }
+template <class I> I next(I at, long n = 1) { return at + n; }
+template <class I> I prev(I at, long n = 1) { return at - n; }
+template <class I, class G> void shuffle(I first, I last, G& g) { for (long i = (last - first) - 1; i > 0; --i) std::swap(first[i], first[g() % (i + 1)]); }
+template <class T> struct plus { T operator()(const T& a, const T& b) const { return a + b; } };
+template <class T> struct minus { T operator()(const T& a, const T& b) const { return a - b; } };
+template <class T> struct multiplies { T operator()(const T& a, const T& b) const { return a * b; } };
+template <class T> struct greater { bool operator()(const T& a, const T& b) const { return b < a; } };
+template <class T> struct less { bool operator()(const T& a, const T& b) const { return a < b; } };
+template <class T> struct numeric_limits { static T max() { return T(); } static T min() { return T(); } static T lowest() { return T(); } };
+#define __LIMITS(T, low, high, tiny) template <> struct numeric_limits<T> { static T max() { return high; } static T min() { return tiny; } \
+    static T lowest() { return low; } static T epsilon() { return (T)(sizeof(T) == 4 ? 1.1920928955078125e-07 : 2.220446049250313e-16); } \
+    static T infinity() { return (T)__builtin_inf(); } static T quiet_NaN() { return (T)__builtin_nanf(); } static const int digits10 = sizeof(T) == 4 ? 6 : 15; \
+    static const int max_digits10 = sizeof(T) == 4 ? 9 : 17; };
+__LIMITS(int, INT_MIN, INT_MAX, INT_MIN) __LIMITS(unsigned int, 0, UINT_MAX, 0) __LIMITS(long, LONG_MIN, LONG_MAX, LONG_MIN)
+__LIMITS(unsigned long, 0, ULONG_MAX, 0) __LIMITS(long long, LLONG_MIN, LLONG_MAX, LLONG_MIN) __LIMITS(float, -FLT_MAX, FLT_MAX, FLT_MIN)
+__LIMITS(double, -DBL_MAX, DBL_MAX, DBL_MIN) __LIMITS(char, CHAR_MIN, CHAR_MAX, CHAR_MIN) __LIMITS(unsigned char, 0, UCHAR_MAX, 0)
+__LIMITS(short, SHRT_MIN, SHRT_MAX, SHRT_MIN) __LIMITS(unsigned long long, 0, ULLONG_MAX, 0)
+template <class A, class B> struct is_same { static const bool value = false; };
+struct nothrow_t { int n; };
+}
+void* __vector_memory(size_t size);
+void __vector_free(void* p);
+void __vector_size(void* p, size_t size);
+void __out_of_range(size_t i, size_t n);

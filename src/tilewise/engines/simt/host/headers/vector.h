@@ -1,0 +1,97 @@
+// std::vector and std::array.
+namespace std {
+template <class T> class vector {
+    T* _data; size_t _size; size_t _room;
+    void _grow(size_t room) {
+        T* fresh = (T*)__vector_memory(room * sizeof(T));
+        for (size_t i = 0; i < _size; ++i) { __make(fresh + i, std::move(_data[i])); __unmake(_data + i); }
+        if (_data) __vector_free(_data);
+        _data = fresh; _room = room;
+    }
+public:
+    typedef T value_type; typedef T* iterator; typedef const T* const_iterator; typedef size_t size_type; typedef T& reference;
+    vector() : _data(nullptr), _size(0), _room(0) {}
+    explicit vector(size_t n) : _data(nullptr), _size(0), _room(0) { resize(n); }
+    vector(size_t n, const T& value) : _data(nullptr), _size(0), _room(0) { resize(n, value); }
+    vector(const vector& o) : _data(nullptr), _size(0), _room(0) { reserve(o._size); for (size_t i = 0; i < o._size; ++i) push_back(o._data[i]); }
+    vector(vector&& o) : _data(o._data), _size(o._size), _room(o._room) { o._data = nullptr; o._size = 0; o._room = 0; }
+    vector(initializer_list<T> l) : _data(nullptr), _size(0), _room(0) { reserve(l.size()); for (T* p = l.begin(); p != l.end(); ++p) push_back(*p); }
+    template <class I> vector(I* first, I* last) : _data(nullptr), _size(0), _room(0) { for (; first != last; ++first) push_back(*first); }
+    ~vector() { clear(); if (_data) __vector_free(_data); }
+    vector& operator=(const vector& o) { if (this != &o) { clear(); reserve(o._size); for (size_t i = 0; i < o._size; ++i) push_back(o._data[i]); } return *this; }
+    vector& operator=(vector&& o) { std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); return *this; }
+    size_t size() const { return _size; }
+    size_t capacity() const { return _room; }
+    bool empty() const { return _size == 0; }
+    T* data() { return _data; }
+    const T* data() const { return _data; }
+    T* begin() { return _data; }
+    T* end() { return _data + _size; }
+    const T* begin() const { return _data; }
+    const T* end() const { return _data + _size; }
+    const T* cbegin() const { return _data; }
+    const T* cend() const { return _data + _size; }
+    T& operator[](size_t i) { return _data[i]; }
+    const T& operator[](size_t i) const { return _data[i]; }
+    T& at(size_t i) { if (i >= _size) __out_of_range(i, _size); return _data[i]; }
+    const T& at(size_t i) const { if (i >= _size) __out_of_range(i, _size); return _data[i]; }
+    T& front() { return _data[0]; }
+    T& back() { return _data[_size - 1]; }
+    const T& front() const { return _data[0]; }
+    const T& back() const { return _data[_size - 1]; }
+    void reserve(size_t room) { if (room > _room) { _grow(room); __vector_size(_data, _size * sizeof(T)); } }
+    void clear() { for (size_t i = 0; i < _size; ++i) __unmake(_data + i); _size = 0; if (_data) __vector_size(_data, 0); }
+    void resize(size_t n) {
+        if (n > _room) _grow(n);
+        if (_data) __vector_size(_data, n * sizeof(T));
+        for (size_t i = _size; i < n; ++i) __make(_data + i);
+        for (size_t i = n; i < _size; ++i) __unmake(_data + i);
+        _size = n;
+    }
+    void resize(size_t n, const T& value) {
+        if (n > _room) _grow(n);
+        if (_data) __vector_size(_data, n * sizeof(T));
+        for (size_t i = _size; i < n; ++i) __make(_data + i, value);
+        for (size_t i = n; i < _size; ++i) __unmake(_data + i);
+        _size = n;
+    }
+    void assign(size_t n, const T& value) { clear(); resize(n, value); }
+    template <class I> void assign(I* first, I* last) { clear(); for (; first != last; ++first) push_back(*first); }
+    void push_back(const T& value) {
+        if (_size == _room) { T copy = value; _grow(_room ? 2 * _room : 1); __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, std::move(copy)); }
+        else { __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, value); }
+        ++_size;
+    }
+    template <class A> T& emplace_back(const A& a) { T made(a); push_back(made); return _data[_size - 1]; }
+    template <class A, class B> T& emplace_back(const A& a, const B& b) { T made(a, b); push_back(made); return _data[_size - 1]; }
+    template <class A, class B, class C> T& emplace_back(const A& a, const B& b, const C& c) { T made(a, b, c); push_back(made); return _data[_size - 1]; }
+    void pop_back() { --_size; __unmake(_data + _size); __vector_size(_data, _size * sizeof(T)); }
+    T* insert(const T* where, const T& value) {
+        size_t at = where - _data; push_back(value);
+        for (size_t i = _size - 1; i > at; --i) std::swap(_data[i], _data[i - 1]);
+        return _data + at;
+    }
+    T* erase(const T* where) { size_t at = where - _data; for (size_t i = at; i + 1 < _size; ++i) _data[i] = std::move(_data[i + 1]); pop_back(); return _data + at; }
+    void shrink_to_fit() {}
+    void swap(vector& o) { std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); }
+    bool operator==(const vector& o) const { if (_size != o._size) return false; for (size_t i = 0; i < _size; ++i) if (!(_data[i] == o._data[i])) return false; return true; }
+    bool operator!=(const vector& o) const { return !(*this == o); }
+};
+template <class T, size_t N> struct array {
+    typedef T value_type;
+    T _items[N];
+    size_t size() const { return N; }
+    bool empty() const { return N == 0; }
+    T& operator[](size_t i) { return _items[i]; }
+    const T& operator[](size_t i) const { return _items[i]; }
+    T& at(size_t i) { if (i >= N) __out_of_range(i, N); return _items[i]; }
+    T* data() { return _items; }
+    T* begin() { return _items; }
+    T* end() { return _items + N; }
+    const T* begin() const { return _items; }
+    const T* end() const { return _items + N; }
+    T& front() { return _items[0]; }
+    T& back() { return _items[N - 1]; }
+    void fill(const T& value) { for (size_t i = 0; i < N; ++i) _items[i] = value; }
+};
+}

@@ -1,0 +1,57 @@
+"""Headers that are known by name, and which file of `headers/` stands for each ('' for nothing needed)."""
+
+from __future__ import annotations
+
+ALWAYS = ("c_library.h", "cuda_runtime.h")
+
+C = "c_library.h"
+CUDA = "cuda_runtime.h"
+STREAMS = "streams.h"
+VECTOR = "vector.h"
+STRING = "cpp_string.h"
+ALGORITHM = "algorithm.h"
+RANDOM = "random.h"
+CHRONO = "chrono.h"
+MEMORY = "cpp_memory.h"
+
+KNOWN: dict[str, str] = {
+    **dict.fromkeys(
+        ("stdio.h", "stdlib.h", "string.h", "math.h", "time.h", "assert.h", "limits.h", "float.h", "stdint.h",
+         "stdbool.h", "stddef.h", "ctype.h", "sys/time.h", "unistd.h", "errno.h", "malloc.h", "inttypes.h",
+         "cstdio", "cstdlib", "cstring", "cmath", "ctime", "cassert", "climits", "cfloat", "cstdint", "cstddef",
+         "cctype", "cinttypes", "sys/types.h", "sys/stat.h", "memory.h", "strings.h", "signal.h", "csignal",
+         "cerrno", "conio.h", "windows.h", "Windows.h", "omp.h", "stdarg.h", "cstdarg", "sys/resource.h",
+         "libgen.h", "getopt.h", "locale.h", "clocale", "xmmintrin.h", "immintrin.h", "x86intrin.h", "fcntl.h"), C),
+    **dict.fromkeys(
+        ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h",
+         "cuda_fp16.h", "cuda_profiler_api.h", "vector_types.h", "vector_functions.h", "driver_types.h",
+         "math_constants.h", "sm_20_atomic_functions.h", "device_atomic_functions.h", "cuda_device_runtime_api.h",
+         "cooperative_groups.h", "host_defines.h", "math_functions.h", "builtin_types.h", "device_types.h",
+         "texture_fetch_functions.h", "sm_60_atomic_functions.h", "cuda_bf16.h", "mma.h", "crt/device_functions.h",
+         "cuda_texture_types.h", "channel_descriptor.h", "cuda_runtime_api", "cuda_gl_interop.h", "common_functions.h",
+         "__clang_cuda_builtin_vars.h", "__clang_cuda_intrinsics.h",
+         "cooperative_groups/reduce.h", "cuda/barrier", "cuda/pipeline", "nvToolsExt.h", "nvtx3/nvToolsExt.h"), CUDA),
+    **dict.fromkeys(("iostream", "iomanip", "ostream", "istream", "sstream", "fstream", "ios", "iosfwd"), STREAMS),
+    **dict.fromkeys(("vector", "array", "deque", "list", "set", "map", "unordered_map", "queue", "stack",
+                     "initializer_list",
+                     "unordered_set", "tuple", "iterator", "bitset", "valarray", "span"), VECTOR),
+    **dict.fromkeys(("string", "string_view", "cwchar", "stdexcept", "exception", "system_error", "regex",
+                     "format"), STRING),
+    **dict.fromkeys(("algorithm", "numeric", "functional", "utility", "limits", "type_traits", "cuchar", "typeinfo",
+                     "complex", "numbers", "new", "concepts", "ratio", "bit", "execution"), ALGORITHM),
+    **dict.fromkeys(("random",), RANDOM),
+    **dict.fromkeys(("chrono", "thread", "mutex", "atomic", "future", "condition_variable", "filesystem"), CHRONO),
+    **dict.fromkeys(("memory",), MEMORY),
+    "helper_cuda.h": "helper_cuda.h", "helper_functions.h": "helper_cuda.h", "helper_timer.h": "helper_cuda.h",
+    "helper_string.h": "helper_cuda.h", "cutil.h": "helper_cuda.h", "cutil_inline.h": "helper_cuda.h",
+    "shrUtils.h": "helper_cuda.h", "helper_image.h": "helper_cuda.h", "exception.h": "helper_cuda.h",
+    "wb.h": "wb.h", "book.h": "helper_cuda.h",
+    "cublas_v2.h": "cublas.h", "cublas.h": "cublas.h",
+    "curand.h": "curand.h", "curand_kernel.h": "curand.h",
+    "bits/stdc++.h": "everything.h",
+}  # fmt: skip
+NEEDS: dict[str, tuple[str, ...]] = {
+    STREAMS: (STRING,), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
+    MEMORY: (ALGORITHM,), "helper_cuda.h": (), "wb.h": (STREAMS,), "cublas.h": (), "curand.h": (),
+    "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY),
+}  # fmt: skip

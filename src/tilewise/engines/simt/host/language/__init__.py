@@ -1,0 +1,1 @@
+"""The C++ of host programs: token stream, types, tree."""

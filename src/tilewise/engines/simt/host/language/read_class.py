@@ -1,0 +1,179 @@
+"""Classes and structs of a host program: fields, methods, nested types."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.engines.simt.host.language import read_statement, read_type, tree
+from tilewise.engines.simt.host.language.late import late
+from tilewise.engines.simt.host.language.read_enum import enum
+from tilewise.engines.simt.host.language.read_function import function_rest, template_head
+from tilewise.engines.simt.host.language.reading import Reader
+
+
+def class_definition(reader: Reader, out: Any, template: list[Any], given_name: str) -> tree.Class:
+    token = reader.advance()
+    alignment = _alignment(reader)
+    if reader.token.kind == "name":
+        name = reader.qualified()
+    else:
+        name = given_name or f"{token.text}@{token.line}:{token.column}"
+    full = f"{reader.scope}::{name}" if reader.scope and reader.local_type(name) is None else name
+    made = tree.Class(
+        full, token.text, template, scope=reader.scope, alignment=alignment, library=reader.library,
+        line=token.line, column=token.column,
+    )  # fmt: skip
+    if reader.at("<"):
+        made.special = read_type.template_arguments(reader)
+    if len(reader.local_types) > 1 and not template:
+        reader.local_types[-1].add(name)
+    reader.names.types.add(full)
+    if template:
+        reader.names.class_templates.add(full)
+    reader.take("final")
+    if reader.take(":"):
+        while True:
+            while reader.token.text in ("public", "private", "protected", "virtual"):
+                reader.advance()
+            made.bases.append(read_type.specifiers(reader, set()))
+            if not reader.take(","):
+                break
+    known = out.classes.setdefault(full, [])
+    if made.special is None:
+        known.insert(0, made)
+    else:
+        known.append(made)
+    reader.expect("{")
+    with reader.local_scope(), reader.deeper():
+        reader.local_types[-1].add(name)
+        if template:
+            reader.local_templates.add(name)
+        while not reader.at("}"):
+            if reader.token.kind == "end":
+                raise reader.error("this { is never closed", token)
+            _member(reader, out, made, name)
+    reader.advance()
+    made.complete = True
+    return made
+
+
+def _alignment(reader: Reader) -> int:
+    alignment = 1
+    while reader.token.text in ("alignas", "__align__", "__attribute__"):
+        reader.advance()
+        inside = reader.skip_balanced()
+        numbers = [t.text for t in inside if t.kind == "number"]
+        if numbers:
+            alignment = int(numbers[0])
+    return alignment
+
+
+def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
+    text = reader.token.text
+    if text in ("public", "private", "protected") and reader.peek().text == ":":
+        reader.advance()
+        reader.advance()
+    elif text == ";":
+        reader.advance()
+    elif text == "template":
+        with reader.local_scope():
+            found = template_head(reader)
+            _method_or_field(reader, out, made, name, found)
+    elif text == "friend":
+        _friend(reader, out)
+    elif text in ("using", "typedef"):
+        _member_type(reader, made)
+    elif text == "enum":
+        type_ = enum(reader, out, made)
+        made.types[type_.type.name.rpartition("::")[2]] = type_
+        reader.local_types[-1].add(type_.type.name.rpartition("::")[2])
+        _fields(reader, made, type_, frozenset())
+    elif text in ("struct", "class", "union") and _opens(reader):
+        kept = reader.scope
+        reader.scope = made.name
+        inner = class_definition(reader, out, [], "")
+        reader.scope = kept
+        short = inner.name.rpartition("::")[2]
+        made.types[short] = tree.TypeName(inner.name, None)
+        reader.local_types[-1].add(short)
+        if "@" in inner.name and reader.at(";"):  # an unnamed union or struct: its members are this one's
+            made.fields.append(tree.Variable("", tree.TypeName(inner.name, None)))
+        _fields(reader, made, tree.TypeName(inner.name, None), frozenset())
+    elif text == "static_assert":
+        while not reader.at(";"):
+            reader.advance()
+        reader.advance()
+    else:
+        _method_or_field(reader, out, made, name, [])
+
+
+def _friend(reader: Reader, out: Any) -> None:
+    reader.advance()
+    if reader.token.text in ("class", "struct") or reader.peek().text == ";":
+        while not reader.at(";"):
+            reader.advance()
+        reader.advance()
+        return
+    late.entity(reader, out, [])
+
+
+def _opens(reader: Reader) -> bool:
+    i = reader.position
+    while reader.tokens[i].text not in ("{", ";", "(", "=", "*") and reader.tokens[i].kind != "end":
+        i += 1
+    return reader.tokens[i].text == "{"
+
+
+def _member_type(reader: Reader, made: tree.Class) -> None:
+    if reader.advance().text == "using":
+        if reader.peek().text != "=":
+            while not reader.at(";"):
+                reader.advance()
+            reader.advance()
+            return
+        name = reader.advance().text
+        reader.expect("=")
+        made.types[name] = read_type.type_id(reader)
+    else:
+        type_, name, _ = read_type.declarator(reader, read_type.specifiers(reader, set()))
+        made.types[name] = type_
+    reader.local_types[-1].add(name)
+    reader.expect(";")
+
+
+def _method_or_field(reader: Reader, out: Any, made: tree.Class, name: str, template: list[Any]) -> None:
+    words: set[str] = set()
+    reader.skip_attributes()
+    while reader.token.text in read_type.STORAGE:
+        words.add(reader.advance().text)
+    short = name.rpartition("::")[2]
+    if reader.at(short) and reader.peek().text == "(":  # a constructor
+        method = function_rest(reader, out, None, words, template, made)
+        method.name = "<new>"
+        made.methods.append(method)
+        return
+    if reader.at("~") or reader.at("operator"):
+        made.methods.append(function_rest(reader, out, None, words, template, made))
+        return
+    base = read_type.specifiers(reader, words)
+    mark = reader.position
+    type_ = read_type.pointers(reader, base)
+    if reader.at("operator") or (reader.token.kind == "name" and reader.peek().text == "("):
+        made.methods.append(function_rest(reader, out, type_, words, template, made))
+        return
+    reader.position = mark
+    _fields(reader, made, base, frozenset(words))
+
+
+def _fields(reader: Reader, made: tree.Class, base: Any, words: frozenset[str]) -> None:
+    while not reader.at(";"):
+        if reader.peek().text == ":" and reader.token.kind == "name":
+            raise reader.error("bit fields are not supported")
+        item = read_statement.variable(reader, base, words)
+        if "static" in words:
+            made.constants[item.name] = (None, item)
+        else:
+            made.fields.append(item)
+        if not reader.take(","):
+            break
+    reader.expect(";")

@@ -1,0 +1,385 @@
+"""The tree of a host program. Types stay as written until they are resolved where they are used (templates)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+
+@dataclass(eq=False, slots=True, kw_only=True)
+class Node:
+    line: int = 0
+    column: int = 0
+
+
+# -- types as written
+
+
+@dataclass(eq=False, slots=True)
+class TypeName(Node):
+    """`std::vector<int>::iterator`: a name, its template arguments, and what is named inside it."""
+
+    name: str
+    arguments: list[Any] | None = None
+    inner: tuple[str, ...] = ()
+
+
+@dataclass(eq=False, slots=True)
+class TypeFixed(Node):
+    type: Any
+
+
+@dataclass(eq=False, slots=True)
+class TypeAuto(Node):
+    pass
+
+
+@dataclass(eq=False, slots=True)
+class TypeOf(Node):
+    """decltype(e)."""
+
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class TypePointer(Node):
+    to: Any
+
+
+@dataclass(eq=False, slots=True)
+class TypeConst(Node):
+    of: Any
+
+
+@dataclass(eq=False, slots=True)
+class TypeReference(Node):
+    to: Any
+    rvalue: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class TypeArray(Node):
+    of: Any
+    length: Any
+
+
+@dataclass(eq=False, slots=True)
+class TypeFunction(Node):
+    result: Any
+    parameters: list[Any]
+
+
+# -- expressions
+
+
+@dataclass(eq=False, slots=True)
+class Number(Node):
+    value: Any
+    type: Any
+
+
+@dataclass(eq=False, slots=True)
+class Text(Node):
+    value: bytes
+
+
+@dataclass(eq=False, slots=True)
+class Name(Node):
+    name: str
+    arguments: list[Any] | None = None
+    owner: Any = None  # a type: `Thing<int>::make`
+
+
+@dataclass(eq=False, slots=True)
+class This(Node):
+    pass
+
+
+@dataclass(eq=False, slots=True)
+class Unary(Node):
+    op: str
+    operand: Any
+
+
+@dataclass(eq=False, slots=True)
+class Step(Node):
+    op: str
+    operand: Any
+    prefix: bool
+
+
+@dataclass(eq=False, slots=True)
+class Binary(Node):
+    op: str
+    left: Any
+    right: Any
+
+
+@dataclass(eq=False, slots=True)
+class Assign(Node):
+    op: str
+    target: Any
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Ternary(Node):
+    condition: Any
+    yes: Any
+    no: Any
+
+
+@dataclass(eq=False, slots=True)
+class Call(Node):
+    function: Any
+    arguments: list[Any]
+
+
+@dataclass(eq=False, slots=True)
+class Index(Node):
+    base: Any
+    index: Any
+
+
+@dataclass(eq=False, slots=True)
+class Member(Node):
+    base: Any
+    name: str
+    arrow: bool
+    arguments: list[Any] | None = None
+
+
+@dataclass(eq=False, slots=True)
+class Cast(Node):
+    type: Any
+    operand: Any
+    how: str = "c"
+
+
+@dataclass(eq=False, slots=True)
+class Construct(Node):
+    type: Any
+    arguments: list[Any]
+    braces: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Braces(Node):
+    items: list[Any]
+    names: list[str | None] = field(default_factory=list)
+
+
+@dataclass(eq=False, slots=True)
+class New(Node):
+    type: Any
+    length: Any
+    arguments: list[Any] | None
+    place: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class Delete(Node):
+    operand: Any
+    array: bool
+
+
+@dataclass(eq=False, slots=True)
+class SizeOf(Node):
+    type: Any
+    operand: Any
+
+
+@dataclass(eq=False, slots=True)
+class Lambda(Node):
+    default: str  # "", "=" or "&"
+    captures: list[tuple[str, bool, Any]]  # name, by reference, initialiser
+    parameters: list[Any]
+    result: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class Launch(Node):
+    kernel: Any
+    configuration: list[Any]
+    arguments: list[Any]
+    text: list[str] = field(default_factory=list)  # of the arguments, as written
+
+
+@dataclass(eq=False, slots=True)
+class Throw(Node):
+    value: Any
+
+
+# -- statements
+
+
+@dataclass(eq=False, slots=True)
+class Variable(Node):
+    name: str
+    type: Any
+    init: Any = None
+    arguments: list[Any] | None = None
+    words: frozenset[str] = frozenset()
+
+
+@dataclass(eq=False, slots=True)
+class Declaration(Node):
+    items: list[Variable]
+
+
+@dataclass(eq=False, slots=True)
+class Bindings(Node):
+    """auto [a, b] = e."""
+
+    names: list[str]
+    reference: bool
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Expression(Node):
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Block(Node):
+    body: list[Any]
+
+
+@dataclass(eq=False, slots=True)
+class If(Node):
+    init: Any
+    condition: Any
+    yes: Any
+    no: Any
+    constant: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class For(Node):
+    init: Any
+    condition: Any
+    step: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class ForEach(Node):
+    variable: Any
+    range: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class While(Node):
+    condition: Any
+    body: Any
+    after: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Switch(Node):
+    value: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class Case(Node):
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Label(Node):
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Goto(Node):
+    name: str
+
+
+@dataclass(eq=False, slots=True)
+class Jump(Node):
+    word: str
+
+
+@dataclass(eq=False, slots=True)
+class Return(Node):
+    value: Any
+
+
+@dataclass(eq=False, slots=True)
+class Try(Node):
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
+class Nothing(Node):
+    pass
+
+
+# -- entities
+
+
+@dataclass(eq=False, slots=True)
+class Parameter(Node):
+    name: str
+    type: Any
+    default: Any = None
+
+
+@dataclass(eq=False, slots=True)
+class TemplateParameter(Node):
+    name: str
+    is_type: bool
+    default: Any = None
+    type: Any = None
+    pack: bool = False
+
+
+@dataclass(eq=False, slots=True)
+class Function(Node):
+    name: str  # qualified by its namespaces
+    result: Any
+    parameters: list[Parameter]
+    words: frozenset[str]
+    template: list[TemplateParameter] = field(default_factory=list)
+    variadic: bool = False
+    tokens: list[Any] | None = None  # of the body, from { to }; read when it is first called
+    initialisers: list[tuple[Any, Any]] = field(default_factory=list)
+    owner: Any = None  # the class it is a member of
+    scope: str = ""  # the namespace
+    library: bool = False
+    defaulted: bool = False
+    deleted: bool = False
+    body: Any = None
+
+    @property
+    def on_device(self) -> bool:
+        return "__global__" in self.words or ("__device__" in self.words and "__host__" not in self.words)
+
+
+@dataclass(eq=False, slots=True)
+class Class(Node):
+    name: str
+    word: str
+    template: list[TemplateParameter] = field(default_factory=list)
+    bases: list[Any] = field(default_factory=list)
+    fields: list[Variable] = field(default_factory=list)
+    methods: list[Function] = field(default_factory=list)
+    types: dict[str, Any] = field(default_factory=dict)
+    constants: dict[str, Any] = field(default_factory=dict)
+    scope: str = ""
+    complete: bool = False
+    alignment: int = 1
+    library: bool = False
+    special: list[Any] | None = None  # arguments of an explicit specialisation
+
+
+@dataclass(eq=False, slots=True)
+class Alias(Node):
+    name: str
+    type: Any
+    template: list[TemplateParameter] = field(default_factory=list)
+    scope: str = ""

@@ -1,0 +1,88 @@
+"""Calls that are lowered in place: what C++ spells as a function and no header can."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.engines.simt.host.language import tree, types
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.conversion import convert, object_place
+from tilewise.engines.simt.host.lower.late import late
+from tilewise.engines.simt.host.lower.objects import construct, destroy
+from tilewise.engines.simt.host.lower.values import INIT, Place, Value
+
+
+def _lower(b: Builder, node: Any) -> Any:
+    return late.lower(b, node)
+
+
+def _sqrt(b: Builder, node: tree.Call) -> Any:
+    value = convert(b, _lower(b, node.arguments[0]), types.DOUBLE)
+    b.program.external("llvm.sqrt.f64")
+    return b.value(types.DOUBLE, f"call double @llvm.sqrt.f64(double {value.text})")
+
+
+def _sqrtf(b: Builder, node: tree.Call) -> Any:
+    value = convert(b, _lower(b, node.arguments[0]), types.FLOAT)
+    b.program.external("llvm.sqrt.f32")
+    return b.value(types.FLOAT, f"call float @llvm.sqrt.f32(float {value.text})")
+
+
+def _fabs(b: Builder, node: tree.Call) -> Any:
+    value = convert(b, _lower(b, node.arguments[0]), types.DOUBLE)
+    b.program.external("llvm.fabs.f64")
+    return b.value(types.DOUBLE, f"call double @llvm.fabs.f64(double {value.text})")
+
+
+def _fabsf(b: Builder, node: tree.Call) -> Any:
+    value = convert(b, _lower(b, node.arguments[0]), types.FLOAT)
+    b.program.external("llvm.fabs.f32")
+    return b.value(types.FLOAT, f"call float @llvm.fabs.f32(float {value.text})")
+
+
+def _make(b: Builder, node: tree.Call) -> Any:
+    """__make(p, …): an object at p, of the type p points to."""
+    pointer = convert(b, _lower(b, node.arguments[0]), _pointer_type(b, node.arguments[0]))
+    to = pointer.type.to  # type: ignore[attr-defined]
+    given = late.operands(b, node.arguments[1:])
+    if isinstance(to, types.Record):
+        b.shade(pointer.text, str(b.program.size_of(to)), 1)
+        construct(b, to, pointer.text, given)
+        return Value(types.VOID, "")
+    late.initialise(b, Place(to, pointer.text, INIT), given[0] if given else Value(types.INT, "0"))
+    return Value(types.VOID, "")
+
+
+def _unmake(b: Builder, node: tree.Call) -> Any:
+    """__unmake(p): take down the object at p."""
+    value = _lower(b, node.arguments[0])
+    pointer = convert(b, value, value.type)
+    to = pointer.type.to  # type: ignore[attr-defined]
+    if isinstance(to, types.Record):
+        destroy(b, to, pointer.text)
+    return Value(types.VOID, "")
+
+
+def _pointer_type(b: Builder, node: Any) -> types.Type:
+    lines, opened = len(b.lines), b.open
+    type_: types.Type = late._type_only(b, node)
+    del b.lines[lines:]
+    b.open = opened
+    return type_
+
+
+def _is_record(b: Builder, node: tree.Call) -> Any:
+    return Value(types.BOOL, "false")
+
+
+def _addressof(b: Builder, node: tree.Call) -> Any:
+    place = object_place(_lower(b, node.arguments[0]))
+    return Value(types.Pointer(place.type), place.address)
+
+
+BUILTIN = {
+    "__builtin_sqrt": _sqrt, "__builtin_sqrtf": _sqrtf, "__builtin_fabs": _fabs, "__builtin_fabsf": _fabsf,
+    "__make": _make, "__unmake": _unmake, "std::addressof": _addressof,
+}  # fmt: skip
+
+late.BUILTIN = BUILTIN

@@ -1,0 +1,152 @@
+"""Template arguments worked out from the arguments of a call."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.engines.simt.host.language import tree
+from tilewise.engines.simt.host.language.types import VOID, Array, FunctionType, Pointer, Record, Reference, Type
+from tilewise.engines.simt.host.lower import constants
+from tilewise.engines.simt.host.lower.program import Environment, Program
+from tilewise.engines.simt.host.lower.type_resolution import argument, resolve
+from tilewise.engines.simt.host.lower.values import Overloads, Place, Unknown
+from tilewise.errors import KernelError
+
+
+def deduce(
+    p: Program, node: tree.Function, given: list[Any] | None, values: list[Any], env: Environment, where: Environment
+) -> dict[str, Any] | None:
+    """Bindings for the function's template parameters; None where the arguments do not fit.
+
+    `env` is the function's own surroundings, `where` the caller's, in which given arguments are resolved."""
+    names = {t.name: t for t in node.template}
+    bound: dict[str, Any] = {}
+    for template, written in zip(node.template, given or [], strict=False):
+        try:
+            bound[template.name] = argument(p, written, where)
+        except KernelError:
+            return None
+    for parameter, value in zip(node.parameters, values, strict=False):
+        if isinstance(value, Overloads):
+            found = _function_type(p, value)
+            if found is None:
+                continue
+            type_: Type = found
+        elif isinstance(value, tree.Braces):
+            continue
+        else:
+            type_ = value.type
+        written = parameter.type
+        if isinstance(written, tree.TypeReference):
+            forwards = written.rvalue and isinstance(written.to, tree.TypeName) and written.to.name in names
+            if forwards and isinstance(value, Place) and not value.moved:
+                bound.setdefault(written.to.name, Reference(type_))
+                continue
+            written = written.to
+        elif isinstance(type_, Array):
+            type_ = Pointer(type_.of)
+        if not unify(p, written, type_, names, bound, env):
+            return None
+    for template in node.template:
+        if template.name in bound or template.pack or template.name == "<none>":
+            continue
+        if template.default is None:
+            return None
+        inner = type(env)({**env.bindings, **bound}, env.scope, env.record)
+        try:
+            bound[template.name] = argument(p, template.default, inner)
+        except KernelError:
+            return None
+    return bound
+
+
+def _function_type(p: Program, overloads: Overloads) -> Type | None:
+    """The type of a function's name where there is only one of it."""
+    found = [c[0] if isinstance(c, tuple) else c for c in overloads.candidates]
+    defined = [c for c in found if c.tokens is not None] or found
+    if len(defined) != 1 or (defined[0].template and not defined[0].on_device):
+        return None
+    if defined[0].template:
+        return Pointer(FunctionType(VOID, ()))
+    env = Environment(scope=defined[0].scope)
+    result = VOID if defined[0].result is None else resolve(p, defined[0].result, env)
+    return Pointer(FunctionType(result, tuple(resolve(p, q.type, env) for q in defined[0].parameters)))
+
+
+def unify(
+    p: Program, written: Any, type_: Type, names: dict[str, Any], bound: dict[str, Any], env: Environment
+) -> bool:
+    """Match a parameter as written against an argument's type; False where that cannot be."""
+    if isinstance(written, tree.TypeConst):
+        return unify(p, written.of, type_, names, bound, env)
+    if isinstance(written, tree.TypeAuto):
+        return True
+    if isinstance(written, tree.TypeName) and written.name in names and not written.inner:
+        known = bound.get(written.name)
+        if known is None:
+            bound[written.name] = type_
+        return True
+    if isinstance(written, tree.TypePointer):
+        if isinstance(type_, Pointer):
+            return unify(p, written.to, type_.to, names, bound, env)
+        return not _mentions(written, names)
+    if isinstance(written, tree.TypeReference):
+        return unify(p, written.to, type_, names, bound, env)
+    if isinstance(written, tree.TypeArray) and isinstance(type_, Array):
+        length = written.length
+        if isinstance(length, tree.Name) and length.name in names and length.name not in bound:
+            from tilewise.engines.simt.host.language.types import ULONG
+
+            bound[length.name] = (type_.length, ULONG)
+        return unify(p, written.of, type_.of, names, bound, env)
+    if isinstance(written, tree.TypeFunction):
+        target = type_.to if isinstance(type_, Pointer) else type_
+        if not isinstance(target, FunctionType) or len(target.parameters) != len(written.parameters):
+            return not _mentions(written, names)
+        parts = [unify(p, written.result, target.result, names, bound, env)]
+        parts += [unify(p, w, t, names, bound, env) for w, t in zip(written.parameters, target.parameters, strict=True)]
+        return all(parts)
+    if isinstance(written, tree.TypeName) and written.arguments is not None and not written.inner:
+        return _unify_class(p, written, type_, names, bound, env)
+    return True
+
+
+def _unify_class(
+    p: Program, written: tree.TypeName, type_: Type, names: dict[str, Any], bound: dict[str, Any], env: Environment
+) -> bool:
+    if not _mentions(written, names):
+        return True
+    if not isinstance(type_, Record):
+        return False
+    record: Record | None = p.layout(type_)
+    while record is not None:
+        node = record.node
+        if node is not None and node.template and node.name.rpartition("::")[2] == written.name.rpartition("::")[2]:
+            for parameter, inner in zip(node.template, written.arguments or [], strict=False):
+                value = record.bindings.get(parameter.name)
+                if isinstance(inner, tree.Name) and inner.name in names:
+                    bound.setdefault(inner.name, value)
+                elif isinstance(value, Type) and not unify(p, inner, value, names, bound, env):
+                    return False
+            return True
+        record = record.bases[0][0] if record.bases else None
+    return False
+
+
+def _mentions(written: Any, names: dict[str, Any]) -> bool:
+    if isinstance(written, (tree.TypeConst, tree.TypeArray)):
+        return _mentions(written.of, names)
+    if isinstance(written, (tree.TypePointer, tree.TypeReference)):
+        return _mentions(written.to, names)
+    if isinstance(written, tree.TypeFunction):
+        return _mentions(written.result, names) or any(_mentions(w, names) for w in written.parameters)
+    if isinstance(written, tree.TypeName):
+        return written.name in names or any(_mentions(a, names) for a in written.arguments or [])
+    return isinstance(written, tree.Name) and written.name in names
+
+
+def value_argument(p: Program, node: Any, env: Environment) -> Any:
+    try:
+        return constants.evaluate(p, node, env)
+    except Unknown:
+        return resolve(p, node, env)

@@ -1,0 +1,106 @@
+"""Lambdas: a class with what is captured as members and operator() as its method."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any
+
+from tilewise.engines.simt.host.language import tree, types
+from tilewise.engines.simt.host.language.types import Field, Pointer, Record, Reference, Type
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.checked_memory import store
+from tilewise.engines.simt.host.lower.conversion import bind, rvalue
+from tilewise.engines.simt.host.lower.escapes import walk
+from tilewise.engines.simt.host.lower.initialise import initialise
+from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.names import local_place
+from tilewise.engines.simt.host.lower.program import Environment
+from tilewise.engines.simt.host.lower.values import INIT, KNOWN, Local, Place, Value
+
+
+@dataclass
+class Captures:
+    """What a lambda's body sees of the function around it."""
+
+    record: Record
+    outer: Environment
+    this: Any  # type of the outer `this`, where it is captured
+
+    def enter(self, b: Builder) -> None:
+        b.env = Environment(b.env.bindings, self.outer.scope, self.outer.record if self.this is not None else None)
+        for f in self.record.fields:
+            address = b.offset("%this", f.offset)
+            if f.name == "this":
+                b.this = Value(f.type, b.make(f"load ptr, ptr {address}"))
+            elif isinstance(f.type, Reference):
+                b.declare(f.name, Local(f.type, address, KNOWN, reference=True))
+            else:
+                b.declare(f.name, Local(f.type, address, INIT))
+
+
+def lower_lambda(b: Builder, node: tree.Lambda) -> Value:
+    wanted = _wanted(b, node)
+    record = Record(f"lambda at line {node.line}", None, dict(b.env.bindings), laid_out=True, scope=b.env.scope)
+    offset = 0
+    sources: list[tuple[Field, Any]] = []
+    for name, reference, init in wanted:
+        type_, value = _captured(b, name, reference, init)
+        size = b.program.size_of(type_)
+        offset = -(-offset // type_.align) * type_.align
+        f = Field(name, type_, offset)
+        offset += size
+        record.align = max(record.align, type_.align)
+        record.fields.append(f)
+        if isinstance(type_, Record) and not type_.trivial:
+            record.trivial = False
+        sources.append((f, value))
+    record.size = max(1, -(-offset // record.align) * record.align)
+    function = tree.Function(
+        "operator()", node.result if node.result is not None else tree.TypeAuto(), node.parameters,
+        frozenset({"const method"}), scope=b.env.scope, library=b.library, body=node.body, line=node.line,
+        column=node.column,
+    )  # fmt: skip
+    record.methods["operator()"] = [function]
+    this = b.this.type if any(f.name == "this" for f, _ in sources) else None
+    record.captured = Captures(record, b.env, this)
+    space = b.temporary(record)
+    for f, value in sources:
+        at = b.offset(space, f.offset)
+        if isinstance(f.type, Reference):
+            store(b, Place(types.VOIDP, at, INIT), bind(b, value, f.type).text)
+        else:
+            initialise(b, Place(f.type, at, INIT), value)
+    return Value(record, space)
+
+
+def _wanted(b: Builder, node: tree.Lambda) -> list[tuple[str, bool, Any]]:
+    out = list(node.captures)
+    have = {name for name, _, _ in out}
+    if node.default:
+        for item in walk(node.body):
+            if isinstance(item, tree.Name) and item.name not in have and b.find(item.name) is not None:
+                have.add(item.name)
+                out.append((item.name, node.default == "&", None))
+            elif isinstance(item, tree.This) and "this" not in have:
+                have.add("this")
+                out.append(("this", False, None))
+        if b.this is not None and "this" not in have:
+            out.append(("this", False, None))
+    return [w for w in out if w[0] != "this" or b.this is not None]
+
+
+def _captured(b: Builder, name: str, reference: bool, init: Any) -> tuple[Type, Any]:
+    if name == "this":
+        return Pointer(b.env.record) if b.env.record is not None else b.this.type, b.this
+    if init is not None:
+        value = late.lower(b, init)
+        made = value if isinstance(value.type, Record) else rvalue(b, value)
+        return made.type, value
+    local = b.find(name)
+    if local is None:
+        raise b.refuse(f"{name} is not a variable that a lambda can capture")
+    place = local_place(b, local, name)
+    return (Reference(place.type) if reference and not place.register else place.type), place
+
+
+provide(lower_lambda)

@@ -1,0 +1,104 @@
+"""kernel<<<grid, block, shared, stream>>>(…): arguments laid out in memory, then a call into the runtime."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.engines.simt.host.language import tree, types
+from tilewise.engines.simt.host.language.types import Array, Record, Reference, Type
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.checked_memory import copy_bytes, store
+from tilewise.engines.simt.host.lower.conversion import convert
+from tilewise.engines.simt.host.lower.deduce import deduce
+from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.overload import NoMatch, choose
+from tilewise.engines.simt.host.lower.program import Environment, LaunchSite
+from tilewise.engines.simt.host.lower.values import INIT, Overloads, Place, Value
+
+
+def lower_launch(b: Builder, node: tree.Launch) -> Value:
+    program = b.program
+    kernel = late.lower(b, node.kernel)
+    if not isinstance(kernel, Overloads):
+        raise b.refuse("only a __global__ function can be launched", node.kernel)
+    kernels = [c for c in kernel.candidates if "__global__" in c.words]
+    if not kernels:
+        raise b.refuse(f"{kernel.name} is not a __global__ function and cannot be launched", node.kernel)
+    values = late.operands(b, node.arguments)
+    try:
+        choice = choose(b, kernel.name, [(k, None, 0) for k in kernels], kernel.arguments, values)
+    except NoMatch:
+        raise b.refuse(_mismatch(kernel.name, kernels, values), node) from None
+    b.line = node.line
+    env = Environment(choice.bindings, choice.node.scope)
+    parameters = [types.bare(program.resolve(p.type, env)) for p in choice.node.parameters]
+    offsets, size = _offsets(b, parameters)
+    space = b.temporary(Array(types.CHAR, max(1, size)))
+    for value, type_, offset in zip(values, parameters, offsets, strict=False):
+        _argument(b, value, type_, b.offset(space, offset))
+    dim3 = program.resolve(tree.TypeName("dim3"), Environment())
+    if len(node.configuration) < 2:
+        raise b.refuse("a launch needs a grid and a block: <<<grid, block>>>", node)
+    grid = _dim3(b, node.configuration[0], dim3)
+    block = _dim3(b, node.configuration[1], dim3)
+    shared, stream = "0", "0"
+    if len(node.configuration) > 2:
+        shared = convert(b, late.lower(b, node.configuration[2]), types.ULONG).text
+    if len(node.configuration) > 3:
+        given = convert(b, late.lower(b, node.configuration[3]), types.VOIDP)
+        stream = b.make(f"ptrtoint ptr {given.text} to i64")
+    number = len(program.launches)
+    definition = next(
+        (k for k in kernels if k.tokens is not None and len(k.parameters) == len(parameters)), choice.node
+    )
+    program.launches.append(LaunchSite(node, definition, choice.bindings, parameters, offsets))
+    program.external("rt_launch")
+    b.line = node.line
+    b.note_line(node.line)
+    b.emit(f"call void @rt_launch(i32 {number}, ptr {grid}, ptr {block}, i64 {shared}, i64 {stream}, ptr {space})")
+    return Value(types.VOID, "")
+
+
+def _mismatch(name: str, kernels: list[Any], values: list[Any]) -> str:
+    counts = sorted({len(k.parameters) for k in kernels})
+    if len(values) not in counts:
+        return f"{name} takes {' or '.join(map(str, counts))} arguments, {len(values)} are given"
+    given = ", ".join(str(getattr(v, "type", "…")) for v in values)
+    return f"no {name} takes ({given})"
+
+
+def _offsets(b: Builder, parameters: list[Type]) -> tuple[list[int], int]:
+    offsets, at = [], 0
+    for type_ in parameters:
+        size = b.program.size_of(type_)
+        at = -(-at // max(1, type_.align)) * max(1, type_.align)
+        offsets.append(at)
+        at += size
+    return offsets, at
+
+
+def _argument(b: Builder, value: Any, type_: Type, address: str) -> None:
+    if isinstance(type_, Record):
+        copy_bytes(b, address, convert(b, value, type_).text, type_.size)
+    elif isinstance(type_, Reference):
+        raise b.refuse("a kernel cannot take references")
+    else:
+        store(b, Place(type_, address, INIT), convert(b, value, type_).text)
+
+
+def _dim3(b: Builder, node: Any, dim3: Type) -> str:
+    assert isinstance(dim3, Record)
+    if isinstance(node, tree.Braces):
+        return str(late.make_temporary(b, dim3, [node]).text)
+    value = late.lower(b, node)
+    if getattr(value, "type", None) is dim3:
+        return value.address if isinstance(value, Place) else str(value.text)
+    if isinstance(getattr(value, "type", None), types.Scalar):
+        value = convert(b, value, types.UINT)
+    return convert(b, value, dim3).text
+
+
+__all__ = ["deduce", "lower_launch"]
+
+
+provide(lower_launch)

@@ -1,0 +1,80 @@
+"""How a class lies in memory: bases first, then members, each at its alignment."""
+
+from __future__ import annotations
+
+from tilewise.engines.simt.host.language.types import Array, Field, Record, Type
+from tilewise.engines.simt.host.lower.late import provide
+from tilewise.engines.simt.host.lower.program import Program
+
+
+def lay_out(p: Program, record: Record) -> None:
+    node = record.node
+    record.laid_out = True
+    if node is None:
+        return
+    if not node.complete:
+        raise p.refusal(f"{record} is declared and never defined", node.line, max(1, node.column))
+    env = p.record_environment(record)
+    offset = 0
+    for written in node.bases:
+        base = p.resolve(written, env)
+        if not isinstance(base, Record):
+            raise p.refusal(f"{base} cannot be a base class", node.line, max(1, node.column))
+        p.layout(base)
+        at = -(-offset // base.align) * base.align
+        record.bases.append((base, at))
+        offset = at + (base.size if base.fields or base.bases else 0)
+        record.align = max(record.align, base.align)
+        record.trivial = record.trivial and base.trivial
+    for method in node.methods:
+        if "virtual" in method.words or "pure" in method.words:
+            raise p.refusal("virtual functions are not supported", method.line, method.column)
+    union_size = 0
+    for item in node.fields:
+        type_ = p.resolve(item.type, env)
+        p.size_of(type_)
+        align = max(1, type_.align)
+        if node.word == "union":
+            at, union_size = 0, max(union_size, type_.size)
+        else:
+            at = -(-offset // align) * align
+            offset = at + type_.size
+        record.align = max(record.align, align)
+        record.trivial = record.trivial and is_trivial(p, type_)
+        if item.name == "" and isinstance(type_, Record):  # members of an unnamed union
+            record.fields += [Field(f.name, f.type, f.offset + at, f.init) for f in type_.fields]
+        else:
+            record.fields.append(Field(item.name, type_, at, item))
+    record.align = max(record.align, node.alignment)
+    size = max(offset, union_size)
+    record.size = max(1, -(-size // record.align) * record.align)
+    if "~" in record.methods or any(_copies(p, record, m) for m in record.methods.get("<new>", [])):
+        record.trivial = False
+    if any(_copies(p, record, m) for m in record.methods.get("operator=", [])):
+        record.trivial = False
+
+
+def _copies(p: Program, record: Record, method: object) -> bool:
+    """A constructor or assignment from the class itself, written by hand."""
+    from tilewise.engines.simt.host.language import tree
+
+    assert isinstance(method, tree.Function)
+    if len(method.parameters) != 1 or method.defaulted or method.deleted:
+        return method.deleted and len(method.parameters) == 1
+    written = method.parameters[0].type
+    if not isinstance(written, tree.TypeReference):
+        return False
+    inner = written.to.of if isinstance(written.to, tree.TypeConst) else written.to
+    if not isinstance(inner, tree.TypeName):
+        return False
+    return bool(inner.name.rpartition("::")[2] == record.node.name.rpartition("::")[2])
+
+
+def is_trivial(p: Program, type_: Type) -> bool:
+    """Copied byte by byte, and nothing happens at its end."""
+    while isinstance(type_, Array):
+        type_ = type_.of
+    return p.layout(type_).trivial if isinstance(type_, Record) else True
+
+
+provide(_copies, lay_out)

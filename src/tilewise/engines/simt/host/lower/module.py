@@ -1,0 +1,167 @@
+"""The whole program as one LLVM module: main, what it reaches, and the first values of its variables."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.engines.simt.host.language import types
+from tilewise.engines.simt.host.lower import builtin, heap, lambdas, launch, layout, statement, type_resolution
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.function import write
+from tilewise.engines.simt.host.lower.globals import initialise_globals
+from tilewise.engines.simt.host.lower.program import Environment, Instance, Program
+
+HEAD = """
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+!0 = !{!"branch_weights", i32 1, i32 100000}
+!1 = !{!"branch_weights", i32 100000, i32 1}
+attributes #0 = { nounwind }
+"""
+PARTS = (builtin, heap, lambdas, launch, layout, statement, type_resolution)  # imported for what they provide
+RUNTIME = {
+    "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
+    "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
+    "rt_unset": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)", "rt_divide": "void (i32)",
+    "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_stack": "void (i64, i32, i32)",
+    "rt_stack_overflow": "void (i32)", "rt_variable_length": "ptr (i64, i32, i32)",
+    "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_count": "i64 (ptr, i64)",
+    "rt_throw": "void (i32, i32)", "rt_throw_what": "void (i32, ptr, i32)",
+    "rt_launch": "void (i32, ptr, ptr, i64, i64, ptr)",
+}  # fmt: skip
+INTRINSICS = {
+    "llvm.sqrt.f64": "declare double @llvm.sqrt.f64(double)", "llvm.sqrt.f32": "declare float @llvm.sqrt.f32(float)",
+    "llvm.fabs.f64": "declare double @llvm.fabs.f64(double)", "llvm.fabs.f32": "declare float @llvm.fabs.f32(float)",
+}  # fmt: skip
+
+
+def module_text(p: Program) -> str:
+    """LLVM's text; `start(argc, argv)` runs the program and returns main's status."""
+    main = _main(p)
+    start = _start(p, main)
+    while p.waiting:
+        write(p, p.waiting.pop())
+    first = _first_values(p)
+    while p.waiting:
+        write(p, p.waiting.pop())
+    instances = list(p.instances.values())
+    recursive = _recursive(instances)
+    out = [HEAD, *_declarations(p)]
+    for instance in instances:
+        out += _framed(p, instance.text, instance.frame, instance.symbol in recursive, instance.node.name)
+    out += first
+    out += start
+    return "\n".join(out)
+
+
+def _main(p: Program) -> Instance:
+    candidates = [f for f in p.entities.functions.get("main", []) if f.tokens is not None]
+    if not candidates:
+        raise p.refusal("there is no main in this file: `tilewise check` judges kernels without one", 1)
+    return p.instance(candidates[0], {}, None)
+
+
+def _start(p: Program, main: Instance) -> list[str]:
+    """Call the first values, then main with as many arguments as it takes."""
+    given = []
+    for i, type_ in enumerate(main.parameters[:3]):
+        given.append(f"{type_.llvm} " + ("%argc" if i == 0 else "%argv" if i == 1 else "null"))
+    call = f"call {main.result.llvm} {main.symbol}({', '.join(given)})"
+    nothing = main.result is types.VOID
+    body = [f"  {call}", "  ret i32 0"] if nothing else [f"  %status = {call}", "  ret i32 %status"]
+    return ["define i32 @start(i32 %argc, ptr %argv) {", "  call void @first_values()", *body, "}"]
+
+
+def _first_values(p: Program) -> list[str]:
+    b = Builder(p, Environment(), False)
+    initialise_globals(b)
+    b.jump("leave")
+    text = ["define void @first_values() #0 {", "entry:", *b.allocas, "@@ENTER@@", *b.lines, "leave:", "@@LEAVE@@",
+            "  ret void", "}"]  # fmt: skip
+    return _framed(p, text, b.frame, False, "global")
+
+
+def _framed(p: Program, text: list[str], frame: int, recursive: bool, name: str) -> list[str]:
+    """Where a function needs memory of its own or calls itself: take it from the stack, and give it back."""
+    if not frame and not recursive:
+        return [line for line in text if not line.startswith("@@")]
+    memory = p.memory
+    size = -(-(frame + 64) // 16) * 16
+    p.external("rt_stack_overflow")
+    sp = f"ptr inttoptr (i64 {memory.stack_address} to ptr)"
+    enter = [
+        f"  %frame = load i64, {sp}",
+        f"  %frame_end = add i64 %frame, {size}",
+        f"  %too_deep = icmp ugt i64 %frame_end, {memory.stack_end}",
+        "  br i1 %too_deep, label %overflow, label %go, !prof !0",
+        "overflow:",
+        f"  call void @rt_stack_overflow(i32 {p.text(name)})",
+        "  br label %go",
+        "go:",
+        f"  store i64 %frame_end, {sp}",
+    ]
+    leave = [f"  store i64 %frame, {sp}"]
+    if frame:
+        leave += [
+            f"  %shade = add i64 %frame, {memory.shift}",
+            "  %shade_pointer = inttoptr i64 %shade to ptr",
+            f"  call void @llvm.memset.p0.i64(ptr %shade_pointer, i8 0, i64 {size}, i1 false)",
+        ]
+    out: list[str] = []
+    for line in text:
+        out += enter if line == "@@ENTER@@" else leave if line == "@@LEAVE@@" else [line]
+    return out
+
+
+def _recursive(instances: list[Instance]) -> set[str]:
+    """Functions that may reach themselves."""
+    calls = {i.symbol: i.calls for i in instances}
+    out: set[str] = set()
+    for symbol in calls:
+        seen: set[str] = set()
+        stack = [c for c in calls[symbol] if c in calls]
+        while stack:
+            item = stack.pop()
+            if item == symbol:
+                out.add(symbol)
+                break
+            if item not in seen:
+                seen.add(item)
+                stack += [c for c in calls[item] if c in calls and c not in seen]
+        if any(c.startswith("%") for c in calls[symbol]):  # through a pointer it may be anyone
+            out.add(symbol)
+    return out
+
+
+def _declarations(p: Program) -> list[str]:
+    out: list[str] = []
+    p.external("rt_stack_overflow")
+    for name, declaration in p.externals.items():
+        if declaration:
+            out.append(declaration)
+        elif name in INTRINSICS:
+            out.append(INTRINSICS[name])
+        elif name.startswith("llvm."):
+            kind = name.rpartition(".")[2]
+            out.append(f"declare {{{kind}, i1}} @{name}({kind}, {kind})")
+        else:
+            result, _, rest = RUNTIME[name].partition(" ")
+            out.append(f"declare {result} @{name}{rest}")
+    return out
+
+
+def argument_types(text: str) -> list[str]:
+    """The LLVM types of a runtime function's arguments."""
+    inside: str = text[text.index("(") + 1 : text.rindex(")")]
+    return [t.strip() for t in inside.split(",") if t.strip()]
+
+
+def runtime_signature(name: str, declared: Any) -> tuple[str, list[str]]:
+    """LLVM's result and argument types of an external function."""
+    text = RUNTIME.get(name) or declared
+    if text.startswith("declare"):
+        text = text.removeprefix("declare ")
+        result = text.partition(" ")[0]
+    else:
+        result = text.partition(" ")[0]
+    return result, argument_types(text)

@@ -1,0 +1,231 @@
+"""A host program while it is lowered: types and templates resolved, functions asked for and written one by one."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field, replace
+from typing import Any
+
+from tilewise.engines.simt.frontend.source import Source
+from tilewise.engines.simt.host.language import tree, types
+from tilewise.engines.simt.host.language.read_entity import Entities
+from tilewise.engines.simt.host.language.reading import Names
+from tilewise.engines.simt.host.language.types import Record, Scalar, Type
+from tilewise.engines.simt.host.lower.late import late
+from tilewise.engines.simt.host.lower.values import Unknown
+from tilewise.errors import KernelError
+
+MAX_INSTANCES = 4000
+
+
+@dataclass
+class Environment:
+    """Where a name is looked up: template arguments, the namespace, the class."""
+
+    bindings: dict[str, Any] = field(default_factory=dict)
+    scope: str = ""
+    record: Record | None = None
+    local: Any = None  # finds a variable of the function that is being lowered
+
+
+@dataclass(eq=False)
+class Instance:
+    """A function with its template arguments known."""
+
+    symbol: str
+    node: tree.Function
+    env: Environment
+    record: Record | None  # for methods that have a `this`
+    result: Type
+    parameters: list[Type]
+    text: list[str] = field(default_factory=list)
+    frame: int = 0
+    calls: set[str] = field(default_factory=set)
+    lambda_: Any = None
+
+    @property
+    def returns_object(self) -> bool:
+        return isinstance(self.result, (Record, types.Array))
+
+
+@dataclass
+class LaunchSite:
+    """One <<<…>>> of the program: the kernel it names, and how its arguments lie in memory."""
+
+    node: tree.Launch
+    kernel: tree.Function
+    bindings: dict[str, Any]
+    parameters: list[Type]
+    offsets: list[int]
+
+
+class Program:
+    def __init__(self, source: Source, entities: Entities, names: Names, memory: Any) -> None:
+        self.source = source
+        self.entities = entities
+        self.names = names
+        self.memory = memory  # base, size, shift, line_address; allocate(size, align, what), text(bytes)
+        self.instances: dict[Any, Instance] = {}
+        self.waiting: list[Instance] = []
+        self.records: dict[Any, Record] = {}
+        self.globals: dict[str, tuple[Type, int]] = {}
+        self.externals: dict[str, str] = {}  # declarations
+        self.functions_called: dict[str, tree.Function] = {}  # library functions without a body
+        self.texts: dict[bytes, int] = {}
+        self.words: list[str] = []  # names that the runtime is told by number
+        self.word_numbers: dict[str, int] = {}
+        self.launches: list[LaunchSite] = []
+        self.symbols: dict[str, int] = {}
+        self._constants: dict[str, Any] = {}
+        self.library_variables: set[str] = set()  # of known headers: made only where they are used
+
+    # -- refusing
+
+    def refusal(self, message: str, line: int, column: int = 1) -> KernelError:
+        return self.source.error(message, line, column)
+
+    # -- words and texts
+
+    def text(self, word: str) -> int:
+        if word not in self.word_numbers:
+            self.word_numbers[word] = len(self.words)
+            self.words.append(word)
+        return self.word_numbers[word]
+
+    def literal(self, value: bytes) -> int:
+        """The address of a string literal."""
+        if value not in self.texts:
+            self.texts[value] = self.memory.constant(value + b"\0")
+        return self.texts[value]
+
+    def external(self, name: str, declaration: str = "") -> None:
+        self.externals.setdefault(name, declaration)
+
+    # -- types
+
+    def resolve(self, node: Any, env: Environment) -> Type:
+        """A type as written to the type meant."""
+        made: Type = late.resolve(self, node, env)
+        return made
+
+    def size_of(self, type_: Type) -> int:
+        if isinstance(type_, Record):
+            self.layout(type_)
+        if isinstance(type_, types.Array):
+            self.size_of(type_.of)
+        return type_.size
+
+    def layout(self, record: Record) -> Record:
+        if not record.laid_out:
+            late.lay_out(self, record)
+        return record
+
+    def record_environment(self, record: Record) -> Environment:
+        return Environment(record.bindings, record.scope, record)
+
+    # -- constants
+
+    def enumerator(self, name: str) -> tuple[int, Scalar]:
+        entry = self.entities.enumerators.get(name)
+        if entry is None:
+            raise Unknown
+        if name not in self._constants:
+            type_, node = entry
+            scope = name.rpartition("::")[0]
+            self._constants[name] = (int(late.evaluate(self, node, Environment(scope=scope))[0]), type_)
+        found: tuple[int, Scalar] = self._constants[name]
+        return found
+
+    def constant_variable(self, name: str) -> tuple[Any, Scalar]:
+        """The value of a file-level constant."""
+        item = self.entities.variables[name]
+        if not isinstance(item.type, tree.TypeConst) or (item.init is None and not item.arguments):
+            raise Unknown
+        if name not in self._constants:
+            env = Environment(scope=name.rpartition("::")[0])
+            type_ = self.resolve(item.type, env)
+            if not isinstance(type_, Scalar) or isinstance(item.init, tree.Braces):
+                raise Unknown
+            init = item.init if item.init is not None else (item.arguments or [None])[0]
+            self._constants[name] = None
+            value = late.evaluate(self, init, env)[0]
+            self._constants[name] = (late.wrap(type_, value), type_)
+        if self._constants[name] is None:
+            raise Unknown
+        found: tuple[Any, Scalar] = self._constants[name]
+        return found
+
+    # -- functions
+
+    def functions_named(self, name: str, scope: str) -> tuple[str, list[tree.Function]]:
+        for candidate in self.names.candidates(name, scope):
+            if candidate in self.entities.functions:
+                return candidate, self.entities.functions[candidate]
+        return name, []
+
+    def definition(self, node: tree.Function) -> tree.Function:
+        """The one with a body, where `node` is only its declaration."""
+        if node.tokens is not None or node.body is not None or node.owner is not None or node.library:
+            return node
+        for other in self.entities.functions.get(node.name, []):
+            if other.tokens is not None and len(other.parameters) == len(node.parameters):
+                if bool(other.template) != bool(node.template):
+                    continue
+                if not other.template and self._signature(other) != self._signature(node):
+                    continue
+                for mine, theirs in zip(other.parameters, node.parameters, strict=True):
+                    mine.default = mine.default or theirs.default
+                return other
+        return node
+
+    def _signature(self, node: tree.Function) -> list[str]:
+        env = Environment(scope=node.scope)
+        return [str(self.resolve(p.type, env)) for p in node.parameters]
+
+    def instance(self, node: tree.Function, bindings: dict[str, Any], record: Record | None) -> Instance:
+        """The function for these template arguments; it is written later if it is new."""
+        key = (id(node), id(record), tuple(sorted((k, str(v), id(v) if isinstance(v, Record) else 0)
+                                                  for k, v in bindings.items())))  # fmt: skip
+        found = self.instances.get(key)
+        if found is not None:
+            return found
+        if len(self.instances) > MAX_INSTANCES:
+            raise self.refusal(f"more than {MAX_INSTANCES} functions and instances of templates", node.line)
+        if node.on_device:
+            raise self.refusal(f"{node.name} is a __device__ function: the host cannot call it", node.line, node.column)
+        base = self.record_environment(record) if record is not None else Environment(scope=node.scope)
+        env = replace(base, bindings={**base.bindings, **bindings})
+        parameters = [self.resolve(p.type, env) for p in node.parameters]
+        result = types.VOID if node.result is None else self._result(node, env)
+        if node.name.startswith("operator type"):
+            result = self.conversion_type(node, env)
+        method = record if record is not None and "static" not in node.words else None
+        symbol = f'@"{node.name}.{len(self.instances)}"'
+        made = Instance(symbol, node, env, method, result, parameters)
+        if record is not None:
+            made.lambda_ = record.captured
+        self.instances[key] = made
+        if isinstance(result, Scalar) and result.kind == "auto":
+            late.write(self, made)
+        else:
+            self.waiting.append(made)
+        return made
+
+    def conversion_type(self, node: tree.Function, env: Environment) -> Type:
+        name = node.name.removeprefix("operator type ")
+        stars = len(name) - len(name.rstrip("*"))
+        base = next((t for t in types.NAMED.values() if str(t) == name.rstrip("*")), None)
+        type_ = base if base is not None else self.resolve(tree.TypeName(name.rstrip("*")), env)
+        for _ in range(stars):
+            type_ = types.Pointer(type_)
+        return type_
+
+    def _result(self, node: tree.Function, env: Environment) -> Type:
+        written = node.result
+        if isinstance(written, tree.TypeAuto) or (
+            isinstance(written, tree.TypeConst) and isinstance(written.of, tree.TypeAuto)
+        ):
+            return AUTO
+        return self.resolve(written, env)
+
+
+AUTO = Scalar("auto", "auto", 0, False, -3, "void")

@@ -1,0 +1,139 @@
+"""Start a program in a process of its own, and take its report when it has ended."""
+
+from __future__ import annotations
+
+import json
+import os
+import subprocess
+import sys
+import threading
+from dataclasses import asdict, dataclass, field
+from pathlib import Path
+from typing import Any
+
+from tilewise.engines.simt.frontend.source import Place
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.machine.findings import Finding, Kind, Severity, Touch
+from tilewise.errors import FileError
+
+CHILD = "tilewise.engines.simt.check.program_child"
+GRACE = 20.0  # seconds that a process may take beyond its own limit to start and to end
+
+
+@dataclass
+class ProgramReport:
+    """What a run gave: its status, how it ended, and everything found."""
+
+    path: str
+    status: int
+    ended: str  # exit, abort, crash, limit, refused, failed
+    message: str = ""
+    findings: list[Finding] = field(default_factory=list)
+    notes: list[str] = field(default_factory=list)
+    launches: list[dict[str, Any]] = field(default_factory=list)
+    card: str = ""
+    output: str | None = None
+    errors: str | None = None
+
+    @property
+    def faults(self) -> list[Finding]:
+        return [f for f in self.findings if f.severity is Severity.FAULT]
+
+    @property
+    def ok(self) -> bool:
+        return not self.faults and self.ended == "exit"
+
+    @property
+    def exit_code(self) -> int:
+        """The program's own status; 1 where it says 0 and faults were found; 2 and 4 where it could not run."""
+        return self.status or (1 if self.faults else 0)
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "version": 1, "program": self.path, "status": self.status, "ended": self.ended, "message": self.message,
+            "card": self.card, "launches": self.launches, "findings": [f.to_json() for f in self.findings],
+            "notes": self.notes, "ok": self.ok, "output": self.output,
+        }  # fmt: skip
+
+
+def run_program(
+    path: str | Path, arguments: list[str] | None = None, options: Options | None = None, capture: bool = False,
+    stdin: bytes | None = None, dump: str | None = None,
+) -> ProgramReport:  # fmt: skip
+    """Run PROGRAM.cu. Its stdout and stderr are this process's own unless `capture`."""
+    options = options or Options()
+    path = Path(path)
+    if not path.is_file():
+        raise FileError(f"{path}: no such file")
+    options.folder = str(path.resolve().parent)
+    reader, writer = os.pipe()
+    settings = {
+        "path": str(path), "name": f"./{path.stem}", "arguments": arguments or [], "report": writer,
+        "options": asdict(options), "dump": dump,
+    }  # fmt: skip
+    out = subprocess.PIPE if capture else None
+    feed = subprocess.PIPE if stdin is not None else (subprocess.DEVNULL if capture else None)
+    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[4]), environment.get("PYTHONPATH", "")])
+    process = subprocess.Popen(
+        [sys.executable, "-m", CHILD, json.dumps(settings)], pass_fds=[writer], stdout=out, stderr=out, stdin=feed,
+        env=environment,
+    )  # fmt: skip
+    os.close(writer)
+    parts: list[str] = []
+    reading = threading.Thread(target=lambda: parts.append(_read_all(reader)))  # a report may be larger than the pipe
+    reading.start()
+    try:
+        output, errors = process.communicate(stdin, timeout=options.seconds + GRACE)
+    except subprocess.TimeoutExpired:
+        process.kill()
+        output, errors = process.communicate()
+    reading.join()
+    text = "".join(parts)
+    report = _report(path, process.returncode, text, options)
+    if capture:
+        report.output = (output or b"").decode("utf-8", "replace")
+        report.errors = (errors or b"").decode("utf-8", "replace")
+    return report
+
+
+def _read_all(descriptor: int) -> str:
+    with os.fdopen(descriptor, encoding="utf-8") as pipe:
+        return pipe.read()
+
+
+def _report(path: Path, code: int, text: str, options: Options) -> ProgramReport:
+    if not text:
+        message = f"the program's process ended without a word (status {code})"
+        return ProgramReport(str(path), 4, "failed", message, card=options.card)
+    document = json.loads(text)
+    findings = [finding_of(f) for f in document["findings"]]
+    return ProgramReport(
+        str(path), document["status"] & 255, document["ended"], document["message"], findings, document["notes"],
+        document["launches"], options.card,
+    )  # fmt: skip
+
+
+def finding_of(document: dict[str, Any]) -> Finding:
+    """A finding from its JSON."""
+    place = None
+    if document["file"] is not None:
+        place = Place(document["file"], document["line"], document["column"], document["length"], document["text"])
+    other = None
+    if document.get("other_line"):
+        other = Place(document["file"] or "", document["other_line"], 1, 1, document["other_text"] or "")
+    made = Finding(
+        Kind(document["kind"]), document["message"], place, document["array"], document["access"], document["hazard"],
+        document["scope"], document["count"], hint=document["hint"], other_place=other, evidence=document["evidence"],
+    )  # fmt: skip
+    for touch in document["touches"]:
+        pair = touch["other"]
+        made.touches.append(
+            Touch(
+                tuple(touch["block"]), tuple(touch["thread"]), touch["phase"],
+                tuple(touch["asked"]) if touch["asked"] is not None else None,
+                tuple(touch["reached"]) if touch["reached"] is not None else None,
+                (tuple(pair[0]), tuple(pair[1])) if pair is not None else None, touch["value"],
+            )
+        )  # fmt: skip
+    return made

@@ -1,0 +1,125 @@
+"""A program from its file to its end: read, lower, compile, run. Called in a process of its own."""
+
+from __future__ import annotations
+
+import ctypes
+import threading
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any
+
+from tilewise.engines.simt.host.language.read_entity import read_tokens
+from tilewise.engines.simt.host.lower.call import PREFIX
+from tilewise.engines.simt.host.lower.jit import compile_module
+from tilewise.engines.simt.host.lower.module import module_text, runtime_signature
+from tilewise.engines.simt.host.lower.program import Program
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.runtime import (
+    c_memory,
+    c_misc,
+    c_stdio,
+    cpp_library,
+    cuda_api,
+    cuda_libraries,
+    host_faults,
+    streams,
+)
+from tilewise.engines.simt.host.runtime.session import FUNCTIONS, Session
+from tilewise.engines.simt.host.translation_unit import read_unit
+from tilewise.errors import EngineError, TilewiseError
+
+STACK_BYTES = 512 << 20
+REGISTERED = (
+    c_memory,
+    c_misc,
+    c_stdio,
+    cpp_library,
+    cuda_api,
+    cuda_libraries,
+    host_faults,
+    streams,
+)  # imported for their functions
+
+
+def build(path: str, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
+    """The session and the LLVM text of a program."""
+    unit = read_unit(path, options.include, options.defines)
+    session = Session(unit.source, options, report)
+    known = set(unit.declared.entities.order)
+    declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
+    entities = declared.entities
+    program = Program(unit.source, entities, declared.names, session.memory)
+    program.library_variables = known
+    session.program = program
+    session.before_report.append(host_faults.small_allocations)
+    session.cuda = cuda_api.new_card(session, path)
+    try:
+        text = module_text(program)
+    except TilewiseError:
+        if entities.refusals:  # what could not be read comes first: the rest may follow from it
+            raise entities.refusals[0] from None
+        raise
+    except RecursionError:
+        raise EngineError("the program is nested too deep") from None
+    return session, text
+
+
+def execute(session: Session, text: str, arguments: list[str], name: str) -> None:
+    """Run the program; this process ends with it."""
+    program = session.program
+    if program.launches:  # the machine and the compiler of kernels are only loaded where there is one
+        import_module("tilewise.engines.simt.host.runtime.cuda_launch")
+    symbols: dict[str, int] = {}
+    libraries = [ctypes.CDLL(None)]
+    for library in ("libm.so.6", "libm.dylib"):
+        try:
+            libraries.append(ctypes.CDLL(library))
+        except OSError:
+            continue
+    for external, declaration in program.externals.items():
+        if external.startswith("llvm."):
+            continue
+        name_in_c = external.removeprefix(PREFIX)
+        if name_in_c in FUNCTIONS:
+            symbols[external] = session.address_of(name_in_c, *runtime_signature(external, declaration))
+            continue
+        address = _c_function(libraries, name_in_c)
+        if address is None:
+            raise EngineError(f"{name_in_c} is declared in a known header and not modelled")
+        symbols[external] = address
+    start = compile_module(text, symbols)
+    argv = _argv(session, [name, *arguments])
+    main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64)(start)
+
+    def run() -> None:
+        status = main(len(arguments) + 1, argv)
+        for function in reversed(session.at_exit):
+            ctypes.CFUNCTYPE(None)(function)()
+        session.finish(status)
+
+    threading.stack_size(STACK_BYTES)
+    thread = threading.Thread(target=run, daemon=True)
+    thread.start()
+    thread.join(session.options.seconds)
+    if thread.is_alive():
+        line = session.source.place(session.line, 1).line if session.line else 0
+        where = f" (last seen near line {line})" if line else ""
+        session.finish(
+            4, "limit", f"the program ran longer than {session.options.seconds:g} s{where}: --limit-time raises it"
+        )
+
+
+def _c_function(libraries: list[Any], name: str) -> int | None:
+    for library in libraries:
+        try:
+            return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
+        except AttributeError:
+            continue
+    return None
+
+
+def _argv(session: Session, words: list[str]) -> int:
+    memory = session.memory
+    addresses = [memory.constant(w.encode("utf-8", "surrogateescape") + b"\0") for w in words]
+    data = b"".join(a.to_bytes(8, "little") for a in (*addresses, 0))
+    return memory.constant(data)

@@ -1,0 +1,45 @@
+"""What the C++ headers leave to the runtime: memory of vectors and strings, range errors."""
+
+from __future__ import annotations
+
+from tilewise.engines.simt.host.runtime.memory import LACKS
+from tilewise.engines.simt.host.runtime.session import Session, runtime
+from tilewise.engines.simt.machine.findings import Kind
+
+
+@runtime("__vector_memory")
+def vector_memory(s: Session, size: int) -> int:
+    """Room for elements; only those that exist may be touched, see __vector_size."""
+    if size < 0 or size > 1 << 46:
+        s.console.error(b"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n")
+        s.finish(134, "abort", f"line {s.line}: a vector of {size} bytes")
+    return s.memory.allocate(max(1, size), "std::vector", s.line).address
+
+
+@runtime("__vector_free")
+def vector_free(s: Session, address: int) -> None:
+    block = s.memory.find(address)
+    if block is not None and not block.freed:
+        s.memory.release(block, s.line)
+
+
+@runtime("__vector_size")
+def vector_size(s: Session, address: int, size: int) -> None:
+    """The first `size` bytes are elements; the rest is room nobody may touch."""
+    block = s.memory.find(address)
+    if block is None:
+        return
+    state = s.memory.state(block.address, block.size)
+    state[size:] = 0
+    head = state[:size]
+    head[head == 0] = LACKS
+
+
+@runtime("__out_of_range")
+def out_of_range(s: Session, index: int, size: int) -> None:
+    s.faults.add(
+        Kind.OUT_OF_BOUNDS, s.line, f"at({index}) of {size} elements", "check the index against size()", access="at"
+    )
+    text = f"terminate called after throwing an instance of 'std::out_of_range'\n  what():  vector::_M_range_check: __n (which is {index}) >= this->size() (which is {size})\n"  # noqa: E501
+    s.console.error(text.encode())
+    s.finish(134, "abort", f"line {s.line}: at() is out of range")

@@ -1,0 +1,42 @@
+"""What is wrong with the host side of a program, by name, at its line, with the change that mends it."""
+
+from __future__ import annotations
+
+from tilewise.engines.simt.frontend.source import Place, Source
+from tilewise.engines.simt.machine.findings import Finding, Kind
+
+
+class Faults:
+    """Findings as they come: one a kind, line and thing concerned; the count goes on."""
+
+    def __init__(self, source: Source) -> None:
+        self.source = source
+        self.found: dict[tuple[Kind, int, str], Finding] = {}
+        self.kernel: list[Finding] = []  # what the machine found in kernels
+        self.notes: list[str] = []
+
+    def add(
+        self, kind: Kind, line: int, message: str, hint: str = "", *, array: str = "", access: str = "",
+        other_line: int = 0, evidence: str = "",
+    ) -> Finding:  # fmt: skip
+        key = (kind, line, array or access)
+        known = self.found.get(key)
+        if known is not None:
+            known.count += 1
+            return known
+        made = Finding(kind, message, self.place(line), array, access, hint=hint, count=1, evidence=evidence)
+        if other_line:
+            made.other_place = self.place(other_line)
+        self.found[key] = made
+        return made
+
+    def place(self, line: int) -> Place:
+        text = self.source.line(line)
+        column = len(text) - len(text.lstrip()) + 1
+        return self.source.place(line, column, max(1, len(text.strip())))
+
+    def has(self, kind: Kind) -> bool:
+        return any(k[0] is kind for k in self.found)
+
+    def all(self) -> list[Finding]:
+        return [*self.found.values(), *self.kernel]

@@ -1,0 +1,394 @@
+"""Complaints of compiled host code: bad addresses, missing values, overflow, division, stack, deletes."""
+
+from __future__ import annotations
+
+from tilewise.engines.simt.host.runtime.memory import BUSY, HAS, Allocation, Memory
+from tilewise.engines.simt.host.runtime.session import Session, runtime
+from tilewise.engines.simt.machine.findings import Kind
+
+SEGMENTATION, ARITHMETIC, ABORTED = 139, 136, 134
+
+
+def describe(block: Allocation) -> str:
+    """An allocation in the program's words."""
+    name = f"{block.name} " if block.name else ""
+    size = f"{block.size} byte{'s' if block.size != 1 else ''}"
+    if block.kind == "static":
+        return f"{name}({size})".strip()
+    return f"{name}({size} from {block.kind} at line {block.line})"
+
+
+@runtime("rt_bad_read")
+def bad_read(s: Session, address: int, size: int, line: int) -> None:
+    judge(s, address, size, line, "read")
+
+
+@runtime("rt_bad_write")
+def bad_write(s: Session, address: int, size: int, line: int) -> None:
+    judge(s, address, size, line, "write")
+
+
+@runtime("rt_check_range")
+def check_range(s: Session, address: int, size: int, write: int, line: int) -> None:
+    memory = s.memory
+    if not memory.inside(address, size) or not (memory.state(address, size) & 1).all():
+        judge(s, address, size, line, "write" if write else "read")
+
+
+def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
+    """Say what is wrong with an access; where the real program would stop, stop."""
+    memory = s.memory
+    if not memory.inside(address, size):
+        _wild(s, address, line, access)
+        return
+    state = memory.state(address, size)
+    if (state & BUSY).any():
+        _busy(s, address, line)
+        return
+    if access == "read" and (state & 1).all():
+        _without_value(s, address, size, line)
+        return
+    block = memory.find(address, near=True)
+    if block is None or memory.on_stack(address):
+        s.faults.add(
+            Kind.OUT_OF_BOUNDS,
+            line,
+            f"{access} of {size} bytes outside every variable of the stack",
+            "check the index against the array's length; a pointer to a local variable is dead when its function ends",
+            access=access,
+        )
+        return
+    if (state & 4).any() or (not block.host and address < block.end):
+        _device(s, block, line, access)
+    if block.freed and address < block.end:
+        s.faults.add(
+            Kind.USE_AFTER_FREE,
+            line,
+            f"{access} of {describe(block)} after it was freed at line {block.freed}",
+            "free it after the last use",
+            array=block.name or str(block.address),
+            access=access,
+            other_line=block.freed,
+        )
+        return
+    _outside(s, block, address, size, line, access)
+
+
+def _busy(s: Session, address: int, line: int) -> None:
+    """Managed memory that a kernel still works on."""
+    block = s.memory.find(address)
+    assert block is not None
+    launched = s.cuda.unsynchronised.get(block.address, 0)
+    s.faults.add(
+        Kind.NOT_SYNCHRONISED,
+        line,
+        f"{describe(block)} is read while the kernel launched at line {launched} may still run",
+        "cudaDeviceSynchronize() before the host reads it",
+        array=block.name,
+        access="read",
+        other_line=launched,
+    )
+    s.memory.state(block.address, block.size)[:] &= 255 - BUSY
+
+
+def _outside(s: Session, block: Allocation, address: int, size: int, line: int, access: str) -> None:
+    past = address - block.end
+    if address < block.address:
+        where = f"{block.address - address} bytes before the start of {describe(block)}"
+    elif past > 0:
+        where = f"{past} bytes past the end of {describe(block)}"
+    else:
+        where = f"right past the end of {describe(block)}"
+    made = s.faults.add(
+        Kind.OUT_OF_BOUNDS,
+        line,
+        f"{access} of {size} bytes {where}",
+        "check the index against the length",
+        access=access,
+        array=block.name or str(block.line),
+        other_line=block.line,
+    )
+    if past >= 0 and size > 1:
+        furthest = max(past + size, s.overruns[block.address][1] if block.address in s.overruns else 0)
+        s.overruns[block.address] = (block, furthest, size, line, made)
+
+
+def small_allocations(s: Session) -> None:
+    """Overruns that go on as far as elements would where bytes were allocated: the allocation lacks a sizeof."""
+    for block, furthest, size, line, finding in s.overruns.values():
+        missing = block.size * (size - 1)
+        if furthest < missing - 2 * size or "sizeof" in s.source.line(block.line):
+            continue
+        s.faults.found = {k: f for k, f in s.faults.found.items() if f is not finding}
+        s.faults.add(
+            Kind.SMALL_ALLOCATION,
+            block.line,
+            f"{describe(block)} is too small: line {line} goes {furthest} bytes past its end",
+            f"{block.size} bytes hold {block.size // size} elements of {size} bytes: allocate count * sizeof(type)",
+            array=block.name or str(block.address),
+            other_line=line,
+        )
+
+
+def _wild(s: Session, address: int, line: int, access: str) -> None:
+    address &= (1 << 64) - 1
+    if address < 1 << 16:
+        s.faults.add(
+            Kind.NULL_POINTER,
+            line,
+            f"{access} through a null pointer" + (f" (+{address} bytes)" if address else ""),
+            "give the pointer memory first, and check what malloc returned",
+            access=access,
+        )
+    else:
+        s.faults.add(
+            Kind.OUT_OF_BOUNDS,
+            line,
+            f"{access} at {address:#x}, which is no memory of this program",
+            "the pointer was never set, or an index is far too large",
+            access=access,
+        )
+    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+def _device(s: Session, block: Allocation, line: int, access: str) -> None:
+    s.faults.add(
+        Kind.DEVICE_POINTER,
+        line,
+        f"the host {access}s {describe(block)}, which is memory of the card",
+        "copy it with cudaMemcpy(host, device, bytes, cudaMemcpyDeviceToHost) first, or use cudaMallocManaged",
+        array=block.name,
+        access=access,
+        other_line=block.line,
+    )
+    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+def _without_value(s: Session, address: int, size: int, line: int) -> None:
+    memory = s.memory
+    block = memory.find(address)
+    if block is None or memory.on_stack(address):
+        s.faults.add(
+            Kind.UNINITIALISED_READ,
+            line,
+            "a variable is read that was given no value",
+            "give it a value where it is declared",
+            access="read",
+        )
+        memory.state(address, size)[:] = HAS
+        return
+    hint = "give it values first (calloc and memset give zeros)"
+    if block.kind != "static" and s.cuda is not None and s.cuda.launches:
+        hint = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
+    s.faults.add(
+        Kind.UNINITIALISED_READ,
+        line,
+        f"{describe(block)} is read at byte {address - block.address} before anything was stored there",
+        hint,
+        array=block.name or str(block.line),
+        access="read",
+        other_line=block.line,
+    )
+    memory.state(block.address, block.size)[:] |= HAS
+
+
+@runtime("rt_unset")
+def unset(s: Session, line: int, word: int) -> None:
+    name = s.word(word)
+    s.faults.add(
+        Kind.UNINITIALISED_READ,
+        line,
+        f"{name} is read before it was given a value",
+        f"give {name} a value where it is declared",
+        array=name,
+        access="read",
+    )
+
+
+@runtime("rt_bad_index")
+def bad_index(s: Session, index: int, length: int, line: int) -> None:
+    s.faults.add(
+        Kind.OUT_OF_BOUNDS,
+        line,
+        f"index {index} of an array of {length}: 0 to {length - 1} are there",
+        "check the index against the length",
+        access="index",
+    )
+
+
+@runtime("rt_overflow")
+def overflow(s: Session, one: int, two: int, sign: int, size: int, line: int) -> None:
+    op = "+-*"[sign]
+    true = one + two if sign == 0 else one - two if sign == 1 else one * two
+    kind = "int" if size == 4 else "long"
+    s.faults.add(
+        Kind.OVERFLOW,
+        line,
+        f"{one} {op} {two} is {true}, which does not fit {kind}",
+        "compute in long long or size_t: cast one operand first",
+        access="arithmetic",
+    )
+
+
+@runtime("rt_divide")
+def divide(s: Session, line: int) -> None:
+    s.faults.add(Kind.DIVISION, line, "an integer is divided by zero", "check the divisor first", access="divide")
+    s.finish(ARITHMETIC, "crash", f"line {line}: the program would be stopped here (floating point exception)")
+
+
+@runtime("rt_null_call")
+def null_call(s: Session, line: int) -> None:
+    s.faults.add(
+        Kind.NULL_POINTER, line, "a null pointer to a function is called", "set the pointer first", access="call"
+    )
+    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+@runtime("rt_no_return")
+def no_return(s: Session, word: int, line: int) -> None:
+    s.faults.add(
+        Kind.NO_RETURN,
+        line,
+        f"{s.word(word)} ends without returning a value",
+        "return a value on every path",
+        array=s.word(word),
+    )
+
+
+@runtime("rt_stack")
+def stack(s: Session, size: int, word: int, line: int) -> None:
+    s.faults.add(
+        Kind.STACK,
+        line,
+        f"{s.word(word)} takes {size} bytes of a stack of 8 MiB: a real program crashes here",
+        "allocate it with malloc, new or std::vector, or make it static",
+        array=s.word(word),
+    )
+
+
+@runtime("rt_stack_overflow")
+def stack_overflow(s: Session, word: int) -> None:
+    line = s.line
+    s.faults.add(
+        Kind.STACK,
+        line,
+        f"{s.word(word)} calls itself until the stack is full",
+        "end the recursion",
+        array=s.word(word),
+    )
+    s.finish(SEGMENTATION, "crash", "the program would be stopped here (stack overflow)")
+
+
+@runtime("rt_variable_length")
+def variable_length(s: Session, size: int, word: int, line: int) -> int:
+    if size < 0 or size > 8 << 20:
+        stack(s, size, word, line)
+    return s.memory.allocate(max(1, size), "stack", line, s.word(word)).address
+
+
+@runtime("rt_new")
+def new(s: Session, count: int, size: int, word: int, line: int) -> int:
+    array = bool(word >> 24)
+    if count < 0:
+        s.faults.add(
+            Kind.OUT_OF_BOUNDS, line, f"new of {count} elements", "the length must not be negative", access="new"
+        )
+        s.finish(ABORTED, "crash", "terminate called after throwing an instance of 'std::bad_array_new_length'")
+    made = s.memory.allocate(max(1, count * size), "new[]" if array else "new", line)
+    made.name = assigned_name(s, line)
+    return made.address
+
+
+@runtime("rt_count")
+def count(s: Session, address: int, size: int) -> int:
+    block = s.memory.find(address)
+    return 0 if block is None or block.freed else block.size // max(1, size)
+
+
+@runtime("rt_delete")
+def delete(s: Session, address: int, array: int, line: int) -> None:
+    release(s, address, "delete[]" if array else "delete", ("new[]",) if array else ("new",), line)
+
+
+@runtime("rt_throw")
+def throw(s: Session, word: int, line: int) -> None:
+    _thrown(s, f"terminate called after throwing an instance of '{s.word(word)}'\n", line)
+
+
+@runtime("rt_throw_what")
+def throw_what(s: Session, word: int, what: int, line: int) -> None:
+    text = s.memory.text(what).decode("utf-8", "replace")
+    _thrown(s, f"terminate called after throwing an instance of 'std::{s.word(word)}'\n  what():  {text}\n", line)
+
+
+def _thrown(s: Session, text: str, line: int) -> None:
+    s.console.error(text.encode())
+    s.finish(ABORTED, "abort", f"line {line}: an exception ended the program")
+
+
+MENDS = {
+    "malloc": "free",
+    "calloc": "free",
+    "realloc": "free",
+    "new": "delete",
+    "new[]": "delete[]",
+    "cudaMalloc": "cudaFree",
+    "cudaMallocManaged": "cudaFree",
+    "cudaMallocPitch": "cudaFree",
+    "cudaMallocHost": "cudaFreeHost",
+    "cudaHostAlloc": "cudaFreeHost",
+    "strdup": "free",
+}
+
+
+def release(s: Session, address: int, call: str, kinds: tuple[str, ...], line: int) -> bool:
+    """Free a block with `call`; False, with a finding, where that is wrong."""
+    if address == 0:
+        return True
+    memory: Memory = s.memory
+    block = memory.find(address)
+    if block is None or address != block.address or block.kind in ("static", "stack", "__device__"):
+        what = (
+            "an address inside an allocation"
+            if block is not None and block.kind not in ("static",)
+            else "memory that was never allocated"
+        )
+        s.faults.add(
+            Kind.WRONG_FREE, line, f"{call} of {what}", "free the pointer that the allocation returned", access=call
+        )
+        return False
+    if block.freed:
+        s.faults.add(
+            Kind.DOUBLE_FREE,
+            line,
+            f"{call} of {describe(block)}, which was freed at line {block.freed}",
+            "free it once",
+            access=call,
+            array=block.name,
+            other_line=block.freed,
+        )
+        return False
+    if block.kind not in kinds:
+        right = MENDS.get(block.kind, "free")
+        s.faults.add(
+            Kind.WRONG_FREE,
+            line,
+            f"{call} of {describe(block)}",
+            f"free it with {right}",
+            access=call,
+            array=block.name,
+            other_line=block.line,
+        )
+        if not (block.host and call in ("free", "delete", "delete[]")):
+            return False
+    memory.release(block, line)
+    return True
+
+
+def assigned_name(s: Session, line: int) -> str:
+    """The variable that a line gives its value to, for the words of a finding."""
+    import re
+
+    text = s.source.line(line)
+    found = re.search(r"([A-Za-z_][\w.\->]*(?:\[\w+\])?)\s*=(?!=)", text)
+    return found.group(1) if found else ""

@@ -1,0 +1,211 @@
+"""The memory of a program, host and card: real pages, with one shadow byte a byte that says what may be done with it.
+
+0 nobody's · 1 without a value · 3 with one · 4 the card's, without a value · 6 the card's, with one. Objects stand far
+apart and their addresses are never given out twice, so that an overrun or a stale pointer meets a 0."""
+
+from __future__ import annotations
+
+import bisect
+import ctypes
+import mmap
+from dataclasses import dataclass
+
+import numpy as np
+
+from tilewise.errors import LimitError
+
+GUARD = 1 << 20
+STACK = 64 << 20
+STATIC = 4 << 30
+LEAST_GAP = 64
+LARGE = 1 << 20
+LACKS, HAS = 1, 3
+CARD, CARD_HAS = 4, 6
+BUSY = 8  # beside 3: managed memory that a kernel has changed, and nobody has waited for it
+
+
+@dataclass
+class Allocation:
+    address: int
+    size: int
+    kind: str  # malloc, new, new[], cudaMalloc, cudaMallocManaged, cudaMallocHost, static …
+    line: int
+    name: str = ""
+    freed: int = 0  # the line
+    host: bool = True
+    device: bool = False
+    written: bool = False  # somebody put values into it
+    copied: bool = False  # its values were taken to the host
+    pitch: int = 0
+    stored: int = 0  # the line of the launch whose kernel stored to it
+
+    @property
+    def end(self) -> int:
+        return self.address + self.size
+
+
+class Memory:
+    def __init__(self, limit: int) -> None:
+        self.limit = limit
+        self.used = 0
+        self.most = 0
+        flags = mmap.MAP_PRIVATE | mmap.MAP_ANONYMOUS | getattr(mmap, "MAP_NORESERVE", 0x4000)
+        size = 1 << 37
+        while True:
+            try:
+                self._pages = mmap.mmap(-1, 2 * size, flags=flags)
+                break
+            except (OSError, ValueError, OverflowError):
+                size >>= 1
+                if size < 1 << 33:
+                    raise LimitError("this machine gives no room for a program's memory") from None
+        self.size = size
+        self.bytes = np.frombuffer(self._pages, np.uint8, size)
+        self.shadow = np.frombuffer(self._pages, np.uint8, size, size)
+        self.base = self.bytes.ctypes.data
+        self.shift = size
+        self._control = GUARD // 2
+        self.line_address = self.base + self._control
+        self.stack_address = self.base + self._control + 64
+        self._line = ctypes.c_int32.from_address(self.line_address)
+        stack = self.base + GUARD
+        self.stack_end = stack + STACK
+        ctypes.c_int64.from_address(self.stack_address).value = stack
+        self._static = GUARD + STACK + GUARD
+        self._heap = self._static + STATIC
+        self._device = size // 2
+        self.blocks: list[Allocation] = []
+        self._starts: list[int] = []
+        self.device_blocks: list[Allocation] = []
+        self._device_starts: list[int] = []
+        self.statics: list[Allocation] = []
+        self._static_starts: list[int] = []
+
+    @property
+    def line(self) -> int:
+        """The line of the program that runs now."""
+        return self._line.value
+
+    # -- giving out
+
+    def static(self, size: int, name: str, device: bool) -> int:
+        """File-level memory: zero, which is a value."""
+        if device:
+            return self.allocate(max(1, size), "__device__", 0, name, device=True, host=False, state=CARD_HAS).address
+        at = -(-self._static // 64) * 64
+        self._static = at + size + max(LEAST_GAP, min(size, LARGE))
+        if self._static > self._heap:
+            raise LimitError("the program's variables take more than 4 GiB")
+        self.shadow[at : at + size] = HAS
+        made = Allocation(self.base + at, size, "static", 0, name)
+        self.statics.append(made)
+        self._static_starts.append(made.address)
+        return made.address
+
+    def constant(self, data: bytes) -> int:
+        address = self.static(len(data), "", False)
+        at = address - self.base
+        self.bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
+        return address
+
+    def allocate(
+        self, size: int, kind: str, line: int, name: str = "", *, device: bool = False, host: bool = True,
+        state: int = LACKS, align: int = 16,
+    ) -> Allocation:  # fmt: skip
+        if self.used + size > self.limit:
+            raise LimitError(
+                f"line {line}: {size} more bytes would make {self.used + size}, over the limit of {self.limit} bytes "
+                "(--limit-memory)"
+            )
+        self.used += size
+        self.most = max(self.most, self.used)
+        gap = max(LEAST_GAP, min(size, 1 << 30))
+        if host:
+            at = -(-self._heap // align) * align
+            self._heap = at + size + gap
+            full = self._heap > self.size // 2
+        else:
+            at = -(-self._device // 256) * 256
+            self._device = at + size + max(gap, 256)
+            full = self._device > self.size - GUARD
+        if full:
+            raise LimitError(f"line {line}: the program has asked for more memory than there are addresses for")
+        self.shadow[at : at + size] = state
+        made = Allocation(self.base + at, size, kind, line, name, host=host, device=device)
+        if host:
+            self.blocks.append(made)
+            self._starts.append(made.address)
+        else:
+            self.device_blocks.append(made)
+            self._device_starts.append(made.address)
+        return made
+
+    def release(self, block: Allocation, line: int) -> None:
+        block.freed = max(1, line)
+        at = block.address - self.base
+        self.shadow[at : at + block.size] = 0
+        self.used -= block.size
+        first, last = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE, (at + block.size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if last - first >= 1 << 20 and hasattr(mmap, "MADV_DONTNEED"):
+            self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
+            self._pages.madvise(mmap.MADV_DONTNEED, self.size + first, last - first)
+
+    # -- finding
+
+    def find(self, address: int, near: bool = False) -> Allocation | None:
+        """The block an address is in; with `near`, the one it has just left."""
+        offset = address - self.base
+        if not 0 <= offset < self.size:
+            return None
+        if offset >= self.size // 2:
+            starts, blocks = self._device_starts, self.device_blocks
+        elif offset >= GUARD + STACK + GUARD + STATIC:
+            starts, blocks = self._starts, self.blocks
+        else:
+            starts, blocks = self._static_starts, self.statics
+        i = bisect.bisect_right(starts, address) - 1
+        if i >= 0 and (near or address < blocks[i].end or address == blocks[i].address):
+            if near and i + 1 < len(blocks) and blocks[i + 1].address - address < address - blocks[i].end:
+                return blocks[i + 1]
+            return blocks[i]
+        if near and blocks and blocks[0].address - address < LARGE:
+            return blocks[0]
+        return None
+
+    def inside(self, address: int, size: int = 1) -> bool:
+        return self.base <= address and address + size <= self.base + self.size
+
+    def on_stack(self, address: int) -> bool:
+        return self.base <= address < self.stack_end
+
+    # -- bytes
+
+    def view(self, address: int, size: int) -> np.ndarray:
+        at = address - self.base
+        return self.bytes[at : at + size]
+
+    def state(self, address: int, size: int) -> np.ndarray:
+        at = address - self.base
+        return self.shadow[at : at + size]
+
+    def text(self, address: int, most: int = 1 << 20) -> bytes:
+        """A string up to its zero."""
+        at = address - self.base
+        data = self.bytes[at : min(at + most, self.size)]
+        step = 64
+        out = b""
+        while len(out) < most:
+            part = data[len(out) : len(out) + step].tobytes()
+            end = part.find(b"\0")
+            if end >= 0:
+                return out + part[:end]
+            if not part:
+                break
+            out += part
+            step = min(step * 2, 1 << 16)
+        return out
+
+    def put(self, address: int, data: bytes) -> None:
+        at = address - self.base
+        self.bytes[at : at + len(data)] = np.frombuffer(data, np.uint8)
+        self.shadow[at : at + len(data)] |= 2

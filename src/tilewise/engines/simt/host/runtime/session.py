@@ -1,0 +1,108 @@
+"""One run of a program: its memory, console, faults and clock, and how it ends."""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import threading
+import traceback
+from collections.abc import Callable
+from typing import Any
+
+from tilewise.engines.simt.frontend.source import Source
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.runtime.console import Console
+from tilewise.engines.simt.host.runtime.faults import Faults
+from tilewise.engines.simt.host.runtime.memory import Memory
+from tilewise.errors import LimitError, TilewiseError
+
+Function = Callable[..., Any]
+FUNCTIONS: dict[str, Function] = {}  # of the runtime, by the name the program calls
+LAUNCHES_TOLD = 1000
+CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": ctypes.c_int16, "i8": ctypes.c_int8,
+          "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
+
+
+def runtime(*names: str) -> Callable[[Function], Function]:
+    """Register a function of the runtime; it is called with the session first."""
+
+    def keep(function: Function) -> Function:
+        for name in names:
+            FUNCTIONS[name] = function
+        return function
+
+    return keep
+
+
+class Session:
+    def __init__(self, source: Source, options: Options, report: Callable[[dict[str, Any]], None]) -> None:
+        self.source = source
+        self.options = options
+        self.memory = Memory(options.memory)
+        self.console = Console(options.output)
+        self.faults = Faults(source)
+        self.report = report
+        self.program: Any = None
+        self.cuda: Any = None
+        self.at_end: list[Function] = []  # checks when the program has ended by itself
+        self.at_exit: list[int] = []  # functions given to atexit
+        self.overruns: dict[int, Any] = {}  # blocks that were overrun: how far, by what size, where
+        self.before_report: list[Function] = []  # what is settled before findings are told, however it ended
+        self.state: dict[str, Any] = {}  # of rand, streams, files …
+        self._lock = threading.Lock()
+        self._callbacks: list[Any] = []
+
+    @property
+    def line(self) -> int:
+        return self.memory.line
+
+    def word(self, number: int) -> str:
+        return str(self.program.words[number])
+
+    # -- ends
+
+    def finish(self, status: int, ended: str = "exit", message: str = "") -> None:
+        """Tell what was found, and end this process."""
+        with self._lock:
+            if ended in ("exit", "abort"):
+                for check in self.at_end:
+                    try:
+                        check(self)
+                    except Exception as error:  # a check must not hide what was found
+                        self.faults.notes.append(f"a check at the end failed: {error}")
+            for settle in self.before_report:
+                settle(self)
+            self.console.flush()
+            self.report({
+                "status": status, "ended": ended, "message": message,
+                "findings": [f.to_json() for f in self.faults.all()], "notes": self.faults.notes,
+                "launches": self.cuda.launches[:LAUNCHES_TOLD] if self.cuda is not None else [],
+                "open_line": not self.console.ended_line,
+            })  # fmt: skip
+            os._exit(status & 255)
+
+    def guarded(self, function: Function) -> Function:
+        """A callback from compiled code: an error in it ends the program, it is never lost."""
+
+        def call(*arguments: Any) -> Any:
+            try:
+                return function(self, *arguments)
+            except LimitError as error:
+                self.finish(4, "limit", str(error))
+            except TilewiseError as error:
+                self.finish(2, "refused", str(error))
+            except MemoryError:
+                self.finish(4, "limit", "this machine has no more memory")
+            except BaseException as error:
+                self.finish(4, "failed", "".join(traceback.format_exception_only(error)).strip()
+                            + ("\n" + traceback.format_exc() if os.environ.get("TILEWISE_DEBUG") else ""))  # fmt: skip
+
+        return call
+
+    def address_of(self, name: str, result: str, parameters: list[str]) -> int:
+        """A pointer to a runtime function that compiled code can call."""
+        kinds = [CTYPES[t] for t in parameters]
+        maker = ctypes.CFUNCTYPE(None if result == "void" else CTYPES[result], *kinds)
+        made = maker(self.guarded(FUNCTIONS[name]))
+        self._callbacks.append(made)
+        return int(ctypes.cast(made, ctypes.c_void_p).value or 0)

@@ -1,0 +1,136 @@
+"""A program's files as one stream of tokens: local headers read, known headers taken from `headers/`, nothing else.
+
+Lines of included files are numbered on from `SPAN` times their number, so that one integer names file and line."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from pathlib import Path
+
+from tilewise.engines.simt.frontend.lexer import Token, tokenize
+from tilewise.engines.simt.frontend.preprocess import Preprocessor
+from tilewise.engines.simt.frontend.source import Source, read_source
+from tilewise.engines.simt.host.header_cache import load_headers
+from tilewise.engines.simt.host.known_headers import ALWAYS, KNOWN
+from tilewise.engines.simt.host.language.read_entity import Declared
+from tilewise.engines.simt.host.sources import Sources, placed_tokens
+from tilewise.errors import FileError
+
+DEPTH = 40
+
+
+@dataclass
+class Unit:
+    source: Sources
+    tokens: list[Token]  # of the program itself
+    declared: Declared  # what the known headers declare
+    local: list[str]  # files that were read
+
+
+class UnitReader(Preprocessor):
+    """The preprocessor, with includes: files beside the program or under --include, and headers known by name."""
+
+    def __init__(self, source: Source, folders: list[Path], defines: dict[str, str], host: bool) -> None:
+        self.sources = Sources(source)
+        super().__init__(self.sources, defines)
+        if host:
+            self.macros.pop("__CUDA_ARCH__", None)
+        self.folders = folders
+        self.once: set[str] = set()
+        self.local: list[str] = []
+        self.depth = 0
+        self.host = host
+
+    def unit(self) -> Unit:
+        """Known headers first: their declarations do not depend on the program's macros."""
+        main = tokenize(self.source)
+        declared = Declared()
+        if self.host:
+            library = load_headers([*ALWAYS, *self._named(main, set())])
+            self.sources.others = [Source(name, text) for name, text in library.files]
+            self.macros = {**library.macros, **self.macros}
+            declared = library.declared
+        body = self.process(main)
+        return Unit(self.sources, [*body, main[-1]], declared, self.local)
+
+    def _named(self, tokens: list[Token], seen: set[str]) -> list[str]:
+        """Headers known by name that the files ask for, local files looked through."""
+        out: list[str] = []
+        for i, token in enumerate(tokens):
+            if token.text != "include" or i == 0 or tokens[i - 1].text != "#":
+                continue
+            j = i + 1
+            while tokens[j].kind != "newline":
+                j += 1
+            text = "".join(t.text for t in tokens[i + 1 : j])
+            name = text.strip('<>"')
+            path = self._find(name) if text.startswith('"') else None
+            if path is not None and str(path) not in seen and len(seen) < 200:
+                seen.add(str(path))
+                out += self._named(tokenize(read_source(path)), seen)
+            elif header_name(name) in KNOWN:
+                name = header_name(name)
+                out.append(name)
+        return out
+
+    def include(self, name: str, hash_: Token) -> list[Token]:
+        bare = name.strip('<>"')
+        self.includes.append(name)
+        path = self._find(bare)
+        if path is None:
+            if header_name(bare) in KNOWN or not self.host:
+                return []
+            if name.startswith("<"):
+                raise self.source.error(
+                    f"{name} is not among the headers that are known here", hash_.line, hash_.column
+                )
+            raise self.source.error(
+                f"{bare} is neither beside the program nor under --include, and not known by name",
+                hash_.line,
+                hash_.column,
+            )
+        if str(path) in self.once:
+            return []
+        if self.depth >= DEPTH:
+            raise self.source.error(f"includes nested more than {DEPTH} deep", hash_.line, hash_.column)
+        text = read_source(path)
+        if "#pragma once" in text.text:
+            self.once.add(str(path))
+        self.local.append(str(path))
+        return self._placed(text)
+
+    def _placed(self, source: Source) -> list[Token]:
+        tokens = placed_tokens(self.sources, source)
+        self.depth += 1
+        try:
+            return self.process(tokens)
+        finally:
+            self.depth -= 1
+
+    def _find(self, name: str) -> Path | None:
+        """A file of that name in the allowed folders, and really inside them."""
+        for folder in self.folders:
+            try:
+                path = (folder / name).resolve()
+                if path.is_file() and path.is_relative_to(folder.resolve()):
+                    return path
+            except (OSError, ValueError):
+                continue
+        return None
+
+
+def header_name(name: str) -> str:
+    """`../../common/book.h` is known as `book.h`; a name known with its folder stays."""
+    return name if name in KNOWN else name.replace("\\", "/").rpartition("/")[2]
+
+
+def read_unit(path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True) -> Unit:
+    source = read_source(path)
+    if source.name == "<text>":
+        places = [Path(f) for f in folders]
+    else:
+        places = [Path(path).resolve().parent, *(Path(f) for f in folders)]
+    for folder in places:
+        if not folder.is_dir():
+            raise FileError(f"{folder}: not a folder")
+    return UnitReader(source, places, defines, host).unit()

@@ -1,0 +1,198 @@
+"""Whole programs: what they print, how they end, what they may not do."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+import json
+import subprocess
+import sys
+
+import pytest
+
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.process import run_program
+
+
+@pytest.fixture
+def run(tmp_path):
+    def go(text, *arguments, stdin=b"", **options):
+        path = tmp_path / "program.cu"
+        path.write_text(text)
+        return run_program(path, list(arguments), Options(**options), capture=True, stdin=stdin)
+
+    return go
+
+
+def test_arguments_status_and_both_streams(run):
+    report = run(
+        '#include <stdio.h>\n#include <stdlib.h>\nint main(int c, char** v) { fprintf(stderr, "e\\n");'
+        ' printf("%d %s %d\\n", c, v[1], atoi(v[2]) + 1); return 7; }',
+        "one", "41",
+    )  # fmt: skip
+    assert (report.output, report.errors, report.status, report.ended) == ("3 one 42\n", "e\n", 7, "exit")
+
+
+def test_rand_is_glibcs(run):
+    report = run(
+        '#include <cstdio>\n#include <cstdlib>\nint main() { printf("%d %d ", rand(), rand()); srand(42); printf("%d\\n", rand()); }'
+    )
+    assert report.output == "1804289383 846930886 71876166\n"
+
+
+def test_classes_templates_streams_and_the_library(run):
+    report = run(r"""
+#include <iostream>
+#include <iomanip>
+#include <vector>
+#include <string>
+#include <algorithm>
+#include <numeric>
+#include <random>
+#include <memory>
+using namespace std;
+template <typename T, int N> class Stack { T items[N]; int count; public: Stack() : count(0) {} ~Stack() { cout << "gone " << count << endl; }
+  void push(const T& x) { items[count++] = x; } T& operator[](int i) { return items[i]; } int size() const { return count; } };
+struct V { float x, y; V operator+(const V& o) const { return {x + o.x, y + o.y}; } };
+ostream& operator<<(ostream& o, const V& v) { return o << '(' << v.x << ", " << v.y << ')'; }
+int apply(int (*f)(int), int x) { return f(x); }
+int three(int x) { return 3 * x; }
+int main() {
+  Stack<double, 4> s; s.push(1.5); s.push(2.5); cout << s[1] << ' ' << s.size() << endl;
+  cout << V{1, 2} + V{3, 4} << ' ' << apply(three, 5) << endl;
+  vector<vector<int>> m(2, vector<int>(3, 7)); m[1][2] = 1; int sum = 0; for (auto& r : m) sum += accumulate(r.begin(), r.end(), 0);
+  cout << sum << ' ' << fixed << setprecision(2) << 2.0 / 3 << setw(6) << 42 << endl;
+  mt19937 g(42); uniform_int_distribution<int> d(1, 6); cout << g() << ' ' << d(g) << endl;
+  unique_ptr<int> p(new int(5)); string t = "x" + to_string(*p); cout << t << t.size() << endl;
+  auto add = [&](int k) { sum += k; return sum; }; add(2); cout << add(3) << endl;
+  goto done;
+done:
+  return 0;
+}""")
+    assert report.output == "2.5 2\n(4, 6) 15\n36 0.67    42\n1608637542 5\nx52\n41\ngone 2\n"
+    assert report.findings == []
+
+
+def test_errors_of_the_runtime_come_back_to_the_program(run):
+    report = run(r"""
+#include <stdio.h>
+__global__ void k(int* p) { p[threadIdx.x] = 1; }
+int main() {
+  int* d; cudaMalloc(&d, 4096);
+  k<<<1, 2048>>>(d);
+  printf("%s\n", cudaGetErrorString(cudaGetLastError()));
+  k<<<1, 32>>>(d);
+  printf("%s %d\n", cudaGetErrorName(cudaGetLastError()), cudaFree(d));
+  printf("%d\n", cudaFree(d));
+  cudaDeviceProp p; cudaGetDeviceProperties(&p, 0); printf("%s %d\n", p.name, p.multiProcessorCount);
+}""")
+    assert report.output == "invalid configuration argument\ncudaSuccess 0\n1\nTesla T4 40\n"
+    assert [str(f.kind) for f in report.faults] == ["launch", "double-free"]
+
+
+def test_managed_memory_symbols_and_pitch(run):
+    report = run(r"""
+#include <cstdio>
+__constant__ float weights[3];
+__device__ int counter;
+__global__ void k(float* m, size_t pitch, int* total) {
+  int i = threadIdx.x, j = threadIdx.y;
+  float* row = m + j * (pitch / sizeof(float));
+  row[i] = weights[i] * j;
+  atomicAdd(total, 1); atomicAdd(&counter, 2);
+}
+int main() {
+  float w[3] = {1, 2, 3}, out[2][3]; cudaMemcpyToSymbol(weights, w, sizeof w);
+  float* m; size_t pitch; cudaMallocPitch(&m, &pitch, 3 * sizeof(float), 2);
+  int* total; cudaMallocManaged(&total, sizeof(int)); *total = 0;
+  k<<<1, dim3(3, 2)>>>(m, pitch, total); cudaDeviceSynchronize();
+  cudaMemcpy2D(out, 3 * sizeof(float), m, pitch, 3 * sizeof(float), 2, cudaMemcpyDeviceToHost);
+  int n; cudaMemcpyFromSymbol(&n, counter, sizeof n);
+  printf("%g %g %g %d %d %d\n", out[0][2], out[1][0], out[1][2], *total, n, (int)pitch);
+  cudaFree(m); cudaFree(total);
+}""")
+    assert report.output == "0 1 3 6 12 512\n", (report.message, report.findings)
+
+
+@pytest.mark.parametrize(("text", "options", "says"), [
+    ("int main() { for (;;) {} }", {"seconds": 0.3}, "longer than"),
+    ('#include <stdio.h>\nint main() { for (;;) puts("more"); }', {"output": 1000}, "printed more than 1000"),
+    ("#include <stdlib.h>\nint main() { for (;;) malloc(1 << 20); }", {"memory": 64 << 20}, "over the limit"),
+])  # fmt: skip
+def test_limits_stop_a_program_and_keep_what_was_found(run, text, options, says):
+    text = text.replace("int main() {", "int main() { int x[2]; x[0] = 1; int y = x[1];")
+    report = run(text, **options)
+    assert report.ended == "limit"
+    assert says in report.message
+    assert report.exit_code == 4
+    assert [str(f.kind) for f in report.faults] == ["uninitialised-read"]
+
+
+def test_nothing_outside_the_programs_folder_is_opened(run, tmp_path):
+    (tmp_path / "data.txt").write_text("12 30")
+    report = run(r"""
+#include <stdio.h>
+int main() {
+  int a, b; FILE* f = fopen("data.txt", "r"); fscanf(f, "%d %d", &a, &b); fclose(f);
+  printf("%d %d %d\n", a + b, fopen("/etc/passwd", "r") != 0, fopen("out.txt", "w") != 0);
+}""")
+    assert report.output == "42 0 0\n"
+    assert not (tmp_path / "out.txt").exists()
+    assert len(report.notes) == 2
+
+
+def test_a_crash_is_told_where_the_real_program_would_stop(run):
+    report = run("int main() { int* p = 0;\n return *p; }")
+    assert (report.status, report.ended) == (139, "crash")
+    assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 2)]
+
+
+def test_what_is_not_understood_is_refused_at_its_place(run):
+    report = run("#include <stdio.h>\nint main() { return nothing_known(3); }")
+    assert (report.ended, report.exit_code) == ("refused", 2)
+    assert ":2:21: nothing_known is not known here" in report.message
+
+
+def test_the_command_prints_the_program_on_stdout_and_findings_on_stderr(tmp_path):
+    path = tmp_path / "p.cu"
+    path.write_text(
+        '#include <stdio.h>\n#include <stdlib.h>\nint main() { char* p = (char*)malloc(4); p[4] = 1; puts("out"); free(p); }'
+    )
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewise", "run", "--json", str(path)], capture_output=True, text=True
+    )
+    assert (done.stdout, done.returncode) == ("out\n", 1)
+    assert json.loads(done.stderr)["findings"][0]["kind"] == "out-of-bounds"
+
+
+def test_managed_memory_read_before_the_kernel_has_ended(run):
+    text = r"""
+__global__ void k(int* p) { p[threadIdx.x] = threadIdx.x; }
+int main() {
+  int* p; cudaMallocManaged(&p, 32 * sizeof(int));
+  k<<<1, 32>>>(p);
+  WAIT
+  int last = p[31];
+  cudaFree(p);
+  return last - 31;
+}"""
+    found = run(text.replace("WAIT", ""))
+    assert [(str(f.kind), f.line) for f in found.faults] == [("not-synchronised", 7)]
+    assert run(text.replace("WAIT", "cudaDeviceSynchronize();")).findings == []
+
+
+def test_a_report_larger_than_a_pipe_comes_through(run):
+    report = run(
+        "__global__ void k(int* p) {}\nint main() { int* p; cudaMalloc(&p, 4);"
+        " for (int i = 0; i < 800; i++) k<<<1, 1>>>(p); cudaFree(p); }"
+    )
+    assert report.ended == "exit"
+    assert len(report.launches) == 800
+
+
+def test_a_null_pointer_in_a_kernel_is_a_fault_and_a_sticky_error(run):
+    report = run(
+        "#include <stdio.h>\n__global__ void k(int* x) {\n  *x = 1;\n}\n"
+        "int main() { k<<<1, 1>>>(0); puts(cudaGetErrorName(cudaDeviceSynchronize())); }"
+    )
+    assert report.output == "cudaErrorIllegalAddress\n"
+    assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 3)]
