@@ -7,10 +7,11 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 import tilewise as tw
+from tilewise.engines.simt.limits import Limits
 from tilewise.errors import UsageError
 from tilewise.page import explore
 from tilewise.page.picture import draw_phase, number
-from tilewise.page.words import LANGUAGES, say
+from tilewise.words import LANGUAGES, say
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -26,14 +27,14 @@ def marks(svg):
 
 @pytest.fixture(scope="module")
 def three():
-    return explore("tiled_edges", shape=(3, 3, 3), tile=2)
+    return explore("tiled_edges", shape=(3, 3, 3), tile=2, limits=Limits(seconds=300))
 
 
 def test_the_notes_figure_of_phase_1(three):
     svg = draw_phase(three.trace, 1, 0)
     assert "4 loads, 4 fills" in texts(svg)
     assert "Barriers in lines 45, 49" in texts(svg)
-    for value in ("30", "36", "66", "81"):
+    for value in ("90", "96", "216", "231"):
         assert texts(svg).count(value) == 2, "in P and in the thread's register"
     # twice each (matrix and shared memory), the four stores of P, one in the legend
     assert marks(svg) == {"loaded": 13, "filled": 9, "silent": 1, "outside": 1}

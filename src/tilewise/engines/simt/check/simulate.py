@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.semiring import Semiring
-from tilewise.engines.simt.check.binding import Bound, Shape, bind
+from tilewise.engines.simt.check.binding import Bound, Seed, Shape, bind
 from tilewise.engines.simt.check.explain import explain
 from tilewise.engines.simt.check.judge import cost_findings, judge
 from tilewise.engines.simt.check.loading import here
@@ -92,7 +92,7 @@ def simulate(
     grid: Sequence[int] | None,
     block: Sequence[int] | None,
     args: Mapping[str, Any],
-    seed: int | None,
+    seed: Seed,
     limits: Limits,
     record: Any = None,
     checks: bool = True,
