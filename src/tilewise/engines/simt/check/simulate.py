@@ -202,7 +202,7 @@ def _some_blocks(geometry: Geometry, depth: int) -> np.ndarray | None:
 
 
 def _bound(
-    prepared: Prepared, shape: Shape | None, args: Mapping[str, Any], limits: Limits, seed: int | None, checks: bool
+    prepared: Prepared, shape: Shape | None, args: Mapping[str, Any], limits: Limits, seed: Seed, checks: bool
 ) -> tuple[Prepared, Bound]:
     """The file with its constants set to the shape, and the arguments for it."""
     loaded, program, constants = prepared.for_shape(shape)
