@@ -101,6 +101,8 @@ class Cells:
 
     def scatter(self, index: np.ndarray, lanes: np.ndarray, value: Value, mask: Any) -> None:
         for i in np.unique(index if mask is None else index[mask]).tolist():
+            if not 0 <= i < len(self.values):
+                raise EngineError(f"{self.name} has {len(self.values)} elements and element {i} is written")
             here = index == i
             if mask is not None:
                 here &= mask
