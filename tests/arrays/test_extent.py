@@ -159,3 +159,10 @@ def test_pages_that_are_not_there_are_told_from_those_that_are():
     if sys.platform in ("linux", "darwin"):
         assert not mapped(4096, 8192)
     check_extent(np.frombuffer(bytearray(100), np.uint8)[3:50], "M")
+
+
+def test_dlpack_of_a_negative_extent_is_a_sentence():
+    """Found by fuzzing: NumPy raises a bare ValueError."""
+    wrong = Capsule(np.ones((2, 2)).ctypes.data, -2, 2)
+    with pytest.raises(DtypeError, match="M cannot be read through DLPack"):
+        tw.matmul(wrong, wrong)

@@ -45,6 +45,8 @@ def test_any_dtype_and_algebra(short, semiring, dtype):
     chance = random.Random(time.time_ns())
     m, k, n = (chance.randint(60, 200) for _ in range(3))
     M, N = values((m, k), dtype, 1), values((k, n), dtype, 2)
+    if dtype == "int32":
+        M, N = M % 1000, N % 1000  # min_plus refuses weights past half its range
     assert_product(tw.matmul(M, N, semiring=semiring), M, N, semiring)
     assert len(short) > 4
     assert max(short) < 20 * 20_000

@@ -77,7 +77,7 @@ from pathlib import Path
 from tilewise.errors import FileError
 from tilewise.system.output import Output
 log = open(sys.argv[2], "ab", buffering=0)
-end = time.monotonic() + 1.5
+end = time.monotonic() + 1.0
 while time.monotonic() < end:
     try:
         with Output(Path(sys.argv[1])) as place:
@@ -91,8 +91,8 @@ while time.monotonic() < end:
 def test_never_two_at_once_though_lock_files_come_and_go(tmp_path):
     environment = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
     words = [sys.executable, "-c", RACE, str(tmp_path / "C.bin"), str(tmp_path / "log")]
-    racers = [subprocess.Popen(words, env=environment) for _ in range(4)]
-    assert [racer.wait(60) for racer in racers] == [0] * 4
+    racers = [subprocess.Popen(words, env=environment) for _ in range(3)]
+    assert [racer.wait(180) for racer in racers] == [0] * 3
     log = (tmp_path / "log").read_bytes()
     assert len(log) > 20
     assert log == b"+-" * (len(log) // 2)

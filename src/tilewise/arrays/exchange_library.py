@@ -38,7 +38,7 @@ class ExchangeLibrary:
             )
         try:
             host = np.from_dlpack(array)
-        except (BufferError, RuntimeError, TypeError) as error:
+        except (BufferError, RuntimeError, TypeError, ValueError, OverflowError) as error:
             raise DtypeError(f"{role} cannot be read through DLPack: {error}") from None
         check_extent(host, role)
         return NUMPY.wrap(host, self)
