@@ -48,7 +48,7 @@ def test_its_metadata_says_what_people_need(built):
     archive = zipfile.ZipFile(wheel)
     inside = {name.rsplit("/", 1)[-1]: name for name in archive.namelist() if ".dist-info/" in name}
     points = archive.read(inside["entry_points.txt"]).decode()
-    assert "tilewise = tilewise.cli.main:main" in points
+    assert "tilewise = tilewise.__main__:main" in points
     assert "[networkx.backends]" in points
     assert "[networkx.backend_info]" in points
     metadata = archive.read(inside["METADATA"]).decode()

@@ -16,6 +16,10 @@ SHOTS = {  # file: (link, width, height, dark)
     "fill-vi-dark.png": ("#block=0,0&phase=1&step=1&thread=1,0&lang=vi", 1440, 1180, True),
     "multiply-pt-phone.png": ("#block=0,0&phase=1&step=3&thread=1,0&lang=pt", 360, 1500, False),
     "beside-en.png": ("#block=1,1&phase=1&step=0&thread=0,1&drop=check-M&beside=1", 1440, 1250, False),
+    "lecture-1280.png": ("#lecture=1&block=0,0&phase=1&step=0&thread=0,1&drop=check-M", 1280, 720, False),
+    "lecture-warps.png": ("#lecture=1&tile=16&phase=0&step=3&lens=warps", 1280, 720, False),
+    "lecture-failing.png": ("#lecture=1&block=0,0&phase=1&step=3&drop=barrier-2&schedule=1", 1920, 1080, False),
+    "page-768.png": ("#block=0,0&phase=1&step=1&thread=1,0", 768, 1024, False),
 }
 
 
@@ -29,7 +33,7 @@ def main() -> None:
         options.add_argument(argument)
     folder = Path(tempfile.mkdtemp())
     options.add_argument(f"--user-data-dir={folder / 'profile'}")
-    address = tw.explore("tiled_edges", shape=(3, 3, 3), tile=2).save(folder / "page.html").as_uri()
+    address = tw.explore().save(folder / "page.html").as_uri()
     driver = webdriver.Chrome(options=options, service=Service(shutil.which("chromedriver")))
     try:
         for name, (link, width, height, dark) in SHOTS.items():

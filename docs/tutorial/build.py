@@ -15,10 +15,10 @@ import tilewise as tw
 from tilewise.engines.simt.machine.findings import Finding, Kind
 from tilewise.page.picture import draw_phase, number
 from tilewise.page.variants import drops_of, without
-from tilewise.page.words import LANGUAGES
 from tilewise.tracing import Trace
 from tilewise.tracing.rungs import rung_text
 from tilewise.tracing.table import block_loads, uses_per_value
+from tilewise.words import LANGUAGES
 
 HERE = Path(__file__).parent
 BENCHMARK = HERE.parent / "benchmarks" / "tiles.json"
@@ -27,7 +27,8 @@ BENCHMARK = HERE.parent / "benchmarks" / "tiles.json"
 def variant(shape: tuple[int, int, int], *names: str, semiring: str = "plus_times") -> Trace:
     """tiled_edges, TILE_WIDTH 2, without the checks and barriers named."""
     text = rung_text("tiled_edges", 2, semiring, "float32").text
-    drops = tuple(d for d in drops_of("tiled_edges") if d.name in names)
+    whole = tw.trace("tiled_edges", shape=shape, tile=2, blocks="all", semiring=semiring)
+    drops = tuple(d for d in drops_of(whole) if d.name in names)
     return tw.trace(without(text, drops), shape=shape, tile=2, blocks="all", adversarial=True, semiring=semiring)
 
 

@@ -1,5 +1,17 @@
-"""`python -m tilewise` is `tilewise`."""
+"""`tilewise` and `python -m tilewise`: an interrupt ends in one word, also while the rest is still being imported."""
 
-from tilewise.cli.main import main
+import sys
 
-main()
+
+def main() -> None:
+    try:
+        from tilewise.cli.main import main as commands
+
+        commands()
+    except KeyboardInterrupt:
+        print("interrupted", file=sys.stderr)
+        sys.exit(130)
+
+
+if __name__ == "__main__":
+    main()

@@ -1,4 +1,4 @@
-"""Seconds and bytes with the unit people would use."""
+"""Seconds, bytes and counts as people would say them."""
 
 from __future__ import annotations
 
@@ -17,3 +17,8 @@ def size(count: float) -> str:
         if count >= scale:
             return f"{count / scale:.3g} {unit}"
     return f"{count:.0f} B"
+
+
+def counted(count: int, noun: str) -> str:
+    """ "1 phase", "2 phases"."""
+    return f"{count} {noun}" if count == 1 else f"{count} {noun}s"

@@ -167,7 +167,15 @@ __global__ void wrong(float* A, float* B, float* C, int Width) {
 RIGHT = WRONG.replace("    }\n    C[", "        __syncthreads();\n    }\n    C[")
 TWICE = "__global__ void twice(float* a, int n) { int i = threadIdx.x; if (i < n) a[i] *= 2; }"
 
+# The row of a tile lies along the banks; a thread that reads down a column meets its neighbours there.
+BANKS = WRONG.replace("#define TILE_WIDTH 2", "#define TILE_WIDTH 16").replace(
+    "As[threadIdx.y][i] * Bs[i][threadIdx.x]", "As[threadIdx.x][i] * Bs[i][threadIdx.y]"
+)
+
 RECIPES = {
+    "course": lambda explore: explore(),
+    "banks": lambda explore: explore(BANKS, shape=(16, 16, 16), what_if=False),
+    "33x35x37": lambda explore: explore("tiled_edges", shape=(33, 35, 37), tile=16, what_if=False),
     "4x4": lambda explore: explore("tiled_edges", shape=(4, 4, 4), tile=2),
     "3x3": lambda explore: explore("tiled_edges", shape=(3, 3, 3), tile=2),
     "naive": lambda explore: explore("naive", shape=(2, 3, 4), tile=2),

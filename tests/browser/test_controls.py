@@ -76,7 +76,7 @@ def test_a_thread_is_chosen_by_click_and_by_arrow(browser, pages):
     browser.open(f"{address}#block=0,0&phase=0&step=3")
     browser.click(".thread[data-thread='3']")
     assert "thread=1,1" in browser.hash()
-    assert browser.text(".mine").startswith("Thread (1,1): reads Mds[1][0] = 5, Nds[0][1] = 2")
+    assert browser.text(".mine").startswith("Thread (1,1): reads Mds[1][0] = 5, Nds[0][1] = 22;")
     browser.press("left")
     assert "thread=1,0" in browser.hash()
     browser.press("up")
@@ -240,7 +240,8 @@ def test_a_faulty_kernel_of_one_s_own(browser, pages):
     page, address = pages("wrong")
     browser.open(address)
     assert browser.js("return document.querySelector('.verdict').dataset.faults") == str(len(page.trace.run.faults))
-    assert browser.js("return getComputedStyle(document.getElementById('whatif')).display") == "none"
+    names = browser.js("return [...document.querySelectorAll('.toggle')].map((b) => b.textContent)")
+    assert names == ["Lecture", "no barrier in line 12"]
     for _ in range(len(browser.js("return [...document.querySelectorAll('.tick')].map((t) => 1)"))):
         browser.press("right")
     assert browser.title() == "Write C"

@@ -6,7 +6,8 @@ import json
 
 import pytest
 
-from tilewise.page.words import LANGUAGES, words
+from cut_text import CUT
+from tilewise.words import LANGUAGES, words
 
 STATES = {
     "start": "",
@@ -16,29 +17,6 @@ STATES = {
     "race": "#block=0,0&phase=1&step=2&drop=barrier-1&beside=1",
     "store": "#block=1,1&phase=1&step=6",
 }
-
-# Text that its box does not hold: wider than the screen, than its own box, or out of its picture.
-CUT = """
-const bad = [];
-if (document.documentElement.scrollWidth > innerWidth) bad.push(`page ${document.documentElement.scrollWidth}`);
-const scrolls = (e) => { for (; e; e = e.parentElement) { const o = getComputedStyle(e).overflowX; if (o === 'auto' || o === 'scroll') return true; } return false; };
-for (const e of document.querySelectorAll('body *')) {
-  if (e.closest('.spoken, .skip, script, style, .defs') || e.closest('details:not([open]) > :not(summary)')) continue;
-  const own = [...e.childNodes].some((n) => n.nodeType === 3 && n.textContent.trim());
-  if (!own || e.tagName === 'OPTION' || e.tagName === 'title') continue;
-  const r = e.getBoundingClientRect();
-  if (!r.width) continue;
-  if (e instanceof SVGElement) {
-    const s = e.ownerSVGElement.getBoundingClientRect();
-    if (r.left < s.left - 1.5 || r.right > s.right + 1.5 || r.top < s.top - 1.5 || r.bottom > s.bottom + 1.5) bad.push(`svg ${e.textContent}`);
-    continue;
-  }
-  if (!scrolls(e) && (r.right > innerWidth + 1 || r.left < -1)) bad.push(`screen ${e.textContent.slice(0, 40)}`);
-  if (e.clientWidth && e.scrollWidth > e.clientWidth + 1) bad.push(`box ${e.textContent.slice(0, 40)}`);
-  if (e.clientHeight && e.scrollHeight > e.clientHeight + 2 && getComputedStyle(e).overflowY !== 'visible') bad.push(`height ${e.textContent.slice(0, 40)}`);
-}
-return [...new Set(bad)];
-"""  # noqa: E501
 
 
 @pytest.mark.parametrize("width", [360, 768, 1440])

@@ -185,7 +185,7 @@ def test_trace_writes_the_page_and_pictures(tmp_path, capsys):
     assert "<!doctype html>" in page.read_text()
     assert "pha 1" in picture.read_text()
     assert len(list(folder.glob("*.svg"))) == 8
-    assert "36 loads" in capsys.readouterr().out, "the table is still printed"
+    assert "36 lần đọc" in capsys.readouterr().out, "the table is still printed"
 
 
 def test_json_is_strict_where_a_fill_is_infinite(capsys):
@@ -206,3 +206,47 @@ def test_json_is_strict_where_a_fill_is_infinite(capsys):
     ]
     document = json.loads(says(capsys, arguments, 0).out, parse_constant=refuse)
     assert "inf" in document["events"]["value"]
+
+
+@pytest.mark.parametrize(
+    ("words", "sentence"),
+    [
+        (["trace", "--phase", "7"], "--phase 7: this run has phases 0 to 1"),
+        (["trace", "--shape", "2x2x2", "--phase", "1"], "--phase 1: this run has phase 0 only"),
+        (["trace", "--lang", "xx"], "language 'xx' is not known; there are en"),
+        (["chek", "a.cu"], "No such command 'chek': did you mean 'check'?"),
+        (["wxyz"], "No such command 'wxyz': there are demo, "),
+        (["plan", "--shape", "8x8x8", "--device", "gtx999"], "a card by name: t4, a100, rtx4090, h100, h200"),
+        (["trace", "--shape", "4x4x4", "--limit", "steps=3"], "--limit steps=6 allows more"),
+    ],
+)
+def test_what_is_wrong_is_said_and_what_would_be_right(capsys, words, sentence):
+    assert run(words) in (2, 4)
+    assert sentence in capsys.readouterr().err
+
+
+def test_info_prints_what_to_install_whole(monkeypatch, capsys):
+    """Square brackets are not a style: the extra must not vanish from the line."""
+    monkeypatch.setattr("tilewise.arrays.card.card_count", lambda: 0)
+
+    def no_card(device):
+        from tilewise.arrays.card import INSTALL
+        from tilewise.errors import DeviceError
+
+        raise DeviceError(f"no CUDA here: {INSTALL}")
+
+    monkeypatch.setattr("tilewise.arrays.card.open_card", no_card)
+    assert run(["info"]) == 0
+    assert "pip install 'tilewise[cuda]'" in capsys.readouterr().out
+
+
+def test_an_interrupt_while_importing_is_one_word(tmp_path):
+    (tmp_path / "click.py").write_text("raise KeyboardInterrupt")
+    import tilewise
+
+    source = Path(tilewise.__file__).parents[1]
+    done = subprocess.run(
+        [sys.executable, "-m", "tilewise", "info"], capture_output=True, text=True, timeout=60,
+        env={**os.environ, "PYTHONPATH": f"{tmp_path}{os.pathsep}{source}"},
+    )  # fmt: skip
+    assert (done.returncode, done.stderr) == (130, "interrupted\n")

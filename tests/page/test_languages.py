@@ -10,8 +10,7 @@ import pytest
 from tilewise.engines.simt.machine.findings import Kind
 from tilewise.errors import UsageError
 from tilewise.page.export import SCRIPTS, STYLES, resource
-from tilewise.page.variants import DROPS
-from tilewise.page.words import LANGUAGES, gaps, say, words
+from tilewise.words import LANGUAGES, gaps, say, words
 
 
 def test_no_language_lacks_a_sentence_or_a_placeholder():
@@ -20,7 +19,7 @@ def test_no_language_lacks_a_sentence_or_a_placeholder():
 
 def test_a_missing_sentence_is_named(monkeypatch):
     less = {key: text for key, text in words("vi").items() if key != "mine"}
-    monkeypatch.setattr("tilewise.page.words.words", lambda language: less if language == "vi" else words(language))
+    monkeypatch.setattr("tilewise.words.words", lambda language: less if language == "vi" else words(language))
     assert gaps() == ["vi: mine is missing"]
     with pytest.raises(UsageError, match="'vi' has no sentence for 'mine'"):
         say("vi", "mine")
@@ -28,7 +27,7 @@ def test_a_missing_sentence_is_named(monkeypatch):
 
 def test_other_placeholders_are_named(monkeypatch):
     odd = {**words("pt"), "mine": "Thread {linha}"}
-    monkeypatch.setattr("tilewise.page.words.words", lambda language: odd if language == "pt" else words(language))
+    monkeypatch.setattr("tilewise.words.words", lambda language: odd if language == "pt" else words(language))
     assert gaps() == ["pt: mine has other placeholders than en"]
 
 
@@ -47,6 +46,8 @@ def test_every_sentence_that_the_script_says_is_there_and_every_sentence_is_said
     built = [
         *(f"finding.{kind}" for kind in Kind), "legend.", "kinds.", "stored.", "did.", "thread.", "counters.", "keys.",
         "drop.", "why.", "theme.", "gate.", "wrong.", "barrier.", "use.", "direct.",
+        "lens.", "traffic.", "warps.", "roofline.", "alone.", "count.", "grade.", "learn.", "kind.", "table.",
+        "findings.shapes",
     ]  # fmt: skip
     unused = {k for k in known if k not in plain and not k.startswith(tuple(built)) and f"'{k}'" not in script}
     assert unused - {"mine", "legend", "card.matrices"} == set()
@@ -56,10 +57,9 @@ def test_every_kind_of_finding_and_every_drop_has_its_words():
     known = words("en")
     for kind in Kind:
         assert any(key == f"finding.{kind}" or key.startswith(f"finding.{kind}.") for key in known), kind
-    for drops in DROPS.values():
-        for drop in drops:
-            assert f"drop.{drop.name}" in known
-            assert f"why.{drop.name}" in known
+    for drop in ("check-M", "check-N", "check-P", "barrier-1", "barrier-2", "check.line", "barrier.line"):
+        assert f"drop.{drop}" in known
+        assert f"why.{drop}" in known
 
 
 @pytest.mark.parametrize(
@@ -79,4 +79,4 @@ def test_every_file_of_the_page_is_put_into_it():
     folder = files("tilewise.page")
     assert {f.name for f in folder.joinpath("script").iterdir()} == set(SCRIPTS)
     assert {f.name for f in folder.iterdir() if f.name.endswith(".css")} == set(STYLES)
-    assert {f.name for f in folder.joinpath("languages").iterdir()} == {f"{code}.json" for code in LANGUAGES}
+    assert {f.name for f in files("tilewise").joinpath("languages").iterdir()} == {f"{c}.json" for c in LANGUAGES}

@@ -15,8 +15,25 @@ from tilewise.page import explore
 from tilewise.page.frames import frames_of
 from tilewise.page.recording import sample
 from tilewise.page.replay import Replay, geometry_of
-from tilewise.page.variants import DROPS, combinations_of, drops_of, line_of, without
+from tilewise.page.variants import combinations_of, drops_of, without
 from tilewise.tracing.rungs import rung_text
+
+EVERY = ["check-M", "check-N", "check-P", "barrier-1", "barrier-2"]
+RUNGS = {
+    "naive": ["check-P"],
+    "tiled": ["barrier-1", "barrier-2"],
+    "tiled_edges": EVERY,
+    "coarsened": EVERY,
+    "register_tiled": EVERY,
+}
+
+
+def tile_of(kernel):
+    return 16 if kernel == "register_tiled" else 2
+
+
+def drops_of_rung(kernel):
+    return drops_of(tw.trace(kernel, shape=(5, 3, 6), tile=tile_of(kernel), blocks="all"))
 
 
 @pytest.fixture(scope="module")
@@ -46,10 +63,28 @@ def test_the_page_carries_the_trace_and_nothing_else(three):
 
 def test_every_check_and_barrier_can_be_dropped_in_every_combination(three):
     assert three.drops == ("check-M", "check-N", "check-P", "barrier-1", "barrier-2")
-    assert len(three.scenes) == 2**5
+    combined = [scene for scene in three.scenes if scene.tile is None and not scene.schedule]
+    assert len(combined) == 2**5
     assert three.left_out == 0
-    assert not three.scenes[0].trace.run.faults
-    assert all(scene.trace.run.faults for scene in three.scenes[1:]), "each of them breaks 3x3"
+    assert not combined[0].trace.run.faults
+    assert all(scene.trace.run.faults for scene in combined[1:]), "each of them breaks 3x3"
+
+
+def test_the_other_tile_widths_are_recorded(three):
+    assert [(s.tile, s.trace.run.block[0]) for s in three.scenes if s.tile] == [(4, 4), (8, 8), (16, 16)]
+
+
+def test_m_and_n_hold_values_that_tell_them_apart(three):
+    one, two = (set(three.trace.matrices[role].values.ravel().tolist()) for role in "MN")
+    assert one == set(range(1, 10))
+    assert two == set(range(11, 20))
+
+
+def test_the_course_s_own_kernel_is_shown_where_nothing_is_said():
+    page = explore(what_if=False)
+    assert page.trace.run.entry == "MatrixMulKernel"
+    assert "tileMs[ty][tx] = M.elements[row*M.width + i*TILE_WIDTH + tx];" in page.trace.source
+    assert (page.trace.run.shape, page.trace.run.tile) == ((3, 3, 3), 2)
 
 
 def test_a_page_of_16_stays_under_a_megabyte():
@@ -80,19 +115,48 @@ def test_a_launch_that_fails_says_why():
         explore(text, shape=(4, 4, 4))
 
 
-@pytest.mark.parametrize("kernel", DROPS)
+@pytest.mark.parametrize("kernel", RUNGS)
 def test_variants_change_only_their_own_line(kernel):
-    text = rung_text(kernel, 16 if kernel == "register_tiled" else 2, "plus_times", "float32").text
-    for some in combinations_of(drops_of(kernel)):
+    drops = drops_of_rung(kernel)
+    assert [d.name for d in drops] == RUNGS[kernel]
+    text = rung_text(kernel, tile_of(kernel), "plus_times", "float32").text
+    for some in combinations_of(drops):
         changed = without(text, some)
         lines = [i + 1 for i, (a, b) in enumerate(zip(text.split("\n"), changed.split("\n"), strict=True)) if a != b]
-        assert lines == sorted(line_of(text, d) for d in some)
+        assert lines == sorted(d.line for d in some)
         assert changed.count("// was: ") == len(some)
 
 
-def test_a_variant_of_a_kernel_that_has_no_such_line_is_an_error():
-    with pytest.raises(ValueError, match="no line of the kernel"):
-        without("__global__ void f() {}", drops_of("tiled")[:1])
+OWN = """
+__global__ void own(float* A, float* B, float* C, int w) {
+    __shared__ float a[2][2], b[2][2];
+    int r = blockIdx.y * 2 + threadIdx.y, c = blockIdx.x * 2 + threadIdx.x;
+    float s = 0;
+    for (int p = 0; p < (w + 1) / 2; ++p) {
+        a[threadIdx.y][threadIdx.x] = r < w && p * 2 + threadIdx.x < w ? A[r * w + p * 2 + threadIdx.x] : 0;
+        b[threadIdx.y][threadIdx.x] = (p * 2 + threadIdx.y < w && c < w) ? B[(p * 2 + threadIdx.y) * w + c] : 0;
+        __syncthreads();  // all loaded
+        for (int i = 0; i < 2; ++i) s += a[threadIdx.y][i] * b[i][threadIdx.x];
+        __syncthreads();
+    }
+    if (r < w && c < w) {
+        C[r * w + c] = s;
+    }
+}
+"""
+
+
+def test_a_kernel_of_one_s_own_has_its_checks_and_barriers_too():
+    made = tw.trace(OWN, shape=(3, 3, 3), block=(2, 2), blocks="all")
+    drops = drops_of(made)
+    assert [(d.name, d.line) for d in drops] == [
+        ("check-M", 7), ("check-N", 8), ("check-P", 13), ("barrier-1", 9), ("barrier-2", 11)
+    ]  # fmt: skip
+    assert not made.run.faults
+    for drop in drops:
+        text = without(made.source, (drop,))
+        assert tw.trace(text, shape=(3, 3, 3), block=(2, 2)).run.faults, drop.name
+    assert "// all loaded  // was: __syncthreads();" in without(made.source, drops[3:4])
 
 
 def test_frames_follow_the_course(three):
@@ -102,9 +166,9 @@ def test_frames_follow_the_course(three):
     assert stages == [(0, s) for s in one] + [(1, s) for s in one] + [(1, "store")]
 
 
-@pytest.mark.parametrize("kernel", DROPS)
+@pytest.mark.parametrize("kernel", RUNGS)
 def test_frames_hold_every_event_once(kernel):
-    made = tw.trace(kernel, shape=(5, 3, 6), tile=16 if kernel == "register_tiled" else 2, blocks="all")
+    made = tw.trace(kernel, shape=(5, 3, 6), tile=tile_of(kernel), blocks="all")
     for block in made.blocks:
         events = made.events.where(made.events.block == block)
         frames = frames_of(events)
@@ -162,7 +226,7 @@ def test_a_trace_holds_what_is_drawn_text_and_matrices():
 
 
 def test_a_race_is_acted_out_when_asked():
-    text = without(rung_text("tiled_edges", 2, "plus_times", "float32").text, drops_of("tiled_edges")[4:])
+    text = without(rung_text("tiled_edges", 2, "plus_times", "float32").text, drops_of_rung("tiled_edges")[4:])
     quiet = tw.trace(text, shape=(4, 4, 4), tile=2).run.faults
     shown = tw.trace(text, shape=(4, 4, 4), tile=2, adversarial=True).run.faults
     assert [f.wrong for f in quiet] == [None, None]

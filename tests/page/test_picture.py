@@ -10,7 +10,7 @@ import tilewise as tw
 from tilewise.errors import UsageError
 from tilewise.page import explore
 from tilewise.page.picture import draw_phase, number
-from tilewise.page.words import LANGUAGES, say
+from tilewise.words import LANGUAGES, say
 
 SVG = "{http://www.w3.org/2000/svg}"
 
@@ -33,7 +33,7 @@ def test_the_notes_figure_of_phase_1(three):
     svg = draw_phase(three.trace, 1, 0)
     assert "4 loads, 4 fills" in texts(svg)
     assert "Barriers in lines 45, 49" in texts(svg)
-    for value in ("30", "36", "66", "81"):
+    for value in ("90", "96", "216", "231"):
         assert texts(svg).count(value) == 2, "in P and in the thread's register"
     # twice each (matrix and shared memory), the four stores of P, one in the legend
     assert marks(svg) == {"loaded": 13, "filled": 9, "silent": 1, "outside": 1}

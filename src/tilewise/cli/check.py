@@ -20,9 +20,10 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
 @click.option("--all", "everything", is_flag=True, help="Every finding with its threads and cells, not cause by cause.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--lang", default=None, help="Of the text: en, vi or pt; the locale's where not given.")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, seed: int, costs: bool, strict: bool,
-    everything: bool, form: str, as_json: bool, **rest: Any,
+    everything: bool, form: str, as_json: bool, lang: str | None, **rest: Any,
 ) -> int:  # fmt: skip
     """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when one was seen.
 
@@ -35,7 +36,9 @@ def command(
     from tilewise.engines.simt import budget
     from tilewise.problem import parse_shape
     from tilewise.tracing import check
+    from tilewise.words import chosen_language
 
+    language = chosen_language(lang)
     chosen, options = chosen_kernel(file, kernel, None), settings(**rest)
     with budget.within(options["limits"]):
         report = check(chosen, shape=[parse_shape(s) for s in shapes] or None, seed=seed, **options)
@@ -51,6 +54,10 @@ def command(
             from tilewise.tracing.sanitizer import report_sanitizer
 
             say(report_sanitizer(report))
+        elif language != "en":
+            from tilewise.tracing.told_report import told_runs
+
+            say(told_runs(report.runs, language, text_width()))
         else:
             from tilewise.tracing.report_text import report_text
 

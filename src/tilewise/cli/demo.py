@@ -9,6 +9,7 @@ import click
 import numpy as np
 
 from tilewise.cli.output import console, json_option, print_json, print_rows, remark
+from tilewise.quantities import counted
 
 SHAPE = (1000, 500, 700)
 
@@ -45,7 +46,7 @@ def command(device: str, as_json: bool) -> int:
     out.print("[bold]2. The same at full size[/bold]\n")
     p, where = plan.problem, plan.machine.name if plan.engine == "cuda" else "CPU"
     rows = [
-        ("problem", f"{p.shape} {p.dtype}: {plan.grid[0]}x{plan.grid[1]} blocks, {plan.phases} phases each"),
+        ("problem", f"{p.shape} {p.dtype}: {plan.grid[0]}x{plan.grid[1]} blocks, {counted(plan.phases, 'phase')} each"),
         ("device", f"{where} ({plan.engine}:{plan.kernel}; {plan.cut})"),
         ("loads", f"{plan.loads_without_tiles:,} without tiles, {plan.loads_with_tiles:,} with: ÷ {plan.reuse:.1f}"),
         ("check", f"{'ok' if checked.passed else 'WRONG'}: relative error {checked.error:.1e} against float64"),

@@ -19,40 +19,57 @@ from tilewise.cli.trace import beyond_one_shape, block_choice
     "--compare", nargs=2, type=click.Path(path_type=Path), metavar="A.cu B.cu", help="Two kernels side by side."
 )
 @click.option("-o", "--output", type=click.Path(path_type=Path), help="The HTML file; a temporary one where not given.")
-@click.option("--lang", default="en", show_default=True, help="The page's first language: en, vi, pt.")
+@click.option("--lang", default=None, help="The page's first language: en, vi or pt; the locale's where not given.")
 @click.option("--block", "blocks", multiple=True, metavar="BY,BX", help="Record this block, or all; repeatable.")
 @click.option("--seed", type=int, help="Random operands; without it they count 1, 2, 3, …")
 @click.option("--what-if/--no-what-if", default=True, help="Carry the rung's variants too.  [default: what-if]")
 @click.option(
     "--open/--no-open", "show", default=None, help="Open it in a browser; by default when there is a terminal."
 )
+@click.option("--live", is_flag=True, help="Serve one page on this machine with an editor: a change shows at once.")
+@click.option("--watch", is_flag=True, help="The same from the file on disk: whenever it is saved.")
+@click.option("--port", type=click.IntRange(0, 65535), default=0, help="Of --live and --watch; any free one where 0.")
 @click.option("--json", "as_json", is_flag=True, help="Print the file's path, size and faults as JSON.")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, compare: tuple[Path, Path] | None,
-    output: Path | None, lang: str, blocks: tuple[str, ...], seed: int | None, what_if: bool, show: bool | None,
-    as_json: bool, **rest: Any,
+    output: Path | None, lang: str | None, blocks: tuple[str, ...], seed: int | None, what_if: bool, show: bool | None,
+    live: bool, watch: bool, port: int, as_json: bool, **rest: Any,
 ) -> int:  # fmt: skip
-    """Write the step-through page of KERNEL.cu (or of tiled_edges, 3x3x3, TILE_WIDTH 2) and open it.
+    """Write the step-through page of KERNEL.cu (or of the lecture notes' kernel, 3x3x3, TILE_WIDTH 2) and open it.
 
     One HTML file that needs no network: M, N and P with their tiles, shared memory, threads and registers, barriers,
-    the source line by line, counters and faults. A rung of the ladder brings variants without each check and barrier.
+    the source line by line, counters and faults; variants without each check and barrier, and for a missing barrier an
+    order of threads that gives a wrong P. --compare takes files or rungs.
     """
     from tilewise.cli.npy import reserved
     from tilewise.engines.simt import budget
     from tilewise.page import explore
     from tilewise.problem import parse_shape
+    from tilewise.words import chosen_language
+
+    language = chosen_language(lang)
 
     if len(shapes) > 1:
         raise click.UsageError("explore shows one --shape")
     if compare and (file is not None or kernel is not None):
         raise click.UsageError("give --compare A.cu B.cu, or one kernel, not both")
-    first = compare[0] if compare else chosen_kernel(file, kernel, "tiled_edges")
+    if live or watch:
+        if compare or kernel or output or (watch and file is None):
+            raise click.UsageError(
+                "--live takes one KERNEL.cu or none, --watch one; neither takes --compare, -o or --kernel"
+            )
+        given = {"shape": parse_shape(shapes[0])} if shapes else {}
+        given |= {
+            k: v for k, v in settings(**rest).items() if v is not None and not (k == "limits" and not rest["limits"])
+        }
+        return serve(file, watch, language, port, given, show)
+    chosen: Any = None if file is None and kernel is None else chosen_kernel(file, kernel, None)
     options = settings(**rest)
     with reserved(output, ()) as place, budget.within(options["limits"]):
         page = explore(
-            first,
-            compare=compare[1] if compare else None,
-            lang=lang,
+            file_or_rung(compare[0]) if compare else chosen,
+            compare=file_or_rung(compare[1]) if compare else None,
+            lang=language,
             what_if=what_if,
             blocks=block_choice(blocks) if blocks else None,
             shape=parse_shape(shapes[0]) if shapes else None,
@@ -80,6 +97,43 @@ def command(
 
         if not webbrowser.open(target.as_uri()):
             remark("no browser could be opened: open the file yourself")
+    return 0
+
+
+def file_or_rung(name: Path) -> str | Path:
+    """A rung by its name, where no such file lies here."""
+    from tilewise.tracing.rungs import is_rung
+
+    return str(name) if is_rung(str(name)) and not name.exists() else name
+
+
+def serve(file: Path | None, watch: bool, lang: str, port: int, given: dict[str, Any], show: bool | None) -> int:
+    """The live page, until it is interrupted."""
+    import webbrowser
+
+    from tilewise.errors import FileError, UsageError
+    from tilewise.page.live import Server, Workbench
+
+    try:
+        workbench = Workbench(file, watch, given)
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror or error}") from error
+    except UnicodeDecodeError:
+        raise FileError(f"{file} is not a text in UTF-8") from None
+    try:
+        server = Server(workbench, lang, port)
+    except OSError as error:
+        raise UsageError(f"--port {port} cannot be used: {error.strerror or error}") from error
+    click.echo(server.address)
+    remark("for this machine only; Ctrl-C ends it")
+    if show or (show is None and sys.stdout.isatty()):
+        webbrowser.open(server.address)
+    try:
+        server.serve_forever()
+    except KeyboardInterrupt:
+        remark("ended")
+    finally:
+        server.server_close()
     return 0
 
 

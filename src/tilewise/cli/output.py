@@ -27,7 +27,7 @@ def print_rows(rows: Iterable[tuple[str, str]]) -> None:
     table.add_column(style="bold")
     table.add_column(overflow="fold")
     for name, value in rows:
-        table.add_row(name, Text(plain(value)))
+        table.add_row(Text(name), Text(plain(value)))  # as it is: "[cuda]" is an extra, not a style
     console().print(table)
 
 

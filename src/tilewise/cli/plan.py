@@ -56,6 +56,9 @@ def command(
         machine = host_machine(measured_machine())
     elif device == "auto" and not card_count():
         machine = _tuned(KNOWN_CARDS["h200"])  # a rung was asked for, and a plan needs no card
+    elif device != "auto" and device.partition(":")[0] != "cuda":
+        known = ", ".join(KNOWN_CARDS)
+        raise UsageError(f"--device {device!r} is not known: auto, cpu, cuda, cuda:1, or a card by name: {known}")
     else:
         from tilewise.engines.cuda.device import describe, full_name
 

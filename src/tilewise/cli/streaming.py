@@ -12,7 +12,7 @@ from tilewise.accuracy import relative_error
 from tilewise.api import matmul
 from tilewise.cli.job import best_device
 from tilewise.cli.output import progress, remark
-from tilewise.quantities import seconds
+from tilewise.quantities import counted, seconds
 from tilewise.scale.budget import budget
 from tilewise.scale.files import FileProduct, FileReport
 from tilewise.scale.sources import open_source
@@ -64,7 +64,8 @@ def multiply_streaming(
 def _within(job: FileProduct, restart: bool) -> FileReport:
     s = job.schedule
     remark(
-        f"{s.grid[0]}x{s.grid[1]} tiles of {s.rows}x{s.cols}, {s.phases} phases each; {seconds(s.predicted)} expected"
+        f"{s.grid[0]}x{s.grid[1]} tiles of {s.rows}x{s.cols}, {counted(s.phases, 'phase')} each; "
+        f"{seconds(s.predicted)} expected"
     )
     bar, task = progress(s.tiles * max(1, s.phases), "multiplying")
     with bar:

@@ -22,11 +22,11 @@ from tilewise.cli.kernel_options import chosen_kernel, kernel_options, settings,
     "--svg", "svg_file", type=click.Path(path_type=Path), help="Write a picture of one phase (--phase, else 0)."
 )
 @click.option("--svg-dir", type=click.Path(path_type=Path), help="Write a picture of every phase and block shown.")
-@click.option("--lang", default="en", show_default=True, help="Of the page and the pictures: en, vi, pt.")
+@click.option("--lang", default=None, help="Of text, page and pictures: en, vi or pt; the locale's where not given.")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, blocks: tuple[str, ...], phases: tuple[int, ...],
     seed: int | None, form: str, as_json: bool, html_file: Path | None, svg_file: Path | None, svg_dir: Path | None,
-    lang: str, **rest: Any,
+    lang: str | None, **rest: Any,
 ) -> int:  # fmt: skip
     """Run KERNEL.cu (or tiled_edges) with no GPU: what each thread loads, where it puts it, what it adds.
 
@@ -37,9 +37,11 @@ def command(
     from tilewise.engines.simt import budget
     from tilewise.problem import parse_shape
     from tilewise.tracing import trace
+    from tilewise.words import chosen_language
 
     if len(shapes) > 1:
         raise click.UsageError("trace shows one --shape; check takes several")
+    language = chosen_language(lang)
     chosen = chosen_kernel(file, kernel, "tiled_edges")
     options = settings(**(_own_default(rest) if file is None else rest))
     for path in (html_file, svg_file):
@@ -55,13 +57,14 @@ def command(
             seed=seed,
             **options,
         )
+        check_phases(phases, made.phases)
         budget.enter("drawing")
         if html_file or svg_file or svg_dir:
-            _write_views(made, html_file, svg_file, svg_dir, lang, phases)
+            _write_views(made, html_file, svg_file, svg_dir, language, phases)
         if as_json or form == "json":
             print_json(made.to_json(), indent=None)
         else:
-            say(made.text(text_width(), phases or None))
+            say(made.text(text_width(), phases or None, language))
             if file is not None:
                 say(beyond_one_shape(file, made.run.entry, rest))
     return 1 if made.run.faults else 0
@@ -78,6 +81,14 @@ def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any]) -> str:
         return beyond(check(file, **chosen))
     except TilewiseError as error:
         return f"tilewise check: not judged: {str(error).splitlines()[0]}"
+
+
+def check_phases(asked: tuple[int, ...], there: int) -> None:
+    """Every phase asked for must be one of the run's."""
+    beyond = [phase for phase in asked if phase >= there]
+    if beyond and there:
+        which = "phase 0 only" if there == 1 else f"phases 0 to {there - 1}"
+        raise click.UsageError(f"--phase {beyond[0]}: this run has {which}")
 
 
 def _write_views(

@@ -11,12 +11,13 @@ from typing import Any
 
 from tilewise.engines.simt import budget
 from tilewise.engines.simt.limits import DEFAULT
+from tilewise.machine import KNOWN_CARDS
 from tilewise.page.export import html, write
 from tilewise.page.payload import SCHEMA, Scene
-from tilewise.page.recording import record, record_variants
+from tilewise.page.recording import COURSE, failing_order, record, record_tiles, record_variants, with_defaults
 from tilewise.page.variants import drops_of
-from tilewise.page.words import check_language
 from tilewise.tracing import Trace
+from tilewise.words import check_language
 
 
 @dataclass(frozen=True, repr=False)
@@ -28,6 +29,7 @@ class Page:
     compare: bool = False
     left_out: int = 0  # variants that would have made the file too large
     drops: tuple[str, ...] = field(default=())
+    live: dict[str, Any] | None = None  # what an editor begins with, where a server runs what it holds
 
     @property
     def trace(self) -> Trace:
@@ -42,7 +44,10 @@ class Page:
             "compare": self.compare,
             "drops": list(self.drops),
             "leftOut": self.left_out,
-            "scenes": [list(s.drops) for s in self.scenes],
+            "scenes": [{"drops": list(s.drops), "tile": s.tile, "schedule": s.schedule} for s in self.scenes],
+            "tile": self.trace.run.tile,
+            "cards": cards(),
+            "live": self.live,
         }
         title = " / ".join(dict.fromkeys(s.title for s in self.scenes if not s.drops))
         return html(settings, [s.packed for s in self.scenes], f"{title} – tilewise", self.language)
@@ -75,7 +80,7 @@ class Page:
 
 
 def explore(
-    kernel: str | Path | Trace = "tiled_edges",
+    kernel: str | Path | Trace | None = None,
     *,
     compare: str | Path | None = None,
     lang: str = "en",
@@ -83,11 +88,13 @@ def explore(
     blocks: Sequence[tuple[int, int]] | str | None = None,
     **settings: Any,
 ) -> Page:
-    """The page of a kernel (a file, a text, a rung's name) or of a `Trace` already made.
+    """The page of a kernel (a file, a text, a rung's name; the lecture notes' own where nothing is said) or of a
+    `Trace` already made.
 
-    `settings` are those of `tw.trace`. A rung of the ladder brings its variants (`what_if`): each boundary check and
-    each barrier left out. `compare` puts a second kernel beside the first. `blocks` None records every block where
-    that stays small, else the corners and the middle, and the page says so.
+    `settings` are those of `tw.trace`. A kernel brings its variants (`what_if`): each boundary check and each barrier
+    left out, for a missing barrier an order of threads that really fails, and the other tile widths. `compare` puts a
+    second kernel beside the first. `blocks` None records every block where that stays small, else the corners and the
+    middle, and the page says so.
 
     >>> tw.explore("tiled_edges", shape=(3, 3, 3), tile=2, what_if=False).save("page.html")
     PosixPath('page.html')
@@ -96,23 +103,33 @@ def explore(
     if isinstance(kernel, Trace):
         return Page((Scene(kernel, title_of(kernel)),), lang)
     with budget.within(settings.get("limits") or DEFAULT):
-        return _explored(kernel, compare, lang, what_if, blocks, settings)
+        return _explored(COURSE if kernel is None else kernel, compare, lang, what_if, blocks, settings)
 
 
 def _explored(
     kernel: str | Path, compare: str | Path | None, lang: str, what_if: bool, blocks: Any, settings: dict[str, Any]
 ) -> Page:
+    settings = with_defaults(kernel, settings)
     first = record(kernel, blocks, settings)
+    scene = Scene(first, title_of(first))
     if compare is not None:
         second = record(compare, blocks, settings)
-        return Page((Scene(first, title_of(first)), Scene(second, title_of(second))), lang, compare=True)
-    scene = Scene(first, title_of(first))
-    drops = drops_of(kernel) if what_if and isinstance(kernel, str) else ()
-    if not drops:
-        return Page((scene,), lang)
-    variants, left_out = record_variants(str(kernel), drops, scene, settings)
-    alone = tuple(s.drops[0] for s in variants if len(s.drops) == 1)
-    return Page((scene, *variants), lang, drops=alone, left_out=left_out)
+        return Page((scene, Scene(second, title_of(second))), lang, compare=True)
+    if not what_if:
+        return Page((scene, *failing_order(scene)), lang)
+    drops = drops_of(first)
+    variants, left_out = record_variants(scene, drops, settings)
+    alone = tuple(s.drops[0] for s in variants if len(s.drops) == 1 and not s.schedule)
+    scenes = (scene, *failing_order(scene), *variants, *record_tiles(kernel, scene, blocks, settings))
+    return Page(scenes, lang, drops=alone, left_out=left_out)
+
+
+def cards() -> list[dict[str, Any]]:
+    """The cards whose rooflines the page draws."""
+    return [
+        {"key": key, "name": card.name, "flops": 2 * card.step_rate("float32"), "bandwidth": card.bandwidth}
+        for key, card in KNOWN_CARDS.items()
+    ]
 
 
 def title_of(trace: Trace) -> str:

@@ -9,10 +9,10 @@ from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
-from tilewise.page.words import LANGUAGES, words
 from tilewise.system.output import write_whole
+from tilewise.words import LANGUAGES, words
 
-STYLES = ("style.css", "panes.css")
+STYLES = ("style.css", "panes.css", "lecture.css")
 SCRIPTS = (
     "words.js",
     "trace.js",
@@ -25,9 +25,15 @@ SCRIPTS = (
     "counters.js",
     "caption.js",
     "findings.js",
+    "traffic.js",
+    "warps.js",
+    "roofline.js",
+    "lens.js",
+    "story.js",
     "pane.js",
     "align.js",
     "controls.js",
+    "live.js",
     "main.js",
 )
 
@@ -38,10 +44,12 @@ def resource(name: str) -> str:
 
 def html(settings: dict[str, Any], packed: list[str], title: str, language: str) -> str:
     """The file's text. `settings` is what the page is told beside the scenes."""
+    connect = "connect-src 'self'" if settings.get("live") else "connect-src 'none'"
     script = "\n".join(f"// {name}\n{resource('script/' + name)}" for name in SCRIPTS)
     parts = {
         "LANGUAGE": language,
         "TITLE": escape(title),
+        "CONNECT": connect,
         "STYLE": "\n".join(resource(name) for name in STYLES),
         "SETTINGS": _embedded({**settings, "languages": LANGUAGES, "words": {k: words(k) for k in LANGUAGES}}),
         "SCENES": _embedded(packed),

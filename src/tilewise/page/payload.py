@@ -23,6 +23,8 @@ class Scene:
     title: str
     drops: tuple[str, ...] = ()
     changed: tuple[int, ...] = ()  # lines that differ from the kernel as it is
+    tile: int | None = None  # a TILE_WIDTH other than the first scene's
+    schedule: bool = False  # thread by thread, in an order that gives a wrong P
 
     @cached_property
     def packed(self) -> str:
@@ -43,4 +45,12 @@ def scene_json(scene: Scene) -> dict[str, Any]:
         }
     for finding in document["findings"]:
         finding["touches"] = finding["touches"][:8]  # the events have them all
-    return {"title": scene.title, "drops": list(scene.drops), "changed": list(scene.changed), "trace": document}
+    made: dict[str, Any] = {
+        "title": scene.title,
+        "drops": list(scene.drops),
+        "changed": list(scene.changed),
+        "trace": document,
+    }
+    if scene.schedule:
+        made |= {"schedule": True, "wrong": [list(cell) for cell in scene.trace.wrong]}
+    return made

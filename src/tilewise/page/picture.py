@@ -9,9 +9,9 @@ from pathlib import Path
 from tilewise.errors import UsageError
 from tilewise.page.export import write
 from tilewise.page.replay import FILLED, KINDS, SILENT, Access, Cell, Geometry, Replay, State, geometry_of
-from tilewise.page.words import say
 from tilewise.tracing import Matrix, Trace
 from tilewise.tracing.table import block_name
+from tilewise.words import say
 
 CELL, GAP, LABEL, EDGE = 44, 34, 26, 18
 SHARED_CELL = 60

@@ -3,19 +3,25 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
+from dataclasses import replace
+from math import prod
 from pathlib import Path
 from typing import Any
 
-from tilewise.errors import LimitError, UsageError
+from tilewise.engines.simt import budget
+from tilewise.errors import LimitError, TilewiseError, UsageError
 from tilewise.page.payload import Scene
-from tilewise.page.variants import Drop, combinations_of, line_of, without
+from tilewise.page.variants import Drop, combinations_of, without
 from tilewise.tracing import Trace, trace
-from tilewise.tracing.rungs import is_rung, rung_text
+from tilewise.tracing.rungs import is_rung
 
 EVENTS = 120_000  # of all recorded blocks of a run together
 EVENTS_OF_A_BLOCK = 400_000
 EVENTS_FOR_COMBINATIONS = 1_000  # a run this small brings every combination of drops, a larger one each drop alone
 SHAPE, TILE = (3, 3, 3), 2  # the course's example with edges
+TILES = (2, 4, 8, 16)
+PRODUCTS_FOR_TILES = 16**3  # a shape this small is recorded at all of them
+COURSE = Path(__file__).with_name("course.cu")  # the kernel of the lecture notes
 
 
 def record(kernel: str | Path, blocks: Sequence[tuple[int, int]] | str | None, settings: Mapping[str, Any]) -> Trace:
@@ -33,9 +39,11 @@ def record(kernel: str | Path, blocks: Sequence[tuple[int, int]] | str | None, s
 
 
 def with_defaults(kernel: str | Path, settings: Mapping[str, Any]) -> dict[str, Any]:
-    """A rung of the ladder is shown with the course's 3x3 example where nothing is said."""
+    """A rung of the ladder and the course's kernel are shown with the 3x3 example where nothing is said; M and N hold
+    values that tell them apart."""
     own = dict(settings)
-    if is_rung(kernel):
+    own["seed"] = "apart" if own.get("seed") is None else own["seed"]
+    if is_rung(kernel) or kernel == COURSE:
         own["tile"] = TILE if own.get("tile") is None else own["tile"]
         own["shape"] = SHAPE if own.get("shape") is None else own["shape"]
     return own
@@ -60,23 +68,53 @@ def _small(made: Trace) -> Trace:
     return made
 
 
-def record_variants(
-    kernel: str, drops: tuple[Drop, ...], scene: Scene, settings: Mapping[str, Any]
-) -> tuple[list[Scene], int]:
-    """The rung without each of its checks and barriers, without several of them where that stays small; how many
-    combinations are left out."""
-    own = with_defaults(kernel, settings)
-    shape, tile = own["shape"], own["tile"]
-    rung = rung_text(kernel, tile, own.get("semiring", "plus_times"), own.get("dtype", "float32"))
-    own["grid"] = own.get("grid") or rung.grid(shape)
-    own["block"] = own.get("block") or rung.geometry.block
-    across = scene.trace.run.grid[0]
-    blocks = tuple(divmod(b, across) for b in scene.trace.blocks)
+def record_variants(scene: Scene, drops: tuple[Drop, ...], settings: Mapping[str, Any]) -> tuple[list[Scene], int]:
+    """The kernel without each of its checks and barriers, without several of them where that stays small; how many
+    combinations are left out. A variant that cannot be run by its text alone is left out too."""
+    run = scene.trace.run
+    own = {**settings, "entry": run.entry, "grid": run.grid, "block": run.block, "shape": run.shape, "tile": run.tile}
+    blocks = tuple(divmod(b, run.grid[0]) for b in scene.trace.blocks)
     every = combinations_of(drops)
     wanted = every if len(scene.trace.events) <= EVENTS_FOR_COMBINATIONS else [(d,) for d in drops]
     made = []
     for some in wanted:
-        run = trace(without(rung.text, some), blocks=blocks, adversarial=True, **own)
-        lines = tuple(line_of(rung.text, d) for d in some)
-        made.append(Scene(run, scene.title, tuple(d.name for d in some), lines))
-    return made, len(every) - len(wanted)
+        text = without(scene.trace.source, some)
+        try:
+            variant = trace(text, blocks=blocks, adversarial=True, **own)
+        except budget.Exhausted:
+            raise
+        except TilewiseError:
+            continue
+        names, lines = tuple(d.name for d in some), tuple(d.line for d in some)
+        made.append(Scene(variant, scene.title, names, lines))
+        if len(some) == 1:
+            made += failing_order(made[-1])
+    return made, len(every) - sum(not s.schedule for s in made)
+
+
+def failing_order(scene: Scene) -> list[Scene]:
+    """The scene again, thread by thread in the order that gives a wrong P; none where no such order was found."""
+    order = scene.trace.failing
+    return [] if order is None else [replace(scene, trace=order, schedule=True)]
+
+
+def record_tiles(
+    kernel: str | Path, scene: Scene, blocks: Sequence[tuple[int, int]] | str | None, settings: Mapping[str, Any]
+) -> list[Scene]:
+    """The same shape at the other tile widths, where the kernel takes them."""
+    run = scene.trace.run
+    if run.tile is None or run.shape is None or prod(run.shape) > PRODUCTS_FOR_TILES:
+        return []
+    made = []
+    for tile in TILES:
+        if tile == run.tile:
+            continue
+        try:
+            other = record(kernel, None if blocks else blocks, {**settings, "shape": run.shape, "tile": tile})
+        except budget.Exhausted:
+            raise
+        except TilewiseError:
+            continue
+        if other.run.tile == tile and other.run.block != run.block:
+            made.append(Scene(other, scene.title.replace(f"TILE_WIDTH {run.tile}", f"TILE_WIDTH {tile}"), tile=tile))
+    return made

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field
+from dataclasses import dataclass, field, replace
 from html import escape
 from pathlib import Path
 from typing import Any, cast
@@ -14,6 +14,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.simt import budget
 from tilewise.engines.simt.check.adversary import demonstrate
+from tilewise.engines.simt.check.binding import Seed
 from tilewise.engines.simt.check.loading import choose, load, uses_shared
 from tilewise.engines.simt.check.prepared import Prepared
 from tilewise.engines.simt.check.simulate import Simulation, simulate
@@ -157,6 +158,9 @@ class Trace:
     blocks: tuple[int, ...]  # linear numbers of the blocks recorded
     source: str = ""  # the text that ran; events name its lines
     matrices: Mapping[str, Matrix] = field(default_factory=dict)  # M, N and P of a matmul-like binding
+    shared: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # shared arrays as they are declared
+    failing: Trace | None = None  # the same launch in an order of threads that gives a wrong P, where one was found
+    wrong: tuple[tuple[int, int], ...] = ()  # of a failing order: the cells of P that are not the product
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -171,11 +175,11 @@ class Trace:
         """How many phases the recorded blocks went through."""
         return int(self.events.phase.max()) + 1 if len(self.events) else 0
 
-    def text(self, width: int = 80, phases: tuple[int, ...] | None = None) -> str:
+    def text(self, width: int = 80, phases: tuple[int, ...] | None = None, lang: str = "en") -> str:
         """Threads × phases, tiles, partial sums, barriers and counters, in `width` columns."""
         from tilewise.tracing.table import draw
 
-        return draw(self, width, phases)
+        return draw(self, width, phases, lang)
 
     def __repr__(self) -> str:
         return self.text()
@@ -205,6 +209,7 @@ class Trace:
             "names": list(self.names),
             "source": self.source,
             "matrices": {role: matrix.to_json() for role, matrix in self.matrices.items()},
+            "shared": {name: list(dims) for name, dims in self.shared.items()},
             "events": self.events.to_json(),
         }
         return cast(dict[str, Any], strict(made))
@@ -223,7 +228,7 @@ def trace(
     semiring: str | Semiring = "plus_times",
     dtype: str = "float32",
     blocks: Sequence[tuple[int, int]] | str = ((0, 0),),
-    seed: int | None = None,
+    seed: Seed = None,
     adversarial: bool = False,
     limits: Limits = DEFAULT,
 ) -> Trace:
@@ -234,9 +239,11 @@ def trace(
     TILE_WIDTH, BLOCK_SIZE and kin. `grid` and `block` are (x, y, z) and default to the launch in the file, else to what
     covers P. `args` gives parameters that are not bound by themselves: numbers, or NumPy arrays (copied; the copies
     afterwards are in `.run.arrays`).
-    `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones.
+    `blocks` are the (by, bx) to record, or "all". Operands count 1, 2, 3, … unless `seed` asks for random ones;
+    with "apart" N goes on where M ends, so that no value belongs to both.
     P is held against the product over `semiring`; `dtype` is for rungs, whose text is written for it.
-    `adversarial` runs the threads one at a time as well, and notes on a race what P holds then.
+    `adversarial` runs the threads one at a time as well, and notes on a race what P holds then; the trace of the order
+    that gives a wrong P is in `.failing`.
 
     >>> tw.trace("tiled_edges", shape=(3, 3, 3), tile=2).counters["fills"]
     28
@@ -250,7 +257,7 @@ def trace(
 def _trace(
     kernel: str | Path, shape: Shape | None, tile: int | None, entry: str | None, grid: Sequence[int] | None,
     block: Sequence[int] | None, args: Mapping[str, Any] | None, defines: Mapping[str, str | int] | None,
-    semiring: str | Semiring, dtype: str, blocks: Sequence[tuple[int, int]] | str, seed: int | None, adversarial: bool,
+    semiring: str | Semiring, dtype: str, blocks: Sequence[tuple[int, int]] | str, seed: Seed, adversarial: bool,
     limits: Limits,
 ) -> Trace:  # fmt: skip
     ring = find_semiring(semiring)
@@ -265,15 +272,21 @@ def _trace(
         chosen, shape=size, grid=grid, block=block, args=copied(args), seed=seed, limits=limits,
         record=blocks if isinstance(blocks, str) else tuple(blocks), semiring=ring,
     )  # fmt: skip
-    if adversarial and done.recorder is not None:
-        demonstrate(done)
+    failing = demonstrate(done) if adversarial and done.recorder is not None else None
     run = run_of(chosen, done)
     if done.recorder is None:  # the launch itself fails
         return Trace(run, empty_events(), (), ())
     numbers = tuple(range(done.geometry.blocks)) if done.launch.watch is None else tuple(done.launch.watch)
-    return Trace(
-        run, done.recorder.events(), tuple(done.recorder.names), numbers, chosen.loaded.source.text, _matrices(done)
+    matrices = _matrices(done)
+    shared = {name: tuple(dims) for name, _, dims, external in done.launch.program.shared if not external}
+    made = Trace(
+        run, done.recorder.events(), tuple(done.recorder.names), numbers, chosen.loaded.source.text, matrices, shared
     )
+    if failing is None or "P" not in matrices:
+        return made
+    wrong = {**matrices, "P": Matrix(matrices["P"].name, failing.held)}
+    order = replace(made, events=failing.events, names=failing.names, matrices=wrong, wrong=failing.wrong)
+    return replace(made, failing=order)
 
 
 def _matrices(done: Simulation) -> dict[str, Matrix]:

@@ -3,37 +3,42 @@
 from __future__ import annotations
 
 from collections import defaultdict
+from collections.abc import Callable
+from functools import partial
 from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewise.engines.simt.machine.events import NONE, EventKind, Events
+from tilewise.words import say
 
 if TYPE_CHECKING:
     from tilewise.tracing import Trace
 
+Told = Callable[..., str]  # a sentence in the reader's language
 THREADS_SHOWN = 16
 PRODUCTS_SHOWN = 4
 TILE_SHOWN = 16
 
 
-def draw(trace: Trace, width: int = 80, phases: tuple[int, ...] | None = None) -> str:
+def draw(trace: Trace, width: int = 80, phases: tuple[int, ...] | None = None, language: str = "en") -> str:
     """The whole text; `phases` chooses some. What does not fit is left out, and the text says so."""
-    run = trace.run
+    run, told = trace.run, partial(say, language)
     shape = "" if run.shape is None else f", {'x'.join(map(str, run.shape))}"
     gx, gy, _ = run.grid
     bx, by, _ = run.block
     counted = trace.phases
-    seen = f", {counted} phase{'s' if counted != 1 else ''}" if run.shape is not None and counted else ""
-    lines = [f"{run.entry}{shape}{seen}: {gy} x {gx} blocks of {by} x {bx} threads"]
+    key = "count.phase.one" if counted == 1 else "count.phase.many"
+    seen = f", {told(key, count=counted)}" if run.shape is not None and counted else ""
+    lines = [f"{run.entry}{shape}{seen}: " + told("table.launch", gy=gy, gx=gx, by=by, bx=bx)]
     lines += _wrap("; ".join(run.binding), width)
     if run.supplied:
-        lines += _wrap("supplied: " + "; ".join(run.supplied), width)
+        lines += _wrap(told("table.supplied", names="; ".join(run.supplied)), width)
     for block in trace.blocks:
-        lines += ["", *_block(trace, block, width, phases)]
-    lines += ["", *_counters(trace, width)]
+        lines += ["", *_block(trace, block, width, phases, told)]
+    lines += ["", *_counters(trace, width, told)]
     if run.findings:
-        lines += ["", *_findings(trace, width)]
+        lines += ["", *_findings(trace, width, language)]
     return "\n".join(_cut(line.rstrip(), width) for line in lines)
 
 
@@ -66,20 +71,21 @@ def block_name(trace: Trace, block: int) -> str:
     return f"({bz}, {inside})" if z > 1 else f"({inside})"
 
 
-def _block(trace: Trace, block: int, width: int, chosen: tuple[int, ...] | None) -> list[str]:
+def _block(trace: Trace, block: int, width: int, chosen: tuple[int, ...] | None, told: Told) -> list[str]:
     events = trace.events.where(trace.events.block == block)
-    lines = [f"Block {block_name(trace, block)}"]
+    lines = [told("table.block", block=block_name(trace, block))]
     if not len(events):
-        return [*lines, "  nothing was recorded"]
+        return [*lines, "  " + told("table.nothing")]
     numbers = [p for p in range(int(events.phase.max()) + 1) if chosen is None or p in chosen]
-    cells = {p: _cells(trace, events.where(events.phase == p)) for p in numbers}
+    cells = {p: _cells(trace, events.where(events.phase == p), told) for p in numbers}
     column = max([20, *(len(s) for c in cells.values() for lines_ in c.values() for s in lines_)]) + 2
     across = max(1, (width - 9) // column)
     threads = sorted(set(events.thread.tolist()))
     shown = threads[:THREADS_SHOWN]
     for first in range(0, len(numbers), across):
         group = numbers[first : first + across]
-        lines.append("thread   " + "".join(f"phase {p}".ljust(column) for p in group))
+        heads = "".join(told("table.phase", phase=p).ljust(column) for p in group)
+        lines.append(told("table.thread").ljust(9) + heads)
         for thread in shown:
             stacks = [cells[p].get(thread, []) for p in group]
             for i in range(max((len(s) for s in stacks), default=0)):
@@ -87,9 +93,9 @@ def _block(trace: Trace, block: int, width: int, chosen: tuple[int, ...] | None)
                 parts = [(s[i] if i < len(s) else "").ljust(column) for s in stacks]
                 lines.append(head.ljust(9) + "".join(parts))
         for p in group:
-            lines += _phase_notes(trace, events.where(events.phase == p), p, width)
+            lines += _phase_notes(trace, events.where(events.phase == p), p, width, told)
     if len(shown) < len(threads):
-        lines.append(f"  … {len(threads) - len(shown)} more threads are left out")
+        lines.append("  " + told("table.threads.more", count=len(threads) - len(shown)))
     return lines
 
 
@@ -99,7 +105,7 @@ def _name(trace: Trace, array: int, row: int, col: int) -> str:
     return f"{trace.names[array]}[{row}][{col}]"
 
 
-def _cells(trace: Trace, events: Events) -> dict[int, list[str]]:
+def _cells(trace: Trace, events: Events, told: Told) -> dict[int, list[str]]:
     """What each thread did in one phase, line by line."""
     out: dict[int, list[str]] = defaultdict(list)
     products: dict[int, dict[int, list[str]]] = defaultdict(dict)
@@ -110,7 +116,7 @@ def _cells(trace: Trace, events: Events) -> dict[int, list[str]]:
         if kind == EventKind.LOAD:
             got = (int(events.got_row[i]), int(events.got_col[i]))
             if got[0] == NONE:
-                name += " ✗ outside"
+                name += f" ✗ {told('table.outside')}"
             elif got != (row, col):
                 name += f" ✗ [{got[0]}][{got[1]}]"
             to = int(events.to_array[i])
@@ -124,7 +130,7 @@ def _cells(trace: Trace, events: Events) -> dict[int, list[str]]:
         elif kind == EventKind.STORE:
             text = f"{name} = {_number(float(events.value[i]))}"
             if int(events.got_row[i]) == NONE:
-                text += " ✗ outside"
+                text += f" ✗ {told('table.outside')}"
             elif (int(events.got_row[i]), int(events.got_col[i])) != (row, col):
                 text += f" ✗ [{int(events.got_row[i])}][{int(events.got_col[i])}]"
             products[thread].setdefault(int(events.step[i]), []).append("\0" + text)
@@ -132,12 +138,12 @@ def _cells(trace: Trace, events: Events) -> dict[int, list[str]]:
         terms = [s for s in steps.values() if not s[0].startswith("\0")]
         lines = ["+ " + "·".join(s) for s in terms]
         if len(lines) > PRODUCTS_SHOWN:
-            lines = [*lines[: PRODUCTS_SHOWN - 1], f"+ … {len(terms) - PRODUCTS_SHOWN + 1} more products"]
+            lines = [*lines[: PRODUCTS_SHOWN - 1], told("table.products.more", count=len(terms) - PRODUCTS_SHOWN + 1)]
         stores = [s[0][1:] for s in steps.values() if s[0].startswith("\0")]
         out[thread] += lines + stores
     for thread, lines in out.items():
         if len(lines) > 24:
-            out[thread] = [*lines[:23], f"… {len(lines) - 23} more"]
+            out[thread] = [*lines[:23], told("table.more", count=len(lines) - 23)]
     return out
 
 
@@ -145,14 +151,14 @@ def _number(value: float) -> str:
     return f"{value:g}"
 
 
-def _phase_notes(trace: Trace, events: Events, phase: int, width: int) -> list[str]:
+def _phase_notes(trace: Trace, events: Events, phase: int, width: int, told: Told) -> list[str]:
     """Under the table: the shared tiles of the phase, the partial sums after it, its barriers."""
-    lines = [f"  phase {phase}: {_barriers(events)}"]
+    lines = [f"  {told('table.phase', phase=phase)}: {_barriers(events, told)}"]
     tiles = _tiles(events)
     grids = []
     for array, tile in tiles.items():
         if max(tile.shape) > TILE_SHOWN:
-            grids.append([f"{trace.names[array]}: {tile.shape[0]} x {tile.shape[1]}, not shown"])
+            grids.append([told("table.tile.large", name=trace.names[array], rows=tile.shape[0], cols=tile.shape[1])])
             continue
         texts = [[("·" if v != v else _number(v)) for v in row] for row in tile.tolist()]
         most = max(len(t) for row in texts for t in row)
@@ -166,17 +172,17 @@ def _phase_notes(trace: Trace, events: Events, phase: int, width: int) -> list[s
         for array in dict.fromkeys(a for a, _ in last):
             mine = [(t, v) for (a, t), v in last.items() if a == array][:THREADS_SHOWN]
             text = "  ".join(f"{_pair(trace, t)} {_number(v)}" for t, v in mine)
-            lines += ["  " + s for s in _wrap(f"{trace.names[array]} so far: {text}", width - 2)]
+            lines += ["  " + s for s in _wrap(told("table.sofar", name=trace.names[array], sums=text), width - 2)]
     return lines
 
 
-def _barriers(events: Events) -> str:
+def _barriers(events: Events, told: Told) -> str:
     barriers = events.of(EventKind.BARRIER)
     if not len(barriers):
-        return "no barrier"
+        return told("table.barrier.none")
     steps = dict(zip(barriers.step.tolist(), barriers.line.tolist(), strict=True))
-    parts = [f"line {line}" for line in steps.values()]
-    return ("barrier at " if len(parts) == 1 else "barriers at ") + ", ".join(parts)
+    lines = ", ".join(told("findings.line", line=line) for line in steps.values())
+    return told("table.barrier.one" if len(steps) == 1 else "table.barrier.many", lines=lines)
 
 
 def _tiles(events: Events) -> dict[int, np.ndarray]:
@@ -238,29 +244,31 @@ def block_loads(trace: Trace, block: int) -> tuple[int, int]:
     return loads, int(np.count_nonzero(inside)) * 2 * k
 
 
-def _counters(trace: Trace, width: int) -> list[str]:
+def _counters(trace: Trace, width: int, told: Told) -> list[str]:
     c = trace.counters
-    lines = _wrap(
-        f"Grid: {c.get('loads', 0)} loads, {c.get('fills', 0)} fills, {c.get('stores', 0)} stores, "
-        f"{c.get('uses', 0)} uses of shared values, {c.get('barriers', 0)} barriers",
-        width,
-    )
+    names = ("loads", "fills", "stores", "uses", "barriers")
+    lines = _wrap(told("table.grid", **{name: c.get(name, 0) for name in names}), width)
     if "loads without tiles" in c:
-        lines.append(f"      {c.get('loads', 0)} loads with this kernel, {c['loads without tiles']} without tiles")
+        lines.append("      " + told("table.without", loads=c.get("loads", 0), without=c["loads without tiles"]))
     for block in trace.blocks[:4]:
         loads, without = block_loads(trace, block)
-        text = f"Block {block_name(trace, block)}: {loads} loads"
-        lines.append(text + (f", {without} without tiles" if without else ""))
+        key = "table.block.without" if without else "table.block.loads"
+        values = {"without": without} if without else {}
+        lines.append(told(key, block=block_name(trace, block), loads=loads, **values))
     shared = uses_per_value(trace.events)
     if len(shared) == 1:
-        lines.append(f"Every shared value is read by {next(iter(shared))} threads")
+        lines.append(told("table.reuse", threads=next(iter(shared))))
     elif shared:
-        parts = ", ".join(f"{values} by {threads}" for threads, values in shared.items())
-        lines += _wrap(f"Shared values read by so many threads: {parts}", width)
+        parts = ", ".join(told("table.reuse.part", values=values, threads=n) for n, values in shared.items())
+        lines += _wrap(told("table.reuse.many", parts=parts), width)
     return lines
 
 
-def _findings(trace: Trace, width: int) -> list[str]:
+def _findings(trace: Trace, width: int, language: str) -> list[str]:
+    if language != "en":
+        from tilewise.tracing.told_report import told_runs
+
+        return told_runs([trace.run], language, width).split("\n")
     from tilewise.tracing.findings_text import findings_text, summary
 
     lines = [summary([trace.run])]

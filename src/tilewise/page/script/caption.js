@@ -6,15 +6,51 @@ function captionOf(run, blockNumber, state, thread) {
   const threads = run.threads;
   if (!state.frame) {
     const { rows, cols } = run.block(blockNumber).geometry.strips;
-    const span = (strip) => (strip ? (strip[1] === 1 ? `${strip[0]}` : `${strip[0]}–${strip[0] + strip[1] - 1}`) : '?');
+    const values = { block, threads: counted('thread', threads), phases: counted('phase', run.trace.counters.phases) };
     return {
       title: say('start.title', { block }),
-      text: [say('start.text', { block, threads, rows: span(rows), cols: span(cols), phases: run.trace.counters.phases }), say('start.how')],
+      text: [say('start.text', { ...values, rows: span(rows, run.matrices.P?.rows), cols: span(cols, run.matrices.P?.cols) }), say('start.how')],
       kinds: [], mine: '',
     };
   }
+  if (run.schedule) return aloneCaption(run, run.block(blockNumber), state, { block, phase });
   const made = { load: loadCaption, use: useCaption, barrier: barrierCaption, store: storeCaption }[state.frame.stage];
   return { kinds: [], mine: '', ...made(run, run.block(blockNumber), state, thread, { block, phase, threads }) };
+}
+
+// "2", "0–1", and only as far as P goes: the tile may stick out of it.
+function span(strip, end) {
+  if (!strip) return '?';
+  const last = Math.min(strip[0] + strip[1], end ?? Infinity) - 1;
+  return last <= strip[0] ? `${strip[0]}` : `${strip[0]}–${last}`;
+}
+
+// In the order that fails one thread (or warp) runs at a time, up to its next barrier.
+function aloneCaption(run, block, state, values) {
+  const { stage, rows } = state.frame;
+  const thread = run.columns.thread[rows[0]];
+  const line = run.columns.line[rows[0]];
+  const who = run.threadName(thread);
+  const own = { touched: state.touched, used: state.used, summed: state.summed };
+  const stale = state.used.map((u) => ({ u, held: state.shared[u.name]?.get(String(u.cell)) }))
+    .find(({ u, held }) => !held || held.phase !== state.frame.phase);
+  const text = [say(`alone.${stage}`, { ...values, thread: who, line })];
+  if (stage === 'use' && stale) {
+    const cell = cellName(stale.u.name, stale.u.cell);
+    text.push(stale.held ? say(stale.held.phase > state.frame.phase ? 'alone.early' : 'alone.stale', { cell, value: number(stale.u.value), phase: stale.held.phase, writer: run.threadName(stale.held.thread) })
+      : say('alone.empty', { cell }));
+  }
+  if (stage === 'barrier') text.push(say('barrier.text', { threads: run.threads, arrived: state.waiting.size }));
+  const bad = stage === 'store' && own.touched.find((a) => a.reached && wrongCells(run).has(String(a.reached)));
+  if (bad) text.push(say('alone.wrong', { cell: cellName(bad.array, bad.reached), value: number(bad.value) }));
+  return { title: say('alone.title', { ...values, thread: who, line }), text, kinds: [], mine: say('mine', { thread: who, does: aloneDoes(run, state, thread) }) };
+}
+
+function aloneDoes(run, state, thread) {
+  const sum = state.summed.at(-1);
+  const operands = state.used.map((u) => `${cellName(u.name, u.cell)} = ${number(u.value)}`);
+  if (operands.length) return say(sum ? 'use.mine' : 'use.reads', { operands: operands.join(', '), register: sum?.name, sum: number(sum?.value) });
+  return mineOf(run, state, thread);
 }
 
 function loadCaption(run, block, state, thread, values) {

@@ -15,11 +15,11 @@ function buildControls(app) {
     button('play', 'control.play', 'play', () => app.play(!app.playing)),
     button('next', 'control.next', 'next', () => app.go(app.position + 1)),
     button('last', 'control.last', 'last', () => app.go(app.timeline.length - 1)));
-  clear(document.getElementById('pickers'), phasePicker(app), blockPicker(app), zoomPicker(app));
+  clear(document.getElementById('pickers'), phasePicker(app), blockPicker(app), tilePicker(app), speedPicker(app), zoomPicker(app), lectureButton(app));
   buildWhatIf(app);
   clear(document.getElementById('preferences'), languagePicker(app), themePicker());
   clear(document.getElementById('keys'), html('summary', {}, say('keys.title')), html('dl', {},
-    ['→', '←', 'Shift + → ←', 'Home / End', 'Space', '[ ]'].flatMap((key, i) => [
+    ['→ / PageDown', '← / PageUp', 'Shift + → ←', 'Home / End', 'Space', '[ ]', '+ −', 'L', '.'].flatMap((key, i) => [
       html('dt', {}, html('kbd', {}, key)), html('dd', {}, say(`keys.${i + 1}`))])));
   document.getElementById('skip').textContent = say('control.skip');
   document.getElementById('toolbar').setAttribute('aria-label', say('control.toolbar'));
@@ -45,6 +45,25 @@ function blockPicker(app) {
     ? html('span', { class: 'sampled' }, say('control.sampled', { shown: run.trace.blocks.length, all })) : null;
   return labelled('block', 'control.block', select, note);
 }
+
+// The same kernel at other tile widths, each really run.
+function tilePicker(app) {
+  const tiles = settings.scenes.map((scene) => scene.tile).filter((tile) => tile !== null);
+  if (!tiles.length) return null;
+  const options = [[null, settings.tile], ...tiles.map((tile) => [tile, tile])].sort((a, b) => a[1] - b[1]);
+  return labelled('tile', 'control.tile', html('select', {
+    id: 'tile', onchange: (event) => app.chooseTile(event.target.value === '' ? null : Number(event.target.value)),
+  }, options.map(([value, name]) => html('option', { value: value ?? '', selected: value === app.tile }, String(name)))));
+}
+
+function speedPicker(app) {
+  return labelled('speed', 'control.speed', html('select', { id: 'speed', onchange: (event) => app.faster(Number(event.target.value)) },
+    [0.25, 0.5, 1, 2, 4].map((speed) => html('option', { value: speed, selected: speed === app.speed }, `${speed}×`))));
+}
+
+const lectureButton = (app) => html('button', {
+  type: 'button', id: 'lecture', class: 'toggle', 'aria-pressed': String(app.view.lecture), onclick: () => app.lecture(!app.view.lecture),
+}, say('control.lecture'));
 
 function zoomPicker(app) {
   const slider = html('input', {
@@ -72,16 +91,19 @@ function themePicker() {
 
 function buildWhatIf(app) {
   const host = document.getElementById('whatif');
-  host.hidden = !settings.drops.length;
+  host.hidden = !settings.drops.length && app.failing < 0;
   if (host.hidden) return;
   const toggle = (drop) => html('button', {
     type: 'button', class: 'toggle', id: `drop-${drop}`, 'aria-pressed': String(app.drops.has(drop)), onclick: () => app.drop(drop),
-  }, say(`drop.${drop}`));
+  }, dropName(drop));
+  const failing = app.failing < 0 ? null : html('button', {
+    type: 'button', class: 'toggle schedule', id: 'schedule', 'aria-pressed': String(app.schedule), onclick: () => app.fail(!app.schedule),
+  }, say('schedule.toggle'));
   const beside = html('label', { class: 'beside' }, html('input', {
-    type: 'checkbox', id: 'beside', checked: app.beside, disabled: !app.drops.size, onchange: (event) => app.putBeside(event.target.checked),
+    type: 'checkbox', id: 'beside', checked: app.beside, disabled: !app.scene, onchange: (event) => app.putBeside(event.target.checked),
   }), html('span', {}, say('whatif.beside')));
   clear(host, html('h2', {}, say('whatif.title')), html('p', {}, say('whatif.text')),
-    html('div', { class: 'toggles', role: 'group', 'aria-label': say('whatif.title') }, settings.drops.map(toggle)), beside,
+    html('div', { class: 'toggles', role: 'group', 'aria-label': say('whatif.title') }, settings.drops.map(toggle), failing), beside,
     settings.leftOut ? html('p', { class: 'note' }, say('whatif.leftout', { count: settings.leftOut })) : null);
 }
 
@@ -117,6 +139,7 @@ function showControls(app) {
   });
   set('where', (element) => { element.textContent = say('control.where', whereOf(app)); });
   set('block', (element) => { element.value = app.panes[0].block; });
+  set('speed', (element) => { element.value = app.speed; });
   for (const tick of document.querySelectorAll('.tick')) {
     const position = Number(tick.dataset.position);
     tick.classList.toggle('here', position === app.position);

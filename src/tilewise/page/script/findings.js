@@ -10,7 +10,7 @@ function findingSentence(f) {
     phase: touch?.phase ?? '–',
     asked: touch?.asked?.length ? f.array + touch.asked.map((i) => `[${i}]`).join('') : f.array,
     reached: touch?.reached?.length ? f.array + touch.reached.map((i) => `[${i}]`).join('') : f.array,
-    other: touch?.other ? spot(touch.other[1]) : '–', otherLine: f.other_line ?? '–',
+    other: touch?.other?.[1]?.length ? say('word.thread.named', { thread: spot(touch.other[1]) }) : say('word.thread.other'), otherLine: f.other_line ?? '–',
   };
   const access = f.access === 'store' || f.access === 'write' ? 'store' : 'load';
   let key = `finding.${f.kind}`;
@@ -37,7 +37,7 @@ function drawFindings(host, run) {
     html('span', {}, `${findingSentence(f)} ${wrongSentence(f)}`.trim()));
   const parts = [html('p', { class: faults.length ? 'verdict bad' : 'verdict good', 'data-faults': faults.length },
     faults.length ? say('findings.some', { count: faults.length }) : say('findings.none'))];
-  for (const drop of run.drops) parts.push(html('p', { class: 'why' }, say(`why.${drop}`)));
+  for (const drop of run.drops) parts.push(html('p', { class: 'why' }, dropReason(drop)));
   if (run.drops.length && !faults.length) parts.push(html('p', { class: 'why' }, say('why.nothing')));
   if (faults.length) parts.push(html('ul', {}, faults.map(item)));
   if (rest.length) {
@@ -45,3 +45,9 @@ function drawFindings(host, run) {
   }
   clear(host, parts);
 }
+
+// What was left out, in words: one of a rung's known lines, or a line of one's own kernel ("check@12", "barrier@9").
+const known = (drop) => `drop.${drop}` in settings.words.en;
+const lineNamed = (drop) => ({ line: drop.slice(drop.indexOf('@') + 1) });
+const dropName = (drop) => (known(drop) ? say(`drop.${drop}`) : say(`drop.${drop.slice(0, drop.indexOf('@'))}.line`, lineNamed(drop)));
+const dropReason = (drop) => (known(drop) ? say(`why.${drop}`) : say(`why.${drop.slice(0, drop.indexOf('@'))}.line`, lineNamed(drop)));

@@ -31,7 +31,9 @@ function markLines(host, rows, run, state) {
   }
   const first = rows.find((row) => now.has(row.value));
   if (first && first.offsetParent) {
-    const top = first.offsetTop - host.offsetTop;
-    if (top < host.scrollTop || top > host.scrollTop + host.clientHeight - 40) host.scrollTop = Math.max(0, top - host.clientHeight / 3);
+    const last = rows.findLast((row) => now.has(row.value) && row.offsetParent);
+    const top = first.getBoundingClientRect().top - host.getBoundingClientRect().top;
+    const bottom = last.getBoundingClientRect().bottom - host.getBoundingClientRect().top;
+    if (top < 0 || bottom > host.clientHeight) host.scrollTop += top - host.clientHeight / 3;
   }
 }

@@ -4,25 +4,31 @@ const packed = JSON.parse(document.getElementById('scenes').textContent);
 
 const app = {
   panes: [], timeline: [[-1]], position: 0, phases: 1, playing: null, drops: new Set(), beside: settings.compare,
-  view: { block: 0, thread: 0, zoom: 1 }, runs: new Map(),
+  tile: null, schedule: false, speed: 1, view: { block: 0, thread: 0, zoom: 1, lens: 'traffic', card: '', lecture: false }, runs: new Map(),
 
   async run(index) {
     if (!this.runs.has(index)) this.runs.set(index, new Run(await unpack(packed[index])));
     return this.runs.get(index);
   },
 
-  sceneOf(drops) {
+  // The number of a recorded scene, or -1: what is left out, which TILE_WIDTH, whether in the order that fails.
+  sceneOf(drops, tile = null, schedule = false) {
     const wanted = [...drops].sort().join();
-    return settings.scenes.findIndex((some) => [...some].sort().join() === wanted);
+    return settings.scenes.findIndex((some) => some.tile === tile && some.schedule === schedule && [...some.drops].sort().join() === wanted);
+  },
+  get failing() { return this.tile === null ? this.sceneOf(this.drops, null, true) : -1; },
+  get scene() {
+    if (this.tile !== null) return this.sceneOf([], this.tile);
+    return this.schedule && this.failing >= 0 ? this.failing : this.sceneOf(this.drops);
   },
 
   // Panes for the chosen scene; the state stays the same as far as the new run has it.
   async open() {
-    const indexes = settings.compare ? [0, 1] : this.beside && this.drops.size ? [0, this.sceneOf(this.drops)] : [this.sceneOf(this.drops)];
+    const indexes = settings.compare ? [0, 1] : this.beside && this.scene ? [0, this.scene] : [this.scene];
     const place = this.link();
     const runs = await Promise.all(indexes.map((i) => this.run(i)));
-    const choose = (thread) => this.choose({ thread });
-    this.panes = runs.map((run) => new Pane(run, this.view, choose));
+    this.panes = runs.map((run) => new Pane(run, this.view, (change) => this.choose(change)));
+    document.body.classList.toggle('lecture', this.view.lecture);
     const main = document.getElementById('panes');
     main.classList.toggle('two', runs.length > 1);
     clear(main, this.panes.map((pane) => pane.element));
@@ -49,8 +55,18 @@ const app = {
 
   go(position) {
     this.position = Math.max(0, Math.min(this.timeline.length - 1, position));
-    if (this.playing && this.position === this.timeline.length - 1) this.play(false);
+    if (this.playing && this.position === this.timeline.length - 1 && !this.nextBlock) this.play(false);
     this.show();
+  },
+  // In a lecture, playing goes on with the next recorded block, and P fills.
+  get nextBlock() {
+    const { blocks } = this.panes[0].run.trace;
+    return this.view.lecture ? blocks[blocks.indexOf(this.panes[0].block) + 1] ?? 0 : 0;
+  },
+  tick() {
+    if (this.position < this.timeline.length - 1) this.go(this.position + 1);
+    else if (this.nextBlock) { this.view.block = this.nextBlock; this.retime(); buildTimeline(this); this.go(0); }
+    else this.play(false);
   },
   goPhase(phase, step = 0) {
     const first = this.timeline.findIndex((_, position) => this.phaseAt(position) === phase);
@@ -66,15 +82,37 @@ const app = {
   },
   play(on) {
     clearInterval(this.playing);
-    this.playing = on ? setInterval(() => this.go(this.position + 1), 1500) : null;
-    if (on && this.position === this.timeline.length - 1) this.go(0); else this.show();
+    this.playing = on ? setInterval(() => this.tick(), 1500 / this.speed) : null;
+    if (on && this.position === this.timeline.length - 1 && !this.nextBlock) {
+      if (this.view.lecture) { [this.view.block] = this.panes[0].run.trace.blocks; this.retime(); buildTimeline(this); }
+      this.go(0);
+    } else this.show();
+  },
+  faster(speed) {
+    this.speed = Math.max(0.25, Math.min(4, speed));
+    if (this.playing) this.play(true); else this.show();
   },
   async drop(name) {
     const wished = new Set(this.drops);
     if (!wished.delete(name)) wished.add(name);
     this.drops = this.sceneOf(wished) >= 0 ? wished : new Set([name]);
+    this.tile = null;
+    if (this.failing < 0) this.schedule = false;
     await this.open();
     document.getElementById(`drop-${name}`).focus();
+  },
+  async chooseTile(tile) {
+    this.tile = tile;
+    if (tile !== null) { this.drops = new Set(); this.schedule = false; }
+    await this.open();
+    document.getElementById('tile').focus();
+  },
+  async fail(on) { this.schedule = on; this.position = 0; this.panes = []; await this.open(); document.getElementById('schedule').focus(); },
+  async lecture(on) {
+    this.view.lecture = on;
+    if (on) this.view.zoom = 1;
+    await this.open();
+    document.getElementById('lecture').focus();
   },
   async putBeside(on) { this.beside = on; await this.open(); document.getElementById('beside').focus(); },
   async speak(code) {
@@ -94,6 +132,7 @@ const app = {
   // Links to a state: #block=0,0&phase=1&step=2&thread=0,1
   link() {
     if (!this.panes.length) return this.parse(location.hash);
+    if (!this.timeline[this.position]) return { phase: null, step: 0 };
     const phase = this.phaseAt(this.position);
     const first = this.timeline.findIndex((_, position) => this.phaseAt(position) === phase);
     return { phase, step: phase === null ? 0 : this.position - first };
@@ -106,7 +145,11 @@ const app = {
     if (phase !== null) parts.push(`phase=${phase}`, `step=${step}`);
     if (this.view.thread) parts.push(`thread=${plain(pane.run.threadName(this.view.thread))}`);
     if (this.drops.size) parts.push(`drop=${[...this.drops].join(',')}`);
-    if (this.beside && this.drops.size) parts.push('beside=1');
+    if (this.beside && !settings.compare && this.scene) parts.push('beside=1');
+    if (this.tile !== null) parts.push(`tile=${this.tile}`);
+    if (this.schedule) parts.push('schedule=1');
+    if (this.view.lecture) parts.push('lecture=1');
+    if (this.view.lens !== 'traffic') parts.push(`lens=${this.view.lens}`);
     if (language !== settings.lang) parts.push(`lang=${language}`);
     return `#${parts.join('&')}`;
   },
@@ -116,6 +159,8 @@ const app = {
     return {
       block: numbers('block'), thread: numbers('thread'), phase: given.has('phase') ? Number(given.get('phase')) : null,
       step: Number(given.get('step') ?? 0), lang: given.get('lang'), beside: given.get('beside') === '1',
+      tile: given.has('tile') ? Number(given.get('tile')) : null, schedule: given.get('schedule') === '1',
+      lecture: given.get('lecture') === '1', lens: given.get('lens'),
       drops: (given.get('drop') ?? '').split(',').filter((name) => settings.drops.includes(name)),
     };
   },
@@ -139,6 +184,10 @@ const app = {
     const drops = new Set(place.drops);
     this.drops = this.sceneOf(drops) >= 0 ? drops : new Set(place.drops.slice(0, 1));
     this.beside = settings.compare || place.beside;
+    this.tile = this.sceneOf([], place.tile) >= 0 ? place.tile : null;
+    this.schedule = place.schedule && this.failing >= 0;
+    this.view.lecture = place.lecture;
+    if (place.lens in LENSES) this.view.lens = place.lens;
     this.panes = [];
     await this.open();
     document.body.dataset.ready = 'yes';
@@ -146,7 +195,7 @@ const app = {
 
   key(event) {
     const tag = event.target.tagName;
-    const typed = tag === 'SELECT' || (tag === 'INPUT' && event.target.type !== 'checkbox');
+    const typed = tag === 'SELECT' || tag === 'TEXTAREA' || (tag === 'INPUT' && event.target.type !== 'checkbox');
     if (event.ctrlKey || event.metaKey || event.altKey || typed) return;
     if (event.key === ' ' && ['BUTTON', 'SUMMARY', 'INPUT'].includes(tag)) return;
     const { blocks } = this.panes[0].run.trace;
@@ -155,6 +204,9 @@ const app = {
     const keys = {
       ArrowRight: () => (event.shiftKey ? this.goPhase(phase + 1) : this.go(this.position + 1)),
       ArrowLeft: () => (event.shiftKey ? this.goPhase(phase - 1) : this.go(this.position - 1)),
+      PageDown: () => this.go(this.position + 1), PageUp: () => this.go(this.position - 1), // what clickers send
+      l: () => this.lecture(!this.view.lecture), Escape: () => this.view.lecture && this.lecture(false),
+      '.': () => document.body.classList.toggle('blank'), '+': () => this.faster(this.speed * 2), '-': () => this.faster(this.speed / 2),
       Home: () => this.go(0), End: () => this.go(this.timeline.length - 1),
       ' ': () => this.play(!this.playing), '[': () => turn(-1), ']': () => turn(1),
     };
@@ -170,9 +222,13 @@ async function begin() {
     return;
   }
   await app.follow();
+  if (settings.live) live.begin();
   document.addEventListener('keydown', (event) => app.key(event));
   window.addEventListener('hashchange', () => app.follow());
-  let width = window.innerWidth;
-  window.addEventListener('resize', () => { if (window.innerWidth !== width) { width = window.innerWidth; app.show(); } });
+  let size = `${window.innerWidth}x${window.innerHeight}`;
+  window.addEventListener('resize', () => {
+    const now = `${window.innerWidth}x${window.innerHeight}`;
+    if (now !== size) { size = now; app.show(); }
+  });
 }
 begin();

@@ -23,7 +23,7 @@ function extents(run) {
 
 function grow(size, rows, cols) {
   if (!size) return;
-  const most = 2 * Math.max(size.rows, size.cols) + 8; // a wild index does not blow up the picture
+  const most = 2 * Math.max(size.rows, size.cols) + 32; // a wild index does not blow up the picture
   size.rows = Math.max(size.rows, Math.min(rows, most));
   size.cols = Math.max(size.cols, Math.min(cols, most));
 }
@@ -35,8 +35,9 @@ function drawMatrices(host, run, blockNumber, state, view) {
   }
   const { rows, cols, left, above } = extents(run);
   const label = 22; const gap = 30;
-  const room = Math.max(240, host.clientWidth - label - gap - 6);
-  const cell = Math.min(60, room / (left + cols)) * view.zoom;
+  const room = Math.max(160, host.clientWidth - label - gap - 6);
+  const tall = Math.max(60, roomAbove(host) - label - gap - 6);
+  const cell = Math.min(view.lecture ? 96 : 60, room / (left + cols), tall / (above + rows)) * view.zoom;
   const at = {
     M: [label, label + above * cell + gap], N: [label + left * cell + gap, label],
     P: [label + left * cell + gap, label + above * cell + gap],
@@ -44,9 +45,22 @@ function drawMatrices(host, run, blockNumber, state, view) {
   const width = label + (left + cols) * cell + gap + 4;
   const height = label + (above + rows) * cell + gap + 4;
   const geometry = run.block(blockNumber).geometry;
-  const scene = { run, state, geometry, cell, thread: view.thread };
+  const scene = { run, state, geometry, cell, thread: view.thread, done: view.lecture ? storedBefore(run, blockNumber) : new Map() };
+  host.layout = { at, cell };
   const parts = ['N', 'M', 'P'].map((role) => drawMatrix(role, at[role], scene));
   clear(host, picture(Math.ceil(width), Math.ceil(height), describeMatrices(run, state, geometry), ...parts));
+  if (view.zoom > 1) bringIntoView(host, scene, at);
+}
+
+// A zoomed picture is larger than its frame: the frame moves to what is touched now, else to the block's part of P.
+function bringIntoView(host, { run, state, geometry, cell }, at) {
+  const { rows, cols } = geometry.strips;
+  const spots = state.touched.map((a) => inMatrix(run, geometry, state, a)).filter((t) => run.roles[t.array])
+    .map((t) => [at[run.roles[t.array]], t.asked]);
+  if (!spots.length) spots.push([at.P, [rows?.[0] ?? 0, cols?.[0] ?? 0]]);
+  const middle = (axis) => spots.reduce((sum, [corner, cellAt]) => sum + corner[axis] + (cellAt[1 - axis] + 0.5) * cell, 0) / spots.length;
+  host.scrollLeft = middle(0) - host.clientWidth / 2;
+  host.scrollTop = middle(1) - host.clientHeight / 2;
 }
 
 function drawMatrix(role, [x, y], scene) {
@@ -115,7 +129,18 @@ function strips(role, matrix, put, { geometry, cell }) {
   return [];
 }
 
-function values(role, matrix, put, { run, state, cell }) {
+// What the blocks before this one have left in P, for a lecture that goes through all of them.
+function storedBefore(run, blockNumber) {
+  const out = new Map();
+  run.finals ??= new Map();
+  for (const block of run.trace.blocks.slice(0, run.trace.blocks.indexOf(blockNumber))) {
+    if (!run.finals.has(block)) run.finals.set(block, stateAt(run, block, run.block(block).frames.length - 1).stored);
+    for (const [key, store] of run.finals.get(block)) out.set(key, store);
+  }
+  return out;
+}
+
+function values(role, matrix, put, { run, state, cell, done }) {
   const out = [];
   const wrong = wrongCells(run);
   for (let row = 0; row < matrix.rows; row++) {
@@ -126,11 +151,12 @@ function values(role, matrix, put, { run, state, cell }) {
         out.push(fitted(number(matrix.values[row * matrix.cols + col]), ...middle, cell, 'value'));
         continue;
       }
-      const store = state.stored.get(`${row},${col}`);
+      const own = state.stored.get(`${row},${col}`);
+      const store = own ?? done.get(`${row},${col}`);
       if (!store) continue;
       const bad = wrong.has(`${row},${col}`);
-      const text = fitted(number(store.value), ...middle, cell, bad ? 'value bad' : 'value');
-      text.dataset.cell = `${matrix.name}[${row}][${col}]`;
+      const text = fitted(number(store.value), ...middle, cell, `value${bad ? ' bad' : ''}${own ? '' : ' earlier'}`);
+      if (own) text.dataset.cell = `${matrix.name}[${row}][${col}]`;
       out.push(text);
       if (bad) out.push(shape('text', { x: x + cell - 3, y: y + cell * 0.26, class: 'badmark', 'font-size': cell * 0.26 }, '≠'));
     }
@@ -139,7 +165,7 @@ function values(role, matrix, put, { run, state, cell }) {
 }
 
 function wrongCells(run) {
-  run.wrong ??= new Set(run.trace.findings.filter((f) => f.kind === 'wrong-product')
+  run.wrong ??= new Set(run.wrongCells ? run.wrongCells.map(String) : run.trace.findings.filter((f) => f.kind === 'wrong-product')
     .flatMap((f) => f.touches.map((t) => String(t.asked))));
   return run.wrong;
 }

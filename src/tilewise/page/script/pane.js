@@ -8,27 +8,31 @@ class Pane {
     this.parts = {};
     const card = (key, name, more = {}) => {
       const body = (this.parts[key] = html('div', { class: `body ${key}`, ...more }));
-      return html('section', { class: `card card-${key}` }, html('h3', {}, say(name)), body);
+      return html('section', { class: `card card-${key}` }, html('h3', {}, titled(say(name))), body);
     };
     const scroll = { tabindex: 0, role: 'group' };
     this.caption = html('div', { class: 'caption' });
+    this.story = html('p', { class: 'story', role: 'status' }, say('story.how'));
     this.element = html('div', { class: 'pane' },
-      html('h2', { class: 'pane-title' }, run.title, run.drops.map((drop) => html('span', { class: 'dropped' }, say(`drop.${drop}`)))),
+      html('h2', { class: 'pane-title' }, run.title, run.drops.map((drop) => html('span', { class: 'dropped' }, dropName(drop))),
+        run.schedule ? html('span', { class: 'dropped' }, say('schedule.title')) : null),
       this.caption,
       html('div', { class: 'cards' },
         html('div', { class: 'column' },
-          card('matrices', 'card.matrices', { ...scroll, 'aria-label': say('card.matrices') }), legend(),
-          card('findings', 'card.findings')),
+          card('matrices', 'card.matrices', { ...scroll, 'aria-label': say('card.matrices') }), this.story, legend(),
+          card('findings', 'card.findings', { ...scroll, 'aria-label': say('card.findings') })),
         html('div', { class: 'column' },
           card('shared', 'card.shared', { ...scroll, 'aria-label': say('card.shared') }),
           card('threads', 'card.threads', { role: 'group', 'aria-label': say('card.threads') }),
-          card('gate', 'card.gate'), card('counters', 'card.counters')),
+          card('gate', 'card.gate'), card('counters', 'card.counters'), card('lens', 'card.lens')),
         html('div', { class: 'column wide' },
           card('listing', 'card.listing', { ...scroll, 'aria-label': say('card.listing') }))));
-    this.parts.threads.addEventListener('keydown', (event) => threadKey(event, run, view, choose));
+    this.parts.threads.addEventListener('keydown', (event) => threadKey(event, run, view, (thread) => choose({ thread })));
     if (run.matrices.M && run.matrices.N && run.matrices.M.cols + run.matrices.N.cols > 10) this.element.classList.add('large');
     this.lines = buildListing(this.parts.listing, run);
     drawFindings(this.parts.findings, run);
+    if (['M', 'N', 'P'].every((role) => run.matrices[role])) attachStories(this.parts.matrices, this.story, this);
+    else this.story.remove();
   }
 
   // The block shown here; a run that did not record the wished one shows its first.
@@ -47,11 +51,12 @@ class Pane {
       caption.text.map((sentence) => html('p', {}, sentence)),
       caption.kinds.length ? html('ul', { class: 'kinds' }, caption.kinds.map((k) => html('li', { class: k.how }, swatch(k.how), html('span', {}, k.text)))) : null,
       caption.mine ? html('p', { class: 'mine' }, caption.mine) : null);
+    drawCounters(parts.counters, run, this.block, state); // before the pictures, which take the height that is left
     drawMatrices(parts.matrices, run, this.block, state, view);
     drawShared(parts.shared, run, this.block, state, view);
-    drawThreads(parts.threads, run, state, view, this.choose);
+    drawThreads(parts.threads, run, state, view, (thread) => this.choose({ thread }));
     drawGate(parts.gate, run, this.block, state);
-    drawCounters(parts.counters, run, this.block, state);
+    drawLens(parts.lens, run, this.block, state, view, this.choose);
     markLines(parts.listing, this.lines, run, state);
   }
 }
@@ -66,4 +71,10 @@ function legend() {
     shape('g', { class: 'matrix' }, box(2, 2, 14, 14, name, { rx: name === 'ring' ? 6 : 2 }))), html('span', {}, say(`legend.${name}`)));
   return html('ul', { class: 'legend', 'aria-label': say('legend') },
     ['loaded', 'filled', 'silent', 'outside'].map(entry), ['tile', 'strip', 'line', 'ring'].map(line));
+}
+
+// A card's title, and what a lecture leaves out of it.
+function titled(title) {
+  const [, short, rest] = title.match(/^([^:,]*)(.*)$/);
+  return rest && !rest.includes('M') ? [short, html('span', { class: 'more' }, rest)] : [title];
 }

@@ -11,8 +11,10 @@ function drawShared(host, run, blockNumber, state, view) {
   const gap = 26;
   const beside = (host.clientWidth - gap * (names.length - 1) - 8) / total;
   const widest = Math.max(...names.map((name) => sizes[name][1]));
-  const stacked = beside < 30 && names.length > 1;
-  const cell = Math.max(10, Math.min(74, stacked ? (host.clientWidth - 8) / widest : beside)) * (view.zoom > 1 ? Math.sqrt(view.zoom) : 1);
+  const stacked = beside < 30 && names.length > 1 && !view.lecture;
+  const highest = Math.max(...names.map((name) => sizes[name][0]));
+  const fits = Math.min(stacked ? (host.clientWidth - 8) / widest : beside, view.lecture ? (roomAbove(host) - 30) / highest : Infinity);
+  const cell = Math.max(view.lecture ? 4 : 10, Math.min(view.lecture ? 110 : 74, fits)) * (view.zoom > 1 ? Math.sqrt(view.zoom) : 1);
   let x = 2; let y = 24; let right = 0; let bottom = 0;
   const parts = [];
   for (const name of names) {
@@ -54,21 +56,32 @@ function drawHeld(held, name, x, y, cell, run, now) {
   const group = marked(x, y, cell, held.how, now ? 'now' : 'before');
   group.dataset.cell = name;
   group.dataset.how = held.how;
-  group.append(fitted(number(held.value), middle, y + cell * 0.5, cell, 'value', wide ? 0.34 : 0.5));
+  const former = wide && now && held.former !== undefined ? `${number(held.former)}→` : '';
+  if (cell >= 9) group.append(...drawValue(number(held.value), former, middle, y + cell * 0.5, cell, wide ? 0.34 : 0.5));
   if (wide) {
     const small = Math.min(11, cell * 0.19);
     const origin = held.origin ? `${held.origin.array}${held.origin.asked.join(',')}` : say('short.fill');
     group.append(
       shape('text', { x: middle, y: y + small + 3, class: 'origin', 'font-size': small }, origin),
       shape('text', { x: middle, y: y + cell - 6, class: 'writer', 'font-size': small }, `← ${run.threadName(held.thread)}`));
-    if (now && held.former !== undefined) {
-      group.append(shape('text', { x: x + 5, y: y + cell * 0.5, class: 'former', 'font-size': small, dy: '0.35em' }, `${number(held.former)}→`));
-    }
   }
   group.append(shape('title', {}, held.origin ? describeAccess(run, held.origin) : say('access.filled', {
     thread: run.threadName(held.thread), value: number(held.value),
   })));
   return group;
+}
+
+// The value, and in front of it what it replaces: both together as wide as the cell at most.
+function drawValue(text, former, middle, y, cell, most) {
+  if (!former) return [fitted(text, middle, y, cell, 'value', most)];
+  const digit = 0.62; const less = 0.62; // of the font's size: a digit's width, the former value's size
+  const size = Math.min(cell * most, (cell - 8) / (digit * (text.length + less * former.length)));
+  const left = middle - (size * digit * (text.length + less * former.length)) / 2;
+  const at = left + size * digit * less * former.length;
+  return [
+    shape('text', { x: left, y, class: 'former', 'font-size': (size * less).toFixed(1), dy: '0.35em' }, former),
+    shape('text', { x: at + (size * digit * text.length) / 2, y, class: 'value', 'font-size': size.toFixed(1), dy: '0.35em' }, text),
+  ];
 }
 
 // How many threads read the cell in this frame; the chosen one's are ringed.

@@ -46,3 +46,6 @@ function arrow(from, to) {
     d: `M${from} Q${bend.map((v) => v.toFixed(1))} ${to}`, class: 'reach', 'marker-end': 'url(#arrowhead)',
   });
 }
+
+// How high a picture may be: in a lecture what its card leaves, else most of the window.
+const roomAbove = (host) => (document.body.classList.contains('lecture') ? host.clientHeight - 4 : window.innerHeight * 0.8);

@@ -2,7 +2,8 @@
 
 function drawThreads(host, run, state, view, choose) {
   const columns = Math.min(run.wide, 32);
-  const size = host.clientWidth / columns;
+  const lines = Math.ceil(run.threads / columns);
+  const size = Math.min(host.clientWidth / columns, view.lecture ? Math.max(8, (host.clientHeight / lines) * 1.35) : Infinity);
   const roomy = size >= 58;
   const busy = new Map();
   const worse = ['loaded', 'filled', 'silent', 'outside'];
@@ -27,6 +28,7 @@ function drawThreads(host, run, state, view, choose) {
   }
   host.style.setProperty('--columns', columns);
   host.classList.toggle('tight', !roomy);
+  host.style.maxWidth = view.lecture && !roomy ? `${Math.min(host.parentElement.clientWidth - 24, (host.parentElement.clientHeight - 40) / lines * columns)}px` : '';
   clear(host, buttons);
   if (focus) buttons[view.thread]?.focus();
 }
@@ -60,7 +62,7 @@ function drawGate(host, run, blockNumber, state) {
     return;
   }
   const line = run.columns.line[frames[at].rows[0]];
-  const arrived = new Set(here ? state.arrived : []);
+  const arrived = new Set(run.schedule ? state.waiting : here ? state.arrived : []);
   const open = arrived.size === run.threads;
   const text = say(here ? (open ? 'gate.open' : 'gate.stuck') : 'gate.shut', {
     line, arrived: arrived.size, threads: run.threads,

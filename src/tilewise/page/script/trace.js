@@ -12,6 +12,8 @@ class Run {
   constructor(scene) {
     this.title = scene.title;
     this.drops = scene.drops;
+    this.schedule = Boolean(scene.schedule); // one thread at a time, in an order that fails
+    this.wrongCells = scene.wrong ?? null; // of P, as this order left it
     this.changed = new Set(scene.changed);
     this.trace = scene.trace;
     this.columns = scene.trace.events;

@@ -17,6 +17,9 @@ function number(value) {
   return String(Number(value.toPrecision(5))).replace('-', '−');
 }
 
+// "1 phase", "2 phases": a counted noun has two sentences, `.one` and `.many`.
+const counted = (key, count) => say(`count.${key}.${count === 1 ? 'one' : 'many'}`, { count });
+
 const pair = (row, col) => `(${row},${col})`;
 const cellName = (array, cell) => (cell ? `${array}[${cell[0]}][${cell[1]}]` : array);
 

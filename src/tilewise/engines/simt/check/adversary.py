@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import threading
 import time
+from dataclasses import dataclass, replace
 from typing import Any
 
 import numpy as np
@@ -14,13 +15,16 @@ import numpy as np
 from tilewise.engines.simt.check.simulate import Simulation
 from tilewise.engines.simt.machine.collector import Collector
 from tilewise.engines.simt.machine.context import Context
+from tilewise.engines.simt.machine.events import Events
 from tilewise.engines.simt.machine.execute import Launch, make_context
 from tilewise.engines.simt.machine.findings import Kind, Wrong
 from tilewise.engines.simt.machine.memory import Buffer
+from tilewise.engines.simt.machine.recorder import Recorder
 
 MAX_PARTIES = 32
 MAX_BLOCKS = 16
 SECONDS = 1.5
+SECONDS_RECORDED = 6.0
 
 
 class Stopped(Exception):
@@ -54,24 +58,57 @@ class Schedule:
         self.finished.release()
 
 
-def demonstrate(done: Simulation) -> None:
-    """Run the schedule, forwards and backwards, and note on each race what P holds then."""
+@dataclass(frozen=True)
+class Failing:
+    """An order of threads that gives a wrong P: what happened in it, and what it left."""
+
+    order: str
+    events: Events
+    names: tuple[str, ...]
+    held: np.ndarray  # P as it lay in memory afterwards
+    wrong: tuple[tuple[int, int], ...]  # its cells that are not the product
+
+
+def demonstrate(done: Simulation) -> Failing | None:
+    """Run the schedule, forwards and backwards, and note on each race what P holds then. Where the launch is recorded,
+    the first order that fails is recorded too and given back."""
     shared = {name for name, *_ in done.launch.program.shared}
     races = [f for f in done.findings if f.kind is Kind.RACE and f.array in shared]
     output = done.bound.of("P")
     if not races or output is None or done.bound.shape is None:
-        return
-    text, wrong = "", None
+        return None
+    text, wrong, failing = "", None, None
     for backwards in (False, True):
-        held = run_adversarially(done, output, backwards)
+        order = "last to first" if backwards else "first to last"
+        recorder = Recorder(list(done.recorder.names)) if done.recorder is not None else None
+        held = run_adversarially(done, output, backwards, recorder)
         if held is None:
             continue
-        wrong = _difference(done, output, held, "last to first" if backwards else "first to last")
-        if wrong is not None:
+        cells = wrong_cells(done, output, held)
+        if cells:
+            wrong = _wrong(done, held, cells, order)
             text = _sentence(wrong, output.name)
+            if recorder is not None:
+                m, n = done.bound.shape[0], done.bound.shape[2]
+                failing = Failing(
+                    order,
+                    _in_turns(recorder.events()),
+                    tuple(recorder.names),
+                    held[: m * n].reshape(m, n),
+                    tuple(cells),
+                )
             break
     for race in races:
         race.evidence, race.wrong = text, wrong
+    return failing
+
+
+def _in_turns(events: Events) -> Events:
+    """Every thread counts its own steps; here they are numbered in the order in which they happened."""
+    if not len(events):
+        return events
+    changes = (np.diff(events.step) != 0) | (np.diff(events.thread) != 0) | (np.diff(events.block) != 0)
+    return replace(events, step=np.concatenate(([0], np.cumsum(changes))).astype(events.step.dtype))
 
 
 def _sentence(wrong: Wrong, name: str) -> str:
@@ -82,36 +119,46 @@ def _sentence(wrong: Wrong, name: str) -> str:
     )
 
 
-def _difference(done: Simulation, output: Buffer, held: np.ndarray, order: str) -> Wrong | None:
+def wrong_cells(done: Simulation, output: Buffer, held: np.ndarray) -> list[tuple[int, int]]:
+    """Where P is wrong in this schedule and right in lockstep."""
     expected = done.bound.expected
     if expected is None or output.matrix is None or output.matrix.cells != 1:
-        return None
+        return []
     m, n = expected.shape
     have = held[: m * n].reshape(m, n).astype(np.float64)
     with np.errstate(all="ignore"):
         wrong = ~(np.abs(have - expected) <= 1e-4 * (np.abs(expected) + 1))
         lockstep = output.data[: m * n].reshape(m, n).astype(np.float64)
         wrong &= np.abs(lockstep - expected) <= 1e-4 * (np.abs(expected) + 1)  # what only this schedule shows
-    if not wrong.any():
-        return None
-    r, c = (int(x[0]) for x in np.nonzero(wrong))
-    return Wrong(int(np.count_nonzero(wrong)), (r, c), float(have[r, c]), float(expected[r, c]), order)
+    return [(int(r), int(c)) for r, c in zip(*np.nonzero(wrong), strict=True)]
 
 
-def run_adversarially(done: Simulation, output: Buffer, backwards: bool) -> np.ndarray | None:
-    """The output after the adversarial run; None where it could not be finished."""
+def _wrong(done: Simulation, held: np.ndarray, cells: list[tuple[int, int]], order: str) -> Wrong:
+    expected = done.bound.expected
+    assert expected is not None
+    (r, c), n = cells[0], expected.shape[1]
+    return Wrong(len(cells), (r, c), float(held[r * n + c]), float(expected[r, c]), order)
+
+
+def run_adversarially(
+    done: Simulation, output: Buffer, backwards: bool, recorder_of_turns: Recorder | None = None
+) -> np.ndarray | None:
+    """The output after the adversarial run; None where it could not be finished. What the run counted stays as the
+    first run left it."""
     launch, geometry = done.launch, done.geometry
     kept = output.data.copy()
     shadows = {b: b.shadow for b in done.bound.buffers.values()}
+    counted = {b: (b.loads, b.stores) for b in shadows}
     collector, recorder = launch.collector, launch.recorder
     launch.collector = Collector(collector.source, launch.limits)
     launch.checks, launch.recorder = False, None
-    deadline = time.monotonic() + SECONDS
+    deadline = time.monotonic() + (SECONDS if recorder_of_turns is None else SECONDS_RECORDED)
     try:
         for buffer in shadows:
             buffer.shadow = None
         for block in range(min(geometry.blocks, MAX_BLOCKS)):
-            if not _block(launch, block, backwards, deadline):
+            watched = launch.watch is None or block in launch.watch
+            if not _block(launch, block, backwards, deadline, recorder_of_turns if watched else None):
                 return None
         return output.data.copy()
     finally:
@@ -119,24 +166,28 @@ def run_adversarially(done: Simulation, output: Buffer, backwards: bool) -> np.n
         output.data[:] = kept
         for buffer, shadow in shadows.items():
             buffer.shadow = shadow
+            buffer.loads, buffer.stores = counted[buffer]
 
 
-def _block(launch: Launch, block: int, backwards: bool, deadline: float) -> bool:
+def _block(launch: Launch, block: int, backwards: bool, deadline: float, recorder: Recorder | None) -> bool:
     threads = launch.geometry.threads
     size = 1 if threads <= MAX_PARTIES else max(32, -(-threads // MAX_PARTIES))
     parties = [np.arange(i, min(i + size, threads)) for i in range(0, threads, size)]
     order = list(range(len(parties)))
     schedule = Schedule(len(parties), order[::-1] if backwards else order, deadline)
     blocks = np.array([block])
-    first = make_context(launch, blocks, deadline, [], parties[0])
+    names = recorder.names if recorder is not None else []
+    first = make_context(launch, blocks, deadline, names, parties[0])
     contexts = [first]
     for lanes in parties[1:]:
-        c = make_context(launch, blocks, deadline, [], lanes)
+        c = make_context(launch, blocks, deadline, names, lanes)
         c.buffers = first.buffers
         contexts.append(c)
 
     def hook(party: int) -> Any:
         def at_barrier(c: Context, span: Any) -> None:
+            if recorder is not None:
+                recorder.barrier(c, span.line)
             schedule.next(party)
             schedule.wait(party)
 
@@ -145,6 +196,7 @@ def _block(launch: Launch, block: int, backwards: bool, deadline: float) -> bool
     def work(party: int) -> None:
         c = contexts[party]
         c.barrier_hook = hook(party)
+        c.recorder = recorder
         try:
             schedule.wait(party)
             with np.errstate(all="ignore"):

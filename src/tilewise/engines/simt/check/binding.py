@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Mapping
 from dataclasses import dataclass, field
-from typing import Any
+from typing import Any, Literal
 
 import numpy as np
 
@@ -19,6 +19,7 @@ from tilewise.engines.simt.machine.shadow import GlobalShadow
 from tilewise.errors import LimitError, UsageError
 
 Shape = tuple[int, int, int]
+Seed = int | Literal["apart"] | None
 
 
 @dataclass
@@ -40,13 +41,15 @@ class Bound:
         return self.buffers[self.matrices[role].name] if self.matrices else None
 
 
-def operands(shape: Shape, dtype: Any, cells: int, seed: int | None) -> tuple[np.ndarray, np.ndarray]:
-    """M and N: 1, 2, 3, … where no seed is given, else small random numbers whose products are exact."""
+def operands(shape: Shape, dtype: Any, cells: int, seed: Seed) -> tuple[np.ndarray, np.ndarray]:
+    """M and N: 1, 2, 3, … where no seed is given, else small random numbers whose products are exact; "apart": N goes
+    on at the next ten after M, so that no value belongs to both."""
     m, k, n = shape
     kind = np.dtype(dtype).kind
-    if seed is None:
+    if seed is None or seed == "apart":
         first = np.arange(1, m * k * cells + 1).reshape(m, k * cells)
-        second = np.arange(1, k * n * cells + 1).reshape(k, n * cells)
+        start = m * k * cells // 10 * 10 + 11 if seed == "apart" else 1
+        second = np.arange(start, start + k * n * cells).reshape(k, n * cells)
     else:
         rng = np.random.default_rng(seed)
         first = rng.integers(1, 17, (m, k * cells)) * rng.choice([-1, 1], (m, k * cells))
@@ -68,7 +71,7 @@ def bind(
     given: Mapping[str, Any],
     constants: Mapping[str, int],
     limits: Limits,
-    seed: int | None,
+    seed: Seed,
     zeroed: bool,
     checks: bool = True,
     tile: int = 16,
@@ -99,7 +102,7 @@ def _arrays(given: Mapping[str, Any]) -> bool:
 
 
 def _bind_product(
-    program: Program, bound: Bound, shape: Shape, given: Mapping[str, Any], limits: Limits, seed: int | None,
+    program: Program, bound: Bound, shape: Shape, given: Mapping[str, Any], limits: Limits, seed: Seed,
     zeroed: bool, checks: bool, tile: int,
 ) -> None:  # fmt: skip
     assert bound.matrices is not None
@@ -121,7 +124,10 @@ def _bind_product(
         rows, cols = extents[role]
         dtype, cells = _element(variable)
         if rows * cols * cells * np.dtype(dtype).itemsize * 8 > limits.memory:
-            raise LimitError(f"{role} of {rows}x{cols} is over Limits.memory")
+            raise LimitError(
+                f"{role} of {rows}x{cols} is over the limit of {limits.memory:,} bytes: a smaller --shape, or "
+                "--limit memory=BYTES"
+            )
         buffer = Buffer(variable.name, "global", np.zeros(0, dtype), rows * cols * cells)
         data = {"M": one, "N": two}.get(role)
         if data is None:

@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.semiring import Semiring
-from tilewise.engines.simt.check.binding import Bound, Shape, bind
+from tilewise.engines.simt.check.binding import Bound, Seed, Shape, bind
 from tilewise.engines.simt.check.explain import explain
 from tilewise.engines.simt.check.judge import cost_findings, judge
 from tilewise.engines.simt.check.loading import here
@@ -92,7 +92,7 @@ def simulate(
     grid: Sequence[int] | None,
     block: Sequence[int] | None,
     args: Mapping[str, Any],
-    seed: int | None,
+    seed: Seed,
     limits: Limits,
     record: Any = None,
     checks: bool = True,
@@ -126,7 +126,7 @@ def simulate(
 
 
 def simulate_own(
-    prepared: Prepared, own: OwnLaunch, *, seed: int | None, limits: Limits, semiring: Semiring | None = None
+    prepared: Prepared, own: OwnLaunch, *, seed: Seed, limits: Limits, semiring: Semiring | None = None
 ) -> Simulation:
     """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
     program = prepared.first
@@ -202,7 +202,7 @@ def _some_blocks(geometry: Geometry, depth: int) -> np.ndarray | None:
 
 
 def _bound(
-    prepared: Prepared, shape: Shape | None, args: Mapping[str, Any], limits: Limits, seed: int | None, checks: bool
+    prepared: Prepared, shape: Shape | None, args: Mapping[str, Any], limits: Limits, seed: Seed, checks: bool
 ) -> tuple[Prepared, Bound]:
     """The file with its constants set to the shape, and the arguments for it."""
     loaded, program, constants = prepared.for_shape(shape)

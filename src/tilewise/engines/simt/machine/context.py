@@ -104,7 +104,10 @@ class Context(Lanes):
         if self.steps > self.limits.steps:
             raise LimitError(
                 f"stopped at line {line} after {self.limits.steps} statements: the kernel seems never to end "
-                "(the limit is Limits.steps)"
+                f"(--limit steps={2 * self.limits.steps} allows more)"
             )
         if self.steps % CLOCK_EVERY == 0 and time.monotonic() > self.deadline:
-            raise LimitError(f"stopped at line {line} after {self.limits.seconds:g} s (the limit is Limits.seconds)")
+            raise LimitError(
+                f"stopped at line {line} after {self.limits.seconds:g} s "
+                f"(--limit seconds={2 * self.limits.seconds:g} allows more)"
+            )

@@ -78,7 +78,10 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
         size = launch.dynamic_shared // dtype.itemsize if external else leaf_count(type_)
         total += size * dtype.itemsize
         if size * blocks * (dtype.itemsize + 20) > launch.limits.memory:
-            raise LimitError(f"{name}: {size * blocks * dtype.itemsize} bytes of shared memory are over Limits.memory")
+            raise LimitError(
+                f"{name}: {size * blocks * dtype.itemsize:,} bytes of shared memory for {blocks} blocks are over "
+                f"the limit of {launch.limits.memory:,}: a smaller shape, or --limit memory=BYTES"
+            )
         buffer = Buffer(name, "shared", np.empty(0, dtype), size, dims)
         buffer.data = np.full(max(1, size * blocks), buffer.poison, dtype)
         if external:

@@ -1,8 +1,9 @@
-"""The page's languages: one JSON file each, the same keys and placeholders in all of them."""
+"""The words of pages and commands: one JSON file a language, the same keys and placeholders in all of them."""
 
 from __future__ import annotations
 
 import json
+import os
 import re
 from functools import lru_cache
 from importlib.resources import files
@@ -17,7 +18,7 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 def words(language: str) -> dict[str, str]:
     """All sentences of a language by key."""
     check_language(language)
-    text = files("tilewise.page").joinpath(f"languages/{language}.json").read_text(encoding="utf-8")
+    text = files("tilewise").joinpath(f"languages/{language}.json").read_text(encoding="utf-8")
     found: dict[str, str] = json.loads(text)
     return found
 
@@ -27,6 +28,18 @@ def check_language(language: str) -> str:
         known = ", ".join(f"{code} ({name})" for code, name in LANGUAGES.items())
         raise UsageError(f"language {language!r} is not known; there are {known}")
     return language
+
+
+def chosen_language(asked: str | None) -> str:
+    """The language asked for, else the locale's where it is one of ours, else English."""
+    if asked is not None:
+        return check_language(asked)
+    for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
+        value = os.environ.get(name)
+        if value:
+            code = value.replace("-", "_").partition("_")[0].partition(".")[0].lower()
+            return code if code in LANGUAGES else "en"
+    return "en"
 
 
 def say(language: str, key: str, /, **values: object) -> str:
