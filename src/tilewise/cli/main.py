@@ -23,6 +23,8 @@ COMMANDS = {
     "trace": "Run a CUDA C kernel with no GPU and see each thread, phase, tile and barrier.",
     "run": "Run a whole CUDA C++ program, its main included, with no GPU and no compiler.",
     "check": "Every fault of a CUDA C kernel, by line and thread, with no GPU.",
+    "learn": "Exercises, one after the other: mend a kernel, get hints, go on.",
+    "grade": "Many submissions held against an assignment: points, reasons, reports.",
     "closure": "The best paths between every two nodes of a graph, from a file to a file.",
     "explore": "Write the page that steps through a kernel, and open it.",
     "bench": "Measure the ladder of kernels and the tile widths against their peers.",
@@ -42,6 +44,18 @@ class Commands(click.Group):
             return None
         command: click.Command = importlib.import_module(f"tilewise.cli.{name}").command
         return command
+
+    def resolve_command(
+        self, ctx: click.Context, args: list[str]
+    ) -> tuple[str | None, click.Command | None, list[str]]:
+        """Where there is no such command, the one whose name is nearest is suggested."""
+        import difflib
+
+        if args and not args[0].startswith("-") and args[0] not in COMMANDS:
+            near = difflib.get_close_matches(args[0], COMMANDS, 1, 0.5)
+            hint = f"did you mean {near[0]!r}?" if near else f"there are {', '.join(COMMANDS)}"
+            raise click.UsageError(f"No such command {args[0]!r}: {hint}", ctx)
+        return super().resolve_command(ctx, args)
 
     def format_commands(self, ctx: click.Context, formatter: click.HelpFormatter) -> None:
         with formatter.section("Commands"):

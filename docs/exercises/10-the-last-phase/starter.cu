@@ -1,0 +1,27 @@
+#define TILE_WIDTH 2
+
+__global__ void multiply(const float* M, const float* N, float* P, int m, int k, int n)
+{
+    __shared__ float Mds[TILE_WIDTH][TILE_WIDTH];
+    __shared__ float Nds[TILE_WIDTH][TILE_WIDTH];
+    int tx = threadIdx.x, ty = threadIdx.y;
+    int row = blockIdx.y * TILE_WIDTH + ty;
+    int col = blockIdx.x * TILE_WIDTH + tx;
+    float sum = 0;
+    for (int p = 0; p < k / TILE_WIDTH; ++p) {
+        if (row < m && p * TILE_WIDTH + tx < k)
+            Mds[ty][tx] = M[row * k + p * TILE_WIDTH + tx];
+        else
+            Mds[ty][tx] = 0;
+        if (p * TILE_WIDTH + ty < k && col < n)
+            Nds[ty][tx] = N[(p * TILE_WIDTH + ty) * n + col];
+        else
+            Nds[ty][tx] = 0;
+        __syncthreads();
+        for (int i = 0; i < TILE_WIDTH; ++i)
+            sum += Mds[ty][i] * Nds[i][tx];
+        __syncthreads();
+    }
+    if (row < m && col < n)
+        P[row * n + col] = sum;
+}

@@ -1,0 +1,104 @@
+"""`tilewise grade`: submissions held against an assignment; a table, CSV, HTML, JUnit, SARIF, JSON, annotations."""
+
+from __future__ import annotations
+
+import os
+import sys
+from pathlib import Path
+from typing import Any
+
+import click
+
+FORMATS = ("table", "csv", "json", "junit", "sarif", "github")
+
+
+@click.command("grade")
+@click.argument("files", nargs=-1, required=True, metavar="DIR|FILES…")
+@click.option("--assignment", "assignment_file", type=click.Path(path_type=Path), help="What is asked, as TOML.")
+@click.option("--format", "form", type=click.Choice(FORMATS), default="table", show_default=True)
+@click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("-o", "--output", type=click.Path(path_type=Path), help="Write it there instead of to stdout.")
+@click.option("--html", "html_folder", type=click.Path(path_type=Path), help="A folder for a summary and a page each.")
+@click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes; as many as there are cores.")
+@click.option("--seconds", type=click.FloatRange(0.1), default=2.0, show_default=True, help="A file may take.")
+@click.option("--seed", type=click.IntRange(0), help="Of the random operands; another each time where not given.")
+@click.option("--lang", default=None, help="en, vi or pt; the locale's where not given.")
+def command(
+    files: tuple[str, ...], assignment_file: Path | None, form: str, as_json: bool, output: Path | None,
+    html_folder: Path | None, jobs: int | None, seconds: float, seed: int | None, lang: str | None,
+) -> int:  # fmt: skip
+    """Grade files, folders, patterns or - (standard input) with no GPU; exit 1 unless all have all points.
+
+    Points come from P as it lies in device memory after the kernel ran on random data of the grader's own. Each file is
+    graded in a worker process that is replaced when it crashes or takes too long.
+    """
+    import secrets
+
+    from tilewise.cli.output import progress, remark
+    from tilewise.course.assignment import Assignment, read_assignment
+    from tilewise.course.submissions import collect
+    from tilewise.course.workers import grade_all
+    from tilewise.words import chosen_language
+
+    language = chosen_language(lang)
+    assignment = read_assignment(assignment_file) if assignment_file else Assignment()
+    submissions = collect(files)
+    seed = secrets.randbelow(2**31) if seed is None else seed
+    bar, task = progress(len(submissions), "grading")
+    with bar:
+        grades = grade_all(
+            submissions, assignment, seed, jobs or os.cpu_count() or 1, seconds, lambda grade: bar.advance(task)
+        )
+    remark(f"seed {seed}")
+    if html_folder:
+        from tilewise.course.summary_page import save_summary
+
+        remark(f"written: {save_summary(grades, assignment, html_folder, language)}")
+    _print("json" if as_json else form, grades, assignment, seed, language, output)
+    return 0 if all(grade.full for grade in grades) else 1
+
+
+def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, output: Path | None) -> None:
+    import json
+
+    from tilewise.course import reports
+    from tilewise.page.export import write
+
+    if form == "table" and output is None:
+        _table(grades, assignment, language)
+        return
+    made = {
+        "table": lambda: reports.as_csv(grades, assignment, language),
+        "csv": lambda: reports.as_csv(grades, assignment, language),
+        "json": lambda: json.dumps(reports.as_json(grades, assignment, seed), ensure_ascii=False, indent=2) + "\n",
+        "junit": lambda: reports.as_junit(grades, assignment, language),
+        "sarif": lambda: json.dumps(reports.as_sarif(grades), ensure_ascii=False, indent=2) + "\n",
+        "github": lambda: reports.as_github(grades),
+    }[form]()
+    if output:
+        write(output, made)
+    else:
+        sys.stdout.write(made)
+
+
+def _table(grades: Any, assignment: Any, language: str) -> None:
+    from rich.table import Table
+    from rich.text import Text
+
+    from tilewise.cli.output import console
+    from tilewise.course.reports import number
+    from tilewise.course.telling import item_name, sentence
+    from tilewise.words import say
+
+    table = Table(title=Text(assignment.title), title_justify="left", header_style="bold")
+    table.add_column(say(language, "grade.name"), overflow="fold")
+    table.add_column(say(language, "grade.points"), justify="right", no_wrap=True)
+    for key in assignment.points:
+        table.add_column(item_name(key, language), justify="right", no_wrap=True)
+    table.add_column(say(language, "grade.why"), overflow="fold", ratio=1)
+    for grade in grades:
+        why = list(dict.fromkeys(sentence(item, grade, language) for item in grade.items if item.why))
+        cells = [number(item.points) for item in grade.items]
+        points = Text(f"{number(grade.points)}/{number(grade.most)}", style="green" if grade.full else "red")
+        table.add_row(Text(grade.name), points, *cells, Text("\n".join(why)))
+    console().print(table)

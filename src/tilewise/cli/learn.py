@@ -1,0 +1,129 @@
+"""`tilewise learn`: the exercises one after the other: a starter to mend, hints by what is wrong, on to the next."""
+
+from __future__ import annotations
+
+from pathlib import Path
+from typing import Any
+
+import click
+
+
+@click.command("learn")
+@click.argument("exercise", required=False, metavar="[EXERCISE]")
+@click.option("--list", "listing", is_flag=True, help="All exercises, and which are solved.")
+@click.option("--solution", is_flag=True, help="Print the solution.")
+@click.option("--restart", is_flag=True, help="Write the starter file anew, over what stands there.")
+@click.option("--folder", type=click.Path(path_type=Path, file_okay=False), default=Path(), help="Of your files.")
+@click.option("--lang", default=None, help="en, vi or pt; the locale's where not given.")
+@click.option("--json", "as_json", is_flag=True, help="Print one JSON document on stdout.")
+def command(
+    exercise: str | None, listing: bool, solution: bool, restart: bool, folder: Path, lang: str | None, as_json: bool
+) -> int:
+    """Walk through the exercises: run it, mend the file it names, run it again.
+
+    Without EXERCISE (a number or a name) it is the first that is not solved yet. A file that is already there is
+    checked with no GPU, on random data; exit 1 until it is right.
+    """
+    from tilewise.cli.output import print_json
+    from tilewise.course.exercises import Progress, exercises, find_exercise
+    from tilewise.words import chosen_language, say
+
+    language = chosen_language(lang)
+    progress = Progress(folder)
+    if listing:
+        _list(progress, language, as_json)
+        return 0
+    one = find_exercise(exercise) if exercise else progress.next
+    if one is None:
+        click.echo(say(language, "learn.all", count=len(exercises())))
+        return 0
+    if solution:
+        click.echo(one.solution, nl=False)
+        return 0
+    file = folder / one.file_name
+    if restart or not file.exists():
+        _begin(one, file, folder, language)
+        return 0
+    grade, hints = _attempt(one, file, language)
+    if grade.full:
+        progress.solve(one)
+    if as_json:
+        print_json({**grade.to_json(), "hints": hints, "solved": sorted(progress.solved)})
+    else:
+        _tell(one, grade, hints, progress, language)
+    return 0 if grade.full else 1
+
+
+def _begin(one: Any, file: Path, folder: Path, language: str) -> None:
+    from tilewise.errors import FileError
+    from tilewise.page.export import write
+    from tilewise.words import say
+
+    try:
+        folder.mkdir(parents=True, exist_ok=True)
+    except OSError as error:
+        raise FileError(f"{folder} cannot be made: {error.strerror or error}") from error
+    write(file, one.starter)
+    click.echo(f"{one.number}. {one.titles[language]}\n\n{one.texts[language]}\n")
+    click.echo(say(language, "learn.begin", file=file))
+
+
+def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:
+    import secrets
+
+    from tilewise.course.exercises import SEED_SPACE
+    from tilewise.errors import FileError
+
+    try:
+        text = file.read_bytes().decode("utf-8-sig", "replace")
+    except OSError as error:
+        raise FileError(f"{file} cannot be read: {error.strerror or error}") from error
+    grade = one.grade(text, secrets.randbelow(SEED_SPACE))
+    return grade, one.hints_for(grade, language)
+
+
+def _tell(one: Any, grade: Any, hints: list[str], progress: Any, language: str) -> None:
+    from tilewise.course.exercises import exercises
+    from tilewise.course.reports import number
+    from tilewise.course.telling import item_name, kind_name, sentence
+    from tilewise.words import say
+
+    click.echo(f"{one.number}. {one.titles[language]}: {number(grade.points)}/{number(grade.most)}")
+    told = set()
+    for item in grade.items:
+        if item.points < item.most and (why := sentence(item, grade, language)) not in told:
+            told.add(why)
+            click.echo(f"  {item_name(item.name, language)}: {why}")
+    for found in grade.found:
+        where = say(language, "findings.line", line=found.line) if found.line else ""
+        name = kind_name(found.kind, language)
+        click.echo(f"  {where} {name}: {found.text.strip()}" if found.text else f"  {name}")
+    for hint in hints:
+        click.echo(f"  → {hint}")
+    if grade.full:
+        done, all_of_them = len(progress.solved), len(exercises())
+        click.echo(say(language, "learn.solved", done=done, count=all_of_them))
+        click.echo(say(language, "learn.next" if progress.next else "learn.all", count=all_of_them))
+    else:
+        click.echo(say(language, "learn.again", number=one.number))
+
+
+def _list(progress: Any, language: str, as_json: bool) -> None:
+    from tilewise.cli.output import print_json
+    from tilewise.course.exercises import exercises
+
+    if as_json:
+        rows = [
+            {
+                "number": one.number,
+                "name": one.name,
+                "title": one.titles[language],
+                "solved": one.name in progress.solved,
+            }
+            for one in exercises()
+        ]
+        print_json(rows)
+        return
+    for one in exercises():
+        mark = "✓" if one.name in progress.solved else "·"
+        click.echo(f"{mark} {one.number:2d}  {one.titles[language]}")

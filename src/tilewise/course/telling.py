@@ -1,0 +1,25 @@
+"""Grades in words: the reason behind each item, in the reader's language."""
+
+from __future__ import annotations
+
+from tilewise.course.grading import Grade, Item
+from tilewise.words import say, words
+
+
+def sentence(item: Item, grade: Grade, language: str) -> str:
+    """Why an item has not all of its points; empty where it has."""
+    if not item.why:
+        return ""
+    if "kinds" in item.values:
+        kinds = ", ".join(kind_name(kind, language) for kind in item.values["kinds"])
+        return say(language, item.why, **{**item.values, "kinds": kinds})
+    return say(language, item.why, trouble=grade.trouble, line=grade.line or "–", **item.values)
+
+
+def kind_name(kind: str, language: str) -> str:
+    """A kind of finding in the reader's words; its own name where a newer one has no words yet."""
+    return say(language, f"kind.{kind}") if f"kind.{kind}" in words(language) else kind
+
+
+def item_name(item: str, language: str) -> str:
+    return say(language, f"grade.item.{item}")

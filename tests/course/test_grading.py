@@ -1,0 +1,169 @@
+"""Grades are deserved: every typical fault loses its own points, nothing a file does reaches another file's grade."""
+
+from __future__ import annotations
+
+import csv
+import io
+import json
+import random
+import time
+from xml.etree import ElementTree
+
+import pytest
+
+from course.class_of_submissions import ASSIGNMENT, FULL, TILED, cases
+from tilewise.cli.main import run
+from tilewise.course import Assignment, grade_text, read_assignment, reports
+from tilewise.course.summary_page import page_name
+from tilewise.errors import UsageError
+
+CASES = cases()
+
+
+@pytest.fixture(scope="module")
+def assignment(tmp_path_factory):
+    file = tmp_path_factory.mktemp("assignment") / "a.toml"
+    file.write_text(ASSIGNMENT, encoding="utf-8")
+    return file
+
+
+def write_class(folder, some):
+    for i, case in enumerate(some):
+        home = folder / f"{i:03d}-{case.name}"
+        home.mkdir()
+        data = case.text if isinstance(case.text, bytes) else case.text.encode()
+        (home / "product.cu").write_bytes(data)
+
+
+def wrong(case, grade):
+    """What is not as the case deserves."""
+    points = {item["name"]: item["points"] for item in grade["items"]}
+    out = [
+        f"{case.name}: {key} {points[key]} for {case.wanted[key]}" for key in FULL if points[key] != case.wanted[key]
+    ]
+    return out if grade["status"] in case.status else [*out, f"{case.name}: {grade['status']} ({grade['trouble']})"]
+
+
+@pytest.mark.parametrize("case", [c for c in CASES if c.status == ("graded",)], ids=lambda c: c.name)
+def test_each_fault_loses_its_own_points(case, assignment):
+    seed = time.time_ns() % 2**31
+    made = grade_text(case.text, read_assignment(assignment), seed)
+    assert wrong(case, made.to_json()) == [], f"seed {seed}"
+
+
+def test_a_bad_file_costs_only_itself(tmp_path, assignment, capsys):
+    some = [
+        c for c in CASES if c.name in ("right", "unfinished", "endless", "not-text", "markup", "huge-file", "recursion")
+    ]
+    (tmp_path / "class").mkdir()
+    write_class(tmp_path / "class", some)
+    words = ["grade", str(tmp_path / "class"), "--assignment", str(assignment), "--json", "-j", "2", "--seconds", "8"]
+    assert run([*words, "--html", str(tmp_path / "html")]) == 1
+    grades = json.loads(capsys.readouterr().out)["grades"]
+    assert [problem for case, grade in zip(some, grades, strict=True) for problem in wrong(case, grade)] == []
+    pages = {p.name: p.read_text(encoding="utf-8") for p in (tmp_path / "html").iterdir()}
+    assert len(pages) == len(some) + 1
+    for text in pages.values():
+        assert "<script" not in text
+        assert "default-src 'none'" in text
+    assert "&lt;/span&gt;&lt;script&gt;alert(1)" in "".join(pages.values())
+
+
+@pytest.mark.slow
+def test_a_class_of_a_hundred_is_graded_within_a_minute_and_every_grade_is_right(tmp_path, assignment, capsys):
+    seed = time.time_ns() % 2**31
+    dice = random.Random(seed)
+    stoppers = [c for c in CASES if c.status != ("graded",)]
+    some = [*stoppers, *dice.choices([c for c in CASES if c.status == ("graded",)], k=100 - len(stoppers))]
+    dice.shuffle(some)
+    (tmp_path / "class").mkdir()
+    write_class(tmp_path / "class", some)
+    started = time.monotonic()
+    run(["grade", str(tmp_path / "class"), "--assignment", str(assignment), "--json", "-j", "2"])
+    took = time.monotonic() - started
+    grades = json.loads(capsys.readouterr().out)["grades"]
+    problems = [problem for case, grade in zip(some, grades, strict=True) for problem in wrong(case, grade)]
+    print(f"{len(grades)} in {took:.1f} s, seed {seed}")
+    assert problems == [], f"seed {seed}"
+    assert took < 60
+
+
+def test_a_hard_coded_answer_fails_whatever_it_prints(assignment):
+    """Right for one set of operands, and it prints the right product: the grader's operands are others each time."""
+    text = TILED.replace("P[row * n + col] = sum;", 'P[row * n + col] = 30; printf("PASSED\\n");')
+    made = grade_text(text, read_assignment(assignment), time.time_ns() % 2**31)
+    assert next(i.points for i in made.items if i.name == "product") == 0
+
+
+def test_the_reference_may_be_python_or_cuda(tmp_path):
+    (tmp_path / "ours.py").write_text("def ours(M, N):\n    return 2 * (M @ N)\n")
+    (tmp_path / "ours.cu").write_text(TILED.replace("= sum;", "= 2 * sum;"))
+    for reference in ("ours.py:ours", "ours.cu"):
+        (tmp_path / "a.toml").write_text(f'reference = "{reference}"\ntile = 4\n[points]\nproduct = 1\nfaults = 1\n')
+        asked = read_assignment(tmp_path / "a.toml")
+        assert grade_text(TILED, asked, 5).points == 1
+        assert grade_text(TILED.replace("= sum;", "= sum + sum;"), asked, 5).points == 2
+
+
+def test_reports_hold_files_that_do_not_parse(tmp_path, assignment, capsys):
+    asked = read_assignment(assignment)
+    texts = {c.name: c.text for c in CASES if c.name in ("right", "no-first-barrier", "unfinished")}
+    grades = [grade_text(text, asked, 1, name, f"{name}.cu") for name, text in (*texts.items(), ("=cmd", "int x;"))]
+    made = {
+        "csv": reports.as_csv(grades, asked, "pt"), "junit": reports.as_junit(grades, asked, "pt"),
+        "sarif": reports.as_sarif(grades), "github": reports.as_github(grades),
+        "json": reports.as_json(grades, asked, 1),
+    }  # fmt: skip
+    rows = list(csv.DictReader(io.StringIO(made["csv"])))
+    assert [row["points"] for row in rows] == ["11", "8", "0", "0"]
+    assert rows[3]["name"] == "'=cmd", "a spreadsheet must not run a name"
+    suites = ElementTree.fromstring(made["junit"]).findall("testsuite")
+    assert [s.get("failures") for s in suites] == ["0", "1", "5", "5"]
+    results = made["sarif"]["runs"][0]["results"]
+    assert {r["ruleId"] for r in results} == {"race", "not-graded"}
+    assert made["github"].count("::notice ") == 4
+    assert "title=race::" in made["github"]
+    assert made["json"]["grades"][2]["status"] == "refused"
+    (tmp_path / "bad.cu").write_text(texts["unfinished"])
+    words = ["grade", str(tmp_path / "bad.cu"), "--assignment", str(assignment), "-j", "1", "--lang", "pt"]
+    assert run([*words, "-o", str(tmp_path / "out.xml"), "--format", "junit"]) == 1
+    assert "não compreendida" in (tmp_path / "out.xml").read_text(encoding="utf-8")
+    assert run(words) == 1
+    assert "não compreendida" in capsys.readouterr().out
+
+
+def test_submissions_come_from_folders_patterns_and_standard_input(tmp_path, assignment, capsys, monkeypatch):
+    for name in ("an.cu", "binh.cu"):
+        (tmp_path / name).write_text(TILED)
+    monkeypatch.setattr("sys.stdin", io.StringIO(TILED))
+    assert run(["grade", str(tmp_path / "*.cu"), "-", "--assignment", str(assignment), "--json", "-j", "1"]) == 0
+    assert [g["name"] for g in json.loads(capsys.readouterr().out)["grades"]] == ["an", "binh", "stdin"]
+    assert run(["grade", str(tmp_path / "nobody*.cu")]) == 2
+    assert "nothing fits it as a pattern" in capsys.readouterr().err
+
+
+@pytest.mark.parametrize(
+    ("text", "sentence"),
+    [
+        ("shape = 4", "'shape' is not known; an assignment has title, shapes"),
+        ("[points]\nbeauty = 3", "points for 'beauty' are not known; there are parses, product"),
+        ("[points]\nproduct = -1", "points.product must be a number that is not negative"),
+        ('tile = "4"', "tile must be a whole number, not '4'"),
+        ('reference = "gone.py:f"', "the reference gone.py is not beside it"),
+        ('reference = "nonsense"', "nonsense"),
+        ('shapes = ["4x4"]', "4x4"),
+        ("block = [0]", "block must be up to three whole numbers"),
+        ("= 3", "is not TOML"),
+    ],
+)
+def test_a_wrong_assignment_is_one_sentence(tmp_path, text, sentence):
+    (tmp_path / "a.toml").write_text(text)
+    with pytest.raises(UsageError, match=r"a\.toml|nonsense") as caught:
+        read_assignment(tmp_path / "a.toml")
+    assert sentence in str(caught.value)
+
+
+def test_what_is_asked_where_nothing_is_said():
+    assert grade_text(TILED, Assignment(), 3).full
+    assert page_name(3, "../<b>x/é") == "003-b-x.html"
+    assert page_name(4, "…") == "004-submission.html"
