@@ -2,11 +2,13 @@
 PYTHON ?= python3
 VENV   := .venv
 BIN    := $(VENV)/bin
+BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
 
 .PHONY: demo test test-all test-interop test-emulated torture test-browser test-cuda sanitize docs lint format lock clean
 
-demo: $(READY)
+# What a user needs and no more: NumPy, LLVM's bindings, click, rich.
+demo: $(BASE)
 	$(BIN)/tilewise demo
 
 test: $(READY) lint
@@ -60,12 +62,18 @@ format: $(READY)
 lock: $(READY)
 	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
 	  --no-emit-index-url --no-emit-find-links --extra dev pyproject.toml -o requirements.lock
+	$(BIN)/uv pip compile --quiet --universal --generate-hashes --no-header --no-annotate \
+	  --no-emit-index-url --no-emit-find-links pyproject.toml -c requirements.lock -o requirements-base.lock
 
-$(READY): pyproject.toml requirements.lock
+$(BASE): pyproject.toml requirements-base.lock
 	$(PYTHON) -c 'import sys; sys.exit(sys.version_info < (3, 11) and "tilewise needs Python 3.11 or newer, this is " + sys.version.split()[0])'
 	$(PYTHON) -m venv $(VENV)
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements-base.lock
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --no-deps --editable .
+	touch $@
+
+$(READY): $(BASE) requirements.lock
 	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --no-deps --editable .
 	touch $@
 
 clean:

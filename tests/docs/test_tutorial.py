@@ -10,7 +10,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.page.replay import Replay
-from tilewise.page.words import LANGUAGES
+from tilewise.words import LANGUAGES
 
 FOLDER = Path(__file__).parents[2] / "docs" / "tutorial"
 
