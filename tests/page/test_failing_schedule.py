@@ -8,6 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.engines.simt.limits import Limits
 from tilewise.page import explore
 from tilewise.page.variants import BARRIER, drops_of, without
 
@@ -49,7 +50,7 @@ def test_the_failing_order_ends_with_a_wrong_p_that_a_second_program_finds_too(k
     seed = time.time_ns() % 1000
     k = 4 + seed % 3 * 2  # two phases at least
     shape = (4, k, 4) if kernel == "tiled" else (3 + seed % 3, k - 1, 3 + seed % 2)
-    page = explore(kernel, shape=shape, tile=2)
+    page = explore(kernel, shape=shape, tile=2, limits=Limits(seconds=300))
     barriers = [name for name in page.drops if name.startswith(BARRIER)]
     assert len(barriers) == 2
     for name in barriers:
@@ -75,7 +76,13 @@ def test_every_missing_barrier_of_every_rung_has_an_order_that_fails():
             if drop.kind == BARRIER:
                 text = without(made.source, (drop,))
                 variant = tw.trace(
-                    text, shape=shape, tile=tile, grid=made.run.grid, block=made.run.block, adversarial=True
+                    text,
+                    shape=shape,
+                    tile=tile,
+                    grid=made.run.grid,
+                    block=made.run.block,
+                    adversarial=True,
+                    limits=Limits(seconds=300),
                 )
                 assert variant.failing is not None, f"{kernel} without {drop.name}"
                 assert variant.failing.wrong

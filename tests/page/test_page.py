@@ -10,6 +10,7 @@ import zlib
 import pytest
 
 import tilewise as tw
+from tilewise.engines.simt.limits import Limits
 from tilewise.errors import LimitError, UsageError
 from tilewise.page import explore
 from tilewise.page.frames import frames_of
@@ -38,7 +39,7 @@ def drops_of_rung(kernel):
 
 @pytest.fixture(scope="module")
 def three():
-    return explore("tiled_edges", shape=(3, 3, 3), tile=2)
+    return explore("tiled_edges", shape=(3, 3, 3), tile=2, limits=Limits(seconds=300))
 
 
 def unpacked(page):
@@ -88,7 +89,7 @@ def test_the_course_s_own_kernel_is_shown_where_nothing_is_said():
 
 
 def test_a_page_of_16_stays_under_a_megabyte():
-    page = explore("tiled_edges", shape=(16, 16, 16), tile=4)
+    page = explore("tiled_edges", shape=(16, 16, 16), tile=4, limits=Limits(seconds=300))
     assert len(page.html.encode()) < 1_000_000
     assert len(page.trace.blocks) == 16
     assert page.left_out == 26, "each drop alone is there, and the page says what is not"
@@ -232,3 +233,10 @@ def test_a_race_is_acted_out_when_asked():
     assert [f.wrong for f in quiet] == [None, None]
     assert shown[0].wrong.order == "first to last"
     assert shown[0].to_json()["wrong"]["expected"] == shown[0].wrong.expected == 100
+
+
+def test_where_time_runs_short_variants_are_left_out_and_the_page_comes(monkeypatch):
+    monkeypatch.setattr("tilewise.page.SHARE_OF_VARIANTS", -1.0)
+    page = explore("tiled_edges", shape=(3, 3, 3), tile=2)
+    assert len(page.scenes) == 1
+    assert page.left_out == 31

@@ -7,6 +7,7 @@ import xml.etree.ElementTree as ElementTree
 import pytest
 
 import tilewise as tw
+from tilewise.engines.simt.limits import Limits
 from tilewise.errors import UsageError
 from tilewise.page import explore
 from tilewise.page.picture import draw_phase, number
@@ -26,7 +27,7 @@ def marks(svg):
 
 @pytest.fixture(scope="module")
 def three():
-    return explore("tiled_edges", shape=(3, 3, 3), tile=2)
+    return explore("tiled_edges", shape=(3, 3, 3), tile=2, limits=Limits(seconds=300))
 
 
 def test_the_notes_figure_of_phase_1(three):

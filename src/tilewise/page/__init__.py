@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -14,7 +15,15 @@ from tilewise.engines.simt.limits import DEFAULT
 from tilewise.machine import KNOWN_CARDS
 from tilewise.page.export import html, write
 from tilewise.page.payload import SCHEMA, Scene
-from tilewise.page.recording import COURSE, failing_order, record, record_tiles, record_variants, with_defaults
+from tilewise.page.recording import (
+    COURSE,
+    SHARE_OF_VARIANTS,
+    failing_order,
+    record,
+    record_tiles,
+    record_variants,
+    with_defaults,
+)
 from tilewise.page.variants import drops_of
 from tilewise.tracing import Trace
 from tilewise.words import check_language
@@ -109,6 +118,7 @@ def explore(
 def _explored(
     kernel: str | Path, compare: str | Path | None, lang: str, what_if: bool, blocks: Any, settings: dict[str, Any]
 ) -> Page:
+    started = time.monotonic()
     settings = with_defaults(kernel, settings)
     first = record(kernel, blocks, settings)
     scene = Scene(first, title_of(first))
@@ -118,9 +128,10 @@ def _explored(
     if not what_if:
         return Page((scene, *failing_order(scene)), lang)
     drops = drops_of(first)
-    variants, left_out = record_variants(scene, drops, settings)
+    until = started + SHARE_OF_VARIANTS * (settings.get("limits") or DEFAULT).seconds
+    variants, left_out = record_variants(scene, drops, settings, until)
     alone = tuple(s.drops[0] for s in variants if len(s.drops) == 1 and not s.schedule)
-    scenes = (scene, *failing_order(scene), *variants, *record_tiles(kernel, scene, blocks, settings))
+    scenes = (scene, *failing_order(scene), *variants, *record_tiles(kernel, scene, settings, until))
     return Page(scenes, lang, drops=alone, left_out=left_out)
 
 

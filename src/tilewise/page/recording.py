@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import time
 from collections.abc import Mapping, Sequence
 from dataclasses import replace
 from math import prod
@@ -20,6 +21,7 @@ EVENTS_OF_A_BLOCK = 400_000
 EVENTS_FOR_COMBINATIONS = 1_000  # a run this small brings every combination of drops, a larger one each drop alone
 SHAPE, TILE = (3, 3, 3), 2  # the course's example with edges
 TILES = (2, 4, 8, 16)
+SHARE_OF_VARIANTS = 0.6  # of the seconds that a call may take
 PRODUCTS_FOR_TILES = 16**3  # a shape this small is recorded at all of them
 COURSE = Path(__file__).with_name("course.cu")  # the kernel of the lecture notes
 
@@ -68,9 +70,12 @@ def _small(made: Trace) -> Trace:
     return made
 
 
-def record_variants(scene: Scene, drops: tuple[Drop, ...], settings: Mapping[str, Any]) -> tuple[list[Scene], int]:
+def record_variants(
+    scene: Scene, drops: tuple[Drop, ...], settings: Mapping[str, Any], until: float
+) -> tuple[list[Scene], int]:
     """The kernel without each of its checks and barriers, without several of them where that stays small; how many
-    combinations are left out. A variant that cannot be run by its text alone is left out too."""
+    combinations are left out. A variant that cannot be run by its text alone is left out too, and so is what is not
+    begun `until` then (time.monotonic): the page comes all the same."""
     run = scene.trace.run
     own = {**settings, "entry": run.entry, "grid": run.grid, "block": run.block, "shape": run.shape, "tile": run.tile}
     blocks = tuple(divmod(b, run.grid[0]) for b in scene.trace.blocks)
@@ -78,9 +83,11 @@ def record_variants(scene: Scene, drops: tuple[Drop, ...], settings: Mapping[str
     wanted = every if len(scene.trace.events) <= EVENTS_FOR_COMBINATIONS else [(d,) for d in drops]
     made = []
     for some in wanted:
+        if time.monotonic() > until:
+            break
         text = without(scene.trace.source, some)
         try:
-            variant = trace(text, blocks=blocks, adversarial=True, **own)
+            variant = trace(text, blocks=blocks, adversarial=len(some) == 1, **own)  # races are acted out one at a time
         except budget.Exhausted:
             raise
         except TilewiseError:
@@ -98,19 +105,17 @@ def failing_order(scene: Scene) -> list[Scene]:
     return [] if order is None else [replace(scene, trace=order, schedule=True)]
 
 
-def record_tiles(
-    kernel: str | Path, scene: Scene, blocks: Sequence[tuple[int, int]] | str | None, settings: Mapping[str, Any]
-) -> list[Scene]:
+def record_tiles(kernel: str | Path, scene: Scene, settings: Mapping[str, Any], until: float) -> list[Scene]:
     """The same shape at the other tile widths, where the kernel takes them."""
     run = scene.trace.run
     if run.tile is None or run.shape is None or prod(run.shape) > PRODUCTS_FOR_TILES:
         return []
     made = []
     for tile in TILES:
-        if tile == run.tile:
+        if tile == run.tile or time.monotonic() > until:
             continue
         try:
-            other = record(kernel, None if blocks else blocks, {**settings, "shape": run.shape, "tile": tile})
+            other = record(kernel, None, {**settings, "shape": run.shape, "tile": tile})
         except budget.Exhausted:
             raise
         except TilewiseError:
