@@ -58,3 +58,13 @@ def test_json_is_versioned_and_complete(four):
     report = json.loads(json.dumps(check(KERNELS / "tiled_unchecked.cu", shape=(3, 3, 3)).to_json()))
     assert not report["ok"]
     assert report["runs"][0]["findings"][0]["severity"] == "fault"
+
+
+def test_a_slip_of_the_notes_thread_1_1_begins_with_m10_and_n01():
+    """The notes' 4x4 walk names M11 and N11 in phase 0, iteration 0; they come in iteration 1."""
+    from tilewise.engines.simt.machine.events import EventKind
+
+    made = trace("tiled", shape=(4, 4, 4), tile=2)
+    mine = made.events.where((made.events.thread == 3) & (made.events.phase == 0)).of(EventKind.USE)
+    cells = [(made.names[a], r, c) for a, r, c in zip(mine.array, mine.row.tolist(), mine.col.tolist(), strict=True)]
+    assert cells == [("Mds", 1, 0), ("Nds", 0, 1), ("Mds", 1, 1), ("Nds", 1, 1)]
