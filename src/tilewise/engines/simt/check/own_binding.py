@@ -9,7 +9,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines.simt.check.binding import Bound, Seed, Shape, operands
+from tilewise.engines.simt.check.binding import Bound, Shape, operands
 from tilewise.engines.simt.check.roles import assign_matrices, matrix_struct, strides_of
 from tilewise.engines.simt.frontend.ctype import Pointer as PointerTo
 from tilewise.engines.simt.frontend.ctype import Scalar, element_dtype
@@ -32,7 +32,7 @@ class NotKnown(Exception):
     reason: str
 
 
-def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limits: Limits, seed: Seed) -> Bound:
+def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limits: Limits, seed: int | None) -> Bound:
     line = own.site.launch.span.line
     if own.value.unknown or own.value.grid is None or own.value.block is None:
         raise NotKnown(f"the launch at line {line} is not known before the host runs: {own.value.unknown}")
@@ -68,7 +68,7 @@ def bind_own(program: Program, own: OwnLaunch, integers: Mapping[str, int], limi
     return bound
 
 
-def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: Seed) -> Bound:
+def bind_free(program: Program, own: OwnLaunch | None, count: int, seed: int | None) -> Bound:
     """Arguments where nothing is known: sizes that leave an edge, and more memory than is asked for."""
     bound = Bound({}, {}, {}, {}, None, {}, None)
     rng = np.random.default_rng(seed or 0)
@@ -140,7 +140,7 @@ def _shape(sizes: dict[str, int], lead: dict[str, int]) -> Shape | None:
 
 def _make_buffers(
     program: Program, bound: Bound, lengths: dict[str, int], views: dict[str, tuple[int, int]], given: dict[str, Any],
-    seed: Seed,
+    seed: int | None,
 ) -> None:  # fmt: skip
     roles = {v.name: role for role, v in (bound.matrices or {}).items()}
     one = two = None
