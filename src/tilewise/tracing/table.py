@@ -28,8 +28,8 @@ def draw(trace: Trace, width: int = 80, phases: tuple[int, ...] | None = None, l
     gx, gy, _ = run.grid
     bx, by, _ = run.block
     counted = trace.phases
-    phases_of = told("table.phases.one") if counted == 1 else told("table.phases.many", count=counted)
-    seen = f", {phases_of}" if run.shape is not None and counted else ""
+    key = "count.phase.one" if counted == 1 else "count.phase.many"
+    seen = f", {told(key, count=counted)}" if run.shape is not None and counted else ""
     lines = [f"{run.entry}{shape}{seen}: " + told("table.launch", gy=gy, gx=gx, by=by, bx=bx)]
     lines += _wrap("; ".join(run.binding), width)
     if run.supplied:

@@ -126,11 +126,11 @@ def simulate(
 
 
 def simulate_own(
-    prepared: Prepared, own: OwnLaunch, *, seed: int | None, limits: Limits, semiring: Semiring | None = None
+    prepared: Prepared, own: OwnLaunch, *, seed: Seed, limits: Limits, semiring: Semiring | None = None
 ) -> Simulation:
     """The launch that the program itself makes, with its own sizes; of a large grid, the corners and some blocks."""
     program = prepared.first
-    bound = bind_own(program, own, prepared.loaded.integers, limits, seed)
+    bound = bind_own(program, own, prepared.loaded.integers, limits, None if seed == "apart" else seed)
     assert own.value.grid is not None
     assert own.value.block is not None
     geometry = Geometry(own.value.grid, own.value.block)
