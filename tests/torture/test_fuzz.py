@@ -10,9 +10,11 @@ import json
 import os
 import random
 import struct
+import subprocess
+import sys
 import time
-import traceback
 import zipfile
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -158,27 +160,19 @@ def mutated(data, chance, others):
 
 
 def fuzz(name, folder, seconds):
-    """How many inputs were read, in a child; its findings are the failure."""
+    """How many inputs were read, in a process of its own; its findings are the failure."""
     seed = time.time_ns() % 10**9
-    read, write = os.pipe()
-    child = os.fork()
-    if child == 0:
-        os.close(read)
-        code = 1
-        try:
-            said = _fuzzed(name, folder, seconds, seed)
-            os.write(write, said.encode()[-4000:])
-            code = 0 if said.startswith("ok") else 1
-        except BaseException:
-            os.write(write, traceback.format_exc().encode()[-4000:])
-        finally:
-            os._exit(code)
-    os.close(write)
-    with os.fdopen(read, "rb") as pipe:
-        said = pipe.read().decode()
-    _, status = os.waitpid(child, 0)
-    assert status == 0, (name, seed, status, said, f"the input is {folder / 'input'}")
-    return int(said.split()[1]), seed
+    done = subprocess.run(
+        [sys.executable, __file__, name, str(folder), str(seconds), str(seed)],
+        env={**os.environ, "PYTHONPATH": os.pathsep.join(filter(None, sys.path))},
+        capture_output=True,
+        text=True,
+        timeout=seconds + 120,
+    )
+    said = done.stdout + done.stderr[-4000:]
+    assert done.returncode == 0, (name, seed, done.returncode, said, f"the input is {folder / 'input'}")
+    assert done.stdout.startswith("ok"), (name, seed, said)
+    return int(done.stdout.split()[1]), seed
 
 
 def _fuzzed(name, folder, seconds, seed):
@@ -222,3 +216,7 @@ def test_a_moment_of_fuzzing(tmp_path, name):
 def test_fuzz(tmp_path, name):
     count, seed = fuzz(name, tmp_path, SECONDS)
     print(f"\n{count:9,} inputs of {name} in {SECONDS:.0f} s, nothing found; seed {seed}")
+
+
+if __name__ == "__main__":
+    print(_fuzzed(sys.argv[1], Path(sys.argv[2]), float(sys.argv[3]), int(sys.argv[4])))
