@@ -48,7 +48,7 @@ def test_any_dtype_and_algebra(short, semiring, dtype):
     if dtype == "int32":
         M, N = M % 1000, N % 1000  # min_plus refuses weights past half its range
     assert_product(tw.matmul(M, N, semiring=semiring), M, N, semiring)
-    assert len(short) > 4
+    assert len(short) > 1
     assert max(short) < 20 * 20_000
 
 

@@ -110,7 +110,7 @@ def test_plans_choose_it_for_halves_on_hopper_alone():
     assert make_plan(large, KNOWN_CARDS["a100"]).kernel == "mma_sync"
     assert make_plan(problem_of_shape(4096, 4096, 4096, "bfloat16", "min_plus"), H200).kernel == "plain"
     assert make_plan(problem_of_shape(4096, 4096, 4096), H200).kernel == "bf16x6"
-    assert make_plan(problem_of_shape(8, 8, 8, "bfloat16"), H200).kernel == "tiled_edges"
+    assert make_plan(problem_of_shape(8, 8, 8, "bfloat16"), H200).kernel == "cells"
     own = tw.Semiring("mine", add=lambda x, y: x + y, mul=lambda x, y: x * y, zero=0)
     assert make_plan(problem_of_shape(4096, 4096, 4096, "float16", own), H200).kernel == "wgmma_half"
 

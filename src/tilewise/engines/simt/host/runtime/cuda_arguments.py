@@ -26,6 +26,7 @@ class Arguments:
         self.site = site
         self.program = program
         self.buffers: dict[str, Buffer] = {}
+        self.matrices: None = None  # a program's kernel may be anything: nothing is known to be M, N or P
         self.globals: list[Buffer] = []
         self.blocks: dict[int, tuple[Allocation, Buffer]] = {}
         self.bad = False
