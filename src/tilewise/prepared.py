@@ -16,9 +16,9 @@ from typing import Any, Protocol
 
 import numpy as np
 
-from tilewise.arrays.extent import owned
+from tilewise.arrays.numpy_signature import quickest_signature
 from tilewise.engines.cpu.runtime import pool
-from tilewise.options import Key, keywords_key
+from tilewise.options import Key
 from tilewise.plans import Plan
 
 LIMIT = 16384  # calls that are kept
@@ -85,13 +85,17 @@ class CardLibrary(Protocol):
 class OnHost:
     """A product on the CPU of operands that lie as those it was prepared for."""
 
-    __slots__ = ("_ready", "tick")
+    __slots__ = ("_dtypes", "_fresh", "_ready", "tick")
 
-    def __init__(self, ready: Any) -> None:
-        self._ready = ready
+    def __init__(self, ready: Any, dtypes: tuple[Any, Any]) -> None:
+        """`dtypes`: those of M and N. A signature may know them by their addresses, so they stay."""
+        self._ready, self._dtypes = ready, dtypes
+        self._fresh = ready.into_fresh_memory()
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where `out` cannot be written straight."""
+        if not keywords:
+            return self._fresh(M, N)
         out = keywords.get("out")
         if out is not None and not self._ready.takes(out, M, N):
             return None
@@ -137,25 +141,14 @@ class OnCard:
                 library.give_back(held)
 
 
-def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
-    if N.__class__ is not np.ndarray or not ((M.base is None or owned(M)) and (N.base is None or owned(N))):
-        return None  # what NumPy does not vouch for is held against its owner each time
-    if not keywords:
-        return (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype)
-    key = keywords_key(keywords, _numpy_array)
-    return None if key is None else (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, *key)
-
-
-def _numpy_array(x: Any) -> Key | None:
-    return (x.shape, x.strides, x.dtype) if x.__class__ is np.ndarray else None
-
-
-SIGNATURES: dict[type, Signature] = {np.ndarray: numpy_signature}
+SIGNATURES: dict[type, Signature] = {}
 
 
 def signature_for(array: Any) -> Signature | None:
     """How arrays of this class are signed; frameworks are asked only once they are imported."""
     kind = array.__class__
+    if kind is np.ndarray:
+        SIGNATURES[kind] = quickest_signature()
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
         from tilewise.arrays.torch_signature import signature as of_torch
@@ -171,7 +164,7 @@ def signature_for(array: Any) -> Signature | None:
 def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> None:
     """Remember what a call left that can run again; `product` is what it made of M and N."""
     if library == "numpy":
-        PREPARED.keep(key, OnHost(again))
+        PREPARED.keep(key, OnHost(again, (M.dtype, N.dtype)))
     elif library == "torch" and M.is_cpu:
         from tilewise.arrays.torch_signature import OnHostMemory
 

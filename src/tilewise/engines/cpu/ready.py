@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any
@@ -22,11 +23,11 @@ from tilewise.engines.cpu.runtime.address import address, data_field
 from tilewise.engines.cpu.runtime.pool import current_pool, native, num_threads
 from tilewise.engines.cpu.runtime.target import Target, host_target
 from tilewise.plans import Plan
+from tilewise.system.builtin_call import builtin
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 AT = {name: number for number, name in enumerate(WORDS)}
-ENTER = [ctypes.c_void_p] * 4
 
 
 @lru_cache(maxsize=512)
@@ -94,8 +95,8 @@ class Ready:
         self.by_object = bool(data_field())
         self.launch = native()["launch_arrays" if self.by_object else "launch"]
         short = "enter" in self.functions and not problem.stack and self.tasks.count == 1 and data_field()
-        kind = ctypes.PYFUNCTYPE if FAMILIES[cut.kernel].keeps_gil else ctypes.CFUNCTYPE
-        self.enter = kind(None, *ENTER)(self.functions["enter"]) if short else None
+        gil = FAMILIES[cut.kernel].keeps_gil
+        self.enter = builtin(self.functions["enter"], "wooo", answers=False, keeps_gil=gil) if short else None
         self.no_edge = no_edge_of(problem.algebra)
         self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy
@@ -134,10 +135,29 @@ class Ready:
         if self.enter is not None and self.no_edge is None:
             if self.swapped:
                 M, N = N, M
-            self.enter(self.template_address, id(M), id(N), id(P))
+            self.enter(self.template_address, M, N, P)
         else:
             self.run(M, N, P)
         return P if self.shape or out is not None else P[()]
+
+    def into_fresh_memory(self) -> Callable[[Array, Array], Any]:
+        """`multiply` without `out`, with everything that is known by now bound: small products are over in a
+        microsecond."""
+        enter, job, shape, result, empty = self.enter, self.template_address, self.shape, self.result, np.empty
+        if enter is None or self.no_edge is not None or not shape:
+            return self.multiply
+
+        def product(M: Array, N: Array) -> Any:
+            P = empty(shape, result)
+            enter(job, M, N, P)
+            return P
+
+        def turned(M: Array, N: Array) -> Any:
+            P = empty(shape, result)
+            enter(job, N, M, P)
+            return P
+
+        return turned if self.swapped else product
 
     def takes(self, out: Any, M: Array, N: Array) -> bool:
         """Whether `out` can be written straight: an array of the product's shape and dtype, apart from M and N."""
@@ -157,7 +177,7 @@ class Ready:
     def _launch(self, M: Array, N: Array, P: Array, arg: Array | None) -> None:
         if self.swapped:
             M, N = N, M
-        where = (id(M), id(N), id(P)) if self.by_object else (address(M), address(N), address(P))
+        where = (M, N, P) if self.by_object else (address(M), address(N), address(P))
         args = 0 if arg is None else address(arg)
         pool = current_pool() if self.workers > 1 else None
         threads = pool.address if pool is not None else 0

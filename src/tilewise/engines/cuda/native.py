@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewise.recipe import BASES
+from tilewise.system.builtin_call import builtin
 from tilewise.system.llvm_lock import LLVM
 
 STREAM, SELF = len(BASES), len(BASES) + 1  # what a hole may be filled with beside the bases
@@ -218,11 +219,8 @@ def _compiled_alone() -> tuple[Callable[..., int], Callable[..., int]]:
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     _engines.append(engine)
-    word = ctypes.c_int64
-    every = ctypes.CFUNCTYPE(word, ctypes.c_void_p, ctypes.c_void_p)
-    three = ctypes.CFUNCTYPE(word, *([ctypes.c_uint64] * 6))
-    names = ("fill_and_launch", "fill_three_and_launch")
-    return every(engine.get_function_address(names[0])), three(engine.get_function_address(names[1]))
+    every, three = (engine.get_function_address(name) for name in ("fill_and_launch", "fill_three_and_launch"))
+    return builtin(every, "ww"), builtin(three, "w" * 6)
 
 
 def _three_by_ctypes(header: int, M: int, N: int, P: int, scratch: int, stream: int) -> int:

@@ -16,22 +16,15 @@ from tilewise.engines.cpu.runtime.systems import system_of
 from tilewise.engines.cpu.runtime.target import host_target
 from tilewise.engines.cpu.runtime.workers import WORDS, pool_module
 from tilewise.errors import UsageError
+from tilewise.system.builtin_call import builtin
 
 
 @lru_cache(maxsize=1)
 def native() -> dict[str, Any]:
-    """The pool's functions, callable; the GIL is released inside."""
-    void, pointer, word = None, ctypes.c_void_p, ctypes.c_int64
-    signatures: dict[str, tuple[Any, ...]] = {
-        "run": (void, pointer, pointer, pointer, word, word),
-        "launch": (void, *[pointer] * 7),
-        "launch_arrays": (void, *[pointer] * 7),
-        "start": (word, pointer, word),
-        "stop": (void, pointer, word),
-    }
-    names = tuple(signatures)
-    found = compile.load(pool_module(host_target(), data_field()), host_target(), names)
-    return {name: ctypes.CFUNCTYPE(*signatures[name])(found[name]) for name in names}
+    """The pool's functions, callable; the GIL is released inside. Arrays come as objects to `launch_arrays`."""
+    kinds = {"run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start": "ww", "stop": "ww"}
+    found = compile.load(pool_module(host_target(), data_field()), host_target(), tuple(kinds))
+    return {name: builtin(found[name], kinds[name], answers=name == "start") for name in kinds}
 
 
 class Pool:

@@ -1,0 +1,138 @@
+"""Machine code that Python calls as it calls its own builtins, in a tenth of the time that ctypes takes.
+
+LLVM makes a function of CPython's own convention (METH_FASTCALL) that turns its arguments into words and calls what it
+was made for. Where there is no CPython or no llvmlite, or TILEWISE_NATIVE_LAUNCH=0 says so, ctypes does the same.
+"""
+
+from __future__ import annotations
+
+import ctypes
+import os
+import sys
+from collections.abc import Callable
+from functools import lru_cache
+from typing import Any
+
+from tilewise.system.llvm_lock import LLVM
+
+METH_FASTCALL = 0x80
+# what the functions below ask of CPython; all of it is in its stable interface
+ASKED = (
+    "PyLong_AsUnsignedLongLongMask", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_BadArgument", "PyEval_SaveThread",
+    "PyEval_RestoreThread", "PyBytes_FromStringAndSize", "PyObject_Vectorcall", "PyDict_Size",
+)  # fmt: skip
+DECLARED = """
+declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
+declare ptr @PyLong_FromLongLong(i64)
+declare ptr @PyErr_Occurred()
+declare i32 @PyErr_BadArgument()
+declare ptr @PyEval_SaveThread()
+declare void @PyEval_RestoreThread(ptr)
+declare ptr @PyBytes_FromStringAndSize(ptr, i64)
+declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
+declare i64 @PyDict_Size(ptr)
+"""
+
+
+class _Method(ctypes.Structure):
+    """CPython's PyMethodDef."""
+
+    _fields_ = (
+        ("name", ctypes.c_char_p),
+        ("function", ctypes.c_void_p),
+        ("flags", ctypes.c_int),
+        ("doc", ctypes.c_char_p),
+    )
+
+
+_kept: list[Any] = []  # engines that own machine code, and method definitions: they live as long as the process
+
+
+def native_calls() -> bool:
+    """Whether builtins can be made here."""
+    return sys.implementation.name == "cpython" and os.environ.get("TILEWISE_NATIVE_LAUNCH") != "0"
+
+
+def builtin(address: int, kinds: str, *, answers: bool = True, keeps_gil: bool = False) -> Callable[..., int]:
+    """A function at an address as Python calls it. `kinds`, a letter for each argument: "w" is a whole number, which
+    comes as a word; "o" is an object, whose own address comes. `answers`: with a word; else 0 is said for it.
+    `keeps_gil`: it is over before another thread would have been let in."""
+    if native_calls():
+        try:
+            return made_builtin(_forwarder(kinds, answers, keeps_gil), address)
+        except (ImportError, RuntimeError, OSError, AttributeError):
+            pass
+    words: list[Any] = [{"w": ctypes.c_uint64, "o": ctypes.py_object}[kind] for kind in kinds]
+    convention = ctypes.PYFUNCTYPE if keeps_gil else ctypes.CFUNCTYPE
+    called: Callable[..., int] = convention(ctypes.c_int64 if answers else None, *words)(address)
+    return called
+
+
+def made_builtin(function: int, bound: Any) -> Callable[..., Any]:
+    """A builtin of a function that follows METH_FASTCALL; `bound` is the object it gets as self."""
+    method = _Method(b"tilewise", function, METH_FASTCALL, None)
+    _kept.append(method)
+    make = ctypes.pythonapi.PyCFunction_NewEx
+    make.restype, make.argtypes = ctypes.py_object, (ctypes.c_void_p, ctypes.py_object, ctypes.c_void_p)
+    made: Callable[..., Any] = make(ctypes.addressof(method), bound, None)
+    return made
+
+
+def compiled(text: str, name: str) -> int:
+    """The address of a function of an LLVM module that may call what is declared here."""
+    with LLVM:
+        import llvmlite.binding as llvm
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        for symbol in ASKED:
+            llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
+        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(opt=2, jit=True)
+        module = llvm.parse_assembly(DECLARED + text)
+        module.verify()
+        engine = llvm.create_mcjit_compiler(module, machine)
+        engine.finalize_object()
+        _kept.append(engine)
+        return int(engine.get_function_address(name))
+
+
+@lru_cache(maxsize=16)
+def _forwarder(kinds: str, answers: bool, keeps_gil: bool) -> int:
+    return compiled(forwarder_text(kinds, answers, keeps_gil), "forward")
+
+
+def forwarder_text(kinds: str, answers: bool, keeps_gil: bool) -> str:
+    """The function whose address `self` is, called with what `kinds` says."""
+    read = ""
+    for i, kind in enumerate(kinds):
+        read += f"  %p{i} = getelementptr ptr, ptr %arguments, i64 {i}\n  %o{i} = load ptr, ptr %p{i}\n"
+        word = f"call i64 @PyLong_AsUnsignedLongLongMask(ptr %o{i})" if kind == "w" else f"ptrtoint ptr %o{i} to i64"
+        read += f"  %w{i} = {word}\n"
+    given = ", ".join(f"i64 %w{i}" for i in range(len(kinds)))
+    called = f"%answer = call i64 %function({given})" if answers else f"call void %function({given})"
+    free = ("%thread = call ptr @PyEval_SaveThread()", "call void @PyEval_RestoreThread(ptr %thread)")
+    before, after = ("", "") if keeps_gil else free
+    return f"""
+define ptr @forward(ptr %self, ptr %arguments, i64 %count) {{
+  %right = icmp eq i64 %count, {len(kinds)}
+  br i1 %right, label %read, label %wrong
+wrong:
+  %said = call i32 @PyErr_BadArgument()
+  ret ptr null
+read:
+{read}
+  %at = call i64 @PyLong_AsUnsignedLongLongMask(ptr %self)
+  %error = call ptr @PyErr_Occurred()
+  %bad = icmp ne ptr %error, null
+  br i1 %bad, label %raised, label %go
+raised:
+  ret ptr null
+go:
+  %function = inttoptr i64 %at to ptr
+  {before}
+  {called}
+  {after}
+  %object = call ptr @PyLong_FromLongLong(i64 {"%answer" if answers else "0"})
+  ret ptr %object
+}}
+"""

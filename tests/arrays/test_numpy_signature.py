@@ -1,0 +1,59 @@
+"""The signature that machine code reads says the same as the one that Python asks for."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise.arrays.numpy_signature import numpy_signature, quickest_signature
+
+DTYPES = [np.dtype(name) for name in ("f4", "f8", ">f4", "i2", "u8", "?", "f2", "c8")]
+
+
+def drawn(rng):
+    """A matrix or a stack: of its own memory, a view, a view of a view, or a stranger's memory."""
+    shape = tuple(rng.integers(0, 6, rng.choice([1, 2, 2, 2, 3])))
+    whole = np.zeros(tuple(2 * extent + 1 for extent in shape), rng.choice(DTYPES))
+    view = whole[tuple(slice(rng.integers(0, 2), None, rng.choice([1, 2, -1])) for _ in shape)]
+    strange = np.frombuffer(bytearray(whole.nbytes + 1)[:-1], whole.dtype).reshape(whole.shape) if whole.size else whole
+    kinds = (whole, view, view.T, view.view(), np.lib.stride_tricks.as_strided(whole), whole.copy(order="F"), strange)
+    return kinds[rng.integers(len(kinds))]
+
+
+def test_keys_are_equal_where_they_should_be_and_only_there():
+    quick, seed = quickest_signature(), time.time_ns() % 2**32
+    if quick is numpy_signature:
+        pytest.skip("no machine code here")
+    rng = np.random.default_rng(seed)
+    by_key, by_python, held = {}, {}, []
+    for _ in range(4000):
+        M, N = drawn(rng), drawn(rng)
+        held.append((M, N))  # dtypes are known by their addresses
+        said, asked = quick(M, N, {}), numpy_signature(M, N, {})
+        assert (said is None) == (asked is None), f"seed {seed}"
+        if said is None:
+            continue
+        named = (*asked[:4], id(M.dtype), id(N.dtype))
+        assert by_key.setdefault(said, named) == named, f"seed {seed}"
+        assert by_python.setdefault(named, said) == said, f"seed {seed}"
+    assert len(by_key) > 100
+
+
+def test_keywords_and_other_classes_go_the_way_of_python():
+    quick, A = quickest_signature(), np.ones((3, 3), np.float32)
+    assert quick(A, A, {"semiring": "min_plus"}) == numpy_signature(A, A, {"semiring": "min_plus"})
+    assert quick(A, [[1.0]], {}) is None
+    assert quick(A, np.ma.array(A), {}) is None
+
+
+def test_a_dtype_of_its_own_is_never_taken_for_another():
+    """A byte-swapped dtype may die and leave its address to another; a call that knows it keeps it."""
+    one, two = np.float32([[1, 2], [3, 4]]), np.float32([[1, 0], [0, 1]])
+    for order in "<>" * 50:
+        dtype = np.dtype(f"{order}f4")
+        A = one.astype(dtype)
+        assert np.array_equal(tw.matmul(A, two.astype(dtype)), one)
+        del A, dtype
