@@ -9,6 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tilewise import __version__
+from tilewise.bench import host_time
 
 JSON_VERSION = 1
 PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings", "dask", "zarr")
@@ -76,6 +77,8 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     if document["suite"] == "scale":
         names = ("what", "who", "size", "result")
         return ["measured", "", "size", "result"], [[str(row[name]) for name in names] for row in document["rows"]]
+    if document["suite"] == "host":
+        return host_time.HEAD, [host_time.line(row) for row in document["rows"]]
     if document["suite"] == "dtypes":
         return ["measured", "of", "tilewise", "vendor", "ratio"], [_dtype_line(row) for row in document["rows"]]
     if document["suite"] == "semirings":

@@ -2,11 +2,13 @@
 `shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
 `dtypes` the other numbers on a card, speeds and errors,
 `mma` takes float64 and mma.sync on a card, and a fused bias and gelu,
+`host` is what a call costs the host on tensors that lie somewhere new every time,
 `semirings` holds every algebra against the machine's own limit and against those who also can, `linear` is a
 layer of a language model, forward and backward, beside torch's."""
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable, Iterator
 from functools import partial
 from itertools import product
@@ -27,7 +29,7 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "dtypes", "mma", "semirings", "linear", "scale")
+SUITES = ("ladder", "tiles", "shapes", "dtypes", "mma", "semirings", "linear", "scale", "host")
 
 
 def pieces(
@@ -44,6 +46,8 @@ def pieces(
         kind = device.partition(":")[0]
         shape, dtype = (linear.SHAPE, "bfloat16") if kind == "cuda" else ((128, 256, 50257), "float32")
         return [lambda: linear.contest(shape, dtype, 3 if quick else 7, kind)]
+    if device == "cpu" and suite == "host":
+        raise UsageError("bench host measures calls that launch on a card: pass --device cuda")
     if suite == "dtypes" and device == "cpu":
         raise UsageError("bench dtypes measures a card: pass --device cuda")
     if device == "cpu" and suite == "mma":
@@ -59,12 +63,31 @@ def pieces(
     return list(_on_card(suite, sizes, quick))
 
 
+def _host_time(sizes: tuple[int, ...], rounds: int) -> Iterator[Callable[[], list[Row]]]:
+    """The suite's shapes and twenty that the clock draws; its seed is said, so that they can be drawn again."""
+    import importlib.util
+    import time
+
+    from tilewise.bench import host_time
+
+    seed = time.time_ns() % 2**32
+    sys.stderr.write(f"bench host: twenty shapes drawn with seed {seed}\n")
+    shapes = tuple((s, s, s) for s in sizes) or (*host_time.SHAPES, *host_time.drawn(20, seed))
+    for library in host_time.LIBRARIES:
+        if importlib.util.find_spec(library) is None:
+            continue
+        for dtype, shape in product(host_time.DTYPES if library == "torch" else ("float32",), shapes):
+            yield partial(host_time.contest, shape, dtype, library, rounds)
+
+
 def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:
     from tilewise.bench.card import Entry, contest, host_contest, vendor
 
     rounds = 3 if quick else 7
     peer = [Entry("cublas")] if vendor() else []
-    if suite == "shapes":
+    if suite == "host":
+        yield from _host_time(sizes, 2 if quick else 4)
+    elif suite == "shapes":
         from tilewise.bench import card_shapes
 
         cases = tuple(card_shapes.Case((s, s, s)) for s in sizes) or card_shapes.CASES

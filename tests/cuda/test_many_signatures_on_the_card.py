@@ -1,0 +1,93 @@
+"""A hundred thousand calls over ten thousand signatures, from one thread and from eight on streams of their own."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import pytest
+
+import tilewise as tw
+from tilewise.prepared import LIMIT, PREPARED
+
+torch = pytest.importorskip("torch")
+pytestmark = [pytest.mark.cuda, pytest.mark.slow]
+
+SIGNATURES, CALLS, THREADS = 10_000, 100_000, 8
+
+
+def shapes(seed):
+    every = [(m, k, n) for m in range(1, 23) for k in range(1, 23) for n in range(1, 23)]
+    return random.Random(seed).sample(every, SIGNATURES)
+
+
+def source(seed, count):
+    """Numbers that every operand is a view of, so that addresses change with each call."""
+    return torch.randn(1 << 16, device="cuda", generator=torch.Generator("cuda").manual_seed(seed))[:count]
+
+
+def calls(problems, numbers, seed, count, keep):
+    """So many products of problems drawn at random; every `keep`-th is kept with its operands."""
+    rng, kept, times = random.Random(seed), [], []
+    for number in range(count):
+        m, k, n = rng.choice(problems)
+        at, to = 4 * rng.randrange(1000), 4 * rng.randrange(1000)
+        M, N = numbers[at : at + m * k].view(m, k), numbers[to : to + k * n].view(k, n)
+        start = time.perf_counter()
+        P = tw.matmul(M, N)
+        times.append(time.perf_counter() - start)
+        if number % keep == 0:
+            kept.append((M, N, P))
+    return kept, times
+
+
+def wrong(kept):
+    return sum(not torch.allclose(P.double(), M.double() @ N.double(), rtol=1e-4, atol=1e-4) for M, N, P in kept)
+
+
+def test_calls_are_right_bounded_and_never_slower_for_company(capsys):
+    seed = time.time_ns() % 2**32
+    problems, numbers = shapes(seed), source(seed, 1 << 14)
+    with torch.no_grad():
+        calls(problems, numbers, seed, 100, 1)
+        for number, (m, k, n) in enumerate(problems):  # every signature once
+            at = 4 * (number % 1000)
+            tw.matmul(numbers[at : at + m * k].view(m, k), numbers[: k * n].view(k, n))
+        torch.cuda.synchronize()
+        free = torch.cuda.mem_get_info()[0]
+        start = time.perf_counter()
+        kept, times = calls(problems, numbers, seed + 1, CALLS, 37)
+        alone = CALLS / (time.perf_counter() - start)
+        bad = wrong(kept)
+        found, begun = [], threading.Barrier(THREADS + 1)
+
+        def work(thread):
+            with torch.cuda.stream(torch.cuda.Stream()), torch.no_grad():
+                begun.wait()
+                some, _ = calls(problems, numbers, seed + 2 + thread, CALLS // THREADS, 37)
+                torch.cuda.current_stream().synchronize()
+                found.append(some)
+
+        threads = [threading.Thread(target=work, args=(number,)) for number in range(THREADS)]
+        for thread in threads:
+            thread.start()
+        begun.wait()
+        start = time.perf_counter()
+        for thread in threads:
+            thread.join()
+        together = CALLS / (time.perf_counter() - start)
+        bad += sum(wrong(some) for some in found)
+    slowest = sorted(times)[-CALLS // 1000]
+    grown = free - torch.cuda.mem_get_info()[0]
+    with capsys.disabled():
+        print(
+            f"\nseed {seed}: {alone:,.0f} calls/s from one thread, p99.9 {slowest * 1e6:.0f} us; {together:,.0f} from "
+            f"{THREADS}; {bad} wrong; {len(PREPARED)} kept; {grown / 2**20:.0f} MiB more of the card in use"
+        )
+    assert not bad, f"seed {seed}"
+    assert len(found) == THREADS
+    assert len(PREPARED) <= LIMIT
+    assert grown <= 256 << 20
+    assert slowest < 1e-3
+    assert together >= 0.9 * alone, "eight threads share one interpreter, and must not be in each other's way"
