@@ -105,40 +105,52 @@ class OnHost:
 class OnCard:
     """A product of arrays on a card: addresses are read, scratch is taken, everything is launched by one call."""
 
-    __slots__ = ("_address", "_empty", "_header", "_launch", "_launcher", "_library", "_scratch", "_stream", "tick")
+    __slots__ = ("_empty", "_launcher", "_library", "_quick", "tick")
 
     def __init__(self, launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> None:
         self._launcher, self._library, self._empty = launcher, library, empty
-        self._address, self._stream = library.address, library.stream
-        self._scratch, self._header, self._launch = launcher.scratch_bytes, launcher.header, launcher.launch
+        plain = launcher.header and not launcher.scratch_bytes
+        self._quick = _at_once(launcher, library, empty) if plain else None
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where `out` shares memory with M or N."""
+        if self._quick is not None and "bias" not in keywords:
+            return self._quick(M, N, keywords)
         out = keywords.get("out")
         P = self._empty() if out is None else out
-        address, stream = self._address, self._stream()
-        if self._scratch or not self._header or "bias" in keywords:
-            return P if self._with_more(M, N, P, keywords.get("bias"), stream) else None
-        code = self._launch(self._header, address(M), address(N), address(P), 0, stream)
-        if not code or self._launcher.settled(code, stream, M=address(M), N=address(N), P=address(P)):
-            return P
-        return None
+        return P if self._with_more(M, N, P, keywords.get("bias")) else None
 
-    def _with_more(self, M: Any, N: Any, P: Any, bias: Any, stream: int) -> bool:
+    def _with_more(self, M: Any, N: Any, P: Any, bias: Any) -> bool:
         """The same with scratch memory, a bias, or a recipe of several images."""
-        library, address = self._library, self._address
-        held = library.take(self._scratch, stream) if self._scratch else None
+        library, launcher = self._library, self._launcher
+        stream, m, n, p = library.stream(), *map(library.address, (M, N, P))
+        held = library.take(launcher.scratch_bytes, stream) if launcher.scratch_bytes else None
         scratch = 0 if held is None else library.pointer(held)
         try:
-            if bias is not None or not self._header:
-                given = {} if bias is None else {"bias": address(bias)}
-                return bool(self._launcher(stream, M=address(M), N=address(N), P=address(P), scratch=scratch, **given))
-            m, n, p = address(M), address(N), address(P)
-            code = self._launch(self._header, m, n, p, scratch, stream)
-            return not code or bool(self._launcher.settled(code, stream, M=m, N=n, P=p, scratch=scratch))
+            if bias is not None or not launcher.header:
+                given = {} if bias is None else {"bias": library.address(bias)}
+                return bool(launcher(stream, M=m, N=n, P=p, scratch=scratch, **given))
+            code = launcher.launch(launcher.header, m, n, p, scratch, stream)
+            return not code or bool(launcher.settled(code, stream, M=m, N=n, P=p, scratch=scratch))
         finally:
             if held is not None:
                 library.give_back(held)
+
+
+def _at_once(launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> Callable[[Any, Any, Any], Any]:
+    """A recipe of one image without scratch, with everything that is known by now bound."""
+    address, stream_now, header, launch = library.address, library.stream, launcher.header, launcher.launch
+
+    def product(M: Any, N: Any, keywords: Any) -> Any:
+        out = keywords.get("out")
+        P = empty() if out is None else out
+        stream = stream_now()
+        code = launch(header, address(M), address(N), address(P), 0, stream)
+        if not code or launcher.settled(code, stream, M=address(M), N=address(N), P=address(P)):
+            return P
+        return None
+
+    return product
 
 
 SIGNATURES: dict[type, Signature] = {}
@@ -169,7 +181,7 @@ def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> No
         from tilewise.arrays.torch_signature import OnHostMemory
 
         PREPARED.keep(key, OnHostMemory(again, product, M, N))
-    elif library == "torch" and M.is_cuda:
+    elif library == "torch" and M.is_cuda and not (M.is_complex() or N.is_complex()):  # or conjugated
         from tilewise.arrays.torch_signature import OnOneCard
 
         held = OnOneCard(M.get_device())

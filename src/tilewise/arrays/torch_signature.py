@@ -22,6 +22,12 @@ _SEEN = frozenset(
     (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 )  # by NumPy too
 _strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
+_modes, _transforms, _tracing, _forward = (
+    _C._len_torch_dispatch_stack,
+    _C._are_functorch_transforms_active,
+    _C._get_tracing_state,
+    torch.autograd.forward_ad,
+)
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
@@ -34,9 +40,11 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
         return _on_the_host(M, N, keywords)
     if N.__class__ not in _PLAIN or N.get_device() != card or card != _get_device():
         return None
-    if ((M.requires_grad or N.requires_grad) and _grad_enabled()) or is_watched():
+    if (M.requires_grad or N.requires_grad) and _grad_enabled():
         return None
-    if M.layout is not _strided or N.layout is not _strided or M.is_complex():
+    if _modes() or _transforms() or _tracing() is not None or _forward._current_level >= 0:  # `is_watched`, unrolled
+        return None
+    if M.layout is not _strided or N.layout is not _strided:
         return None
     skews = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4
     if not keywords:
@@ -127,6 +135,10 @@ class OnOneCard:
         self.give_back: Callable[[int], None] = _C._cuda_cudaCachingAllocator_raw_delete
 
     def empty_like(self, product: Any) -> Callable[[], Any]:
-        """Fresh memory for such a product."""
+        """Fresh memory for such a product, on the current card, which is this one."""
         shape, dtype, device, empty = tuple(product.shape), product.dtype, product.device, torch.empty
-        return lambda: empty(shape, dtype=dtype, device=device)
+        strides = product.stride()
+        quick = getattr(getattr(_C._dynamo, "guards", None), "_empty_strided_cuda", None)  # what compiled graphs call
+        if quick is None:
+            return lambda: empty(shape, dtype=dtype, device=device)
+        return lambda: quick(shape, strides, dtype)
