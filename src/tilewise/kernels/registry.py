@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewise.errors import UsageError
 from tilewise.kernels.bf16x6.family import BF16x6
 from tilewise.kernels.cells.family import Cells
+from tilewise.kernels.direct.family import Direct
 from tilewise.kernels.family import Family
 from tilewise.kernels.gemv.family import Gemv
 from tilewise.kernels.k_major.family import KMajor
@@ -14,7 +15,7 @@ from tilewise.kernels.plain.family import Plain
 from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
-FAMILIES: list[Family] = [WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), Plain(), Gemv(), Cells(), COURSE]
+FAMILIES: list[Family] = [WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), Plain(), Gemv(), Direct(), Cells(), COURSE]
 
 
 def family_named(name: str) -> Family:

@@ -1,0 +1,151 @@
+// direct: a block makes a TM x TN tile of P from strips that it reads straight, KC of k at once: for products so small
+// that filling a pipeline takes longer than the work. Every load of a strip is on its way before the first is used, the
+// next strip's while this one is multiplied. k may be cut over the CLUSTER blocks of a cluster, which add up in order.
+//
+// Layout: any strides. MORE elements of a strip lie side by side along k or across it, as the arguments say; beyond the
+// edges of M and N the last element is read again, and what comes of it is not stored.
+// Barrier: two a strip, one when it is there, one before the next is written over it.
+
+#define ACROSS (TN / RN)
+#define THREADS ((TM / RM) * ACROSS)
+#define PAD (16 / (int)sizeof(Partial))  // keeps rows on 16 bytes, and threads that write down a column on other banks
+#define LOADS_M (TM * KC / THREADS)
+#define LOADS_N (TN * KC / THREADS)
+#define SIDE 8  // elements of a line that neighbouring threads read, where lines run along k
+
+template <int COUNT> struct __align__(COUNT * sizeof(Partial) < 16 ? COUNT * sizeof(Partial) : 16) Several { Partial of[COUNT]; };
+
+struct Place { int k, line; };
+
+// Where the i-th element that a thread loads lies in a strip of WIDE lines.
+template <int WIDE> static __device__ __forceinline__ Place place(int i, bool along_k) {
+    int t = threadIdx.x;
+    if (along_k) {  // SIDE neighbours along k, then over the lines
+        const int lines = THREADS / SIDE < WIDE ? THREADS / SIDE : WIDE, deep = SIDE * (THREADS / SIDE / lines);
+        int line = t / SIDE % lines, k = t % SIDE + SIDE * (t / SIDE / lines);
+        return {k + i % (KC / deep) * deep, line + i / (KC / deep) * lines};
+    }
+    const int wide = THREADS < WIDE ? THREADS : WIDE, deep = THREADS / wide;
+    return {t / wide + i % (KC / deep) * deep, t % wide + i / (KC / deep) * wide};
+}
+
+template <int WIDE, int COUNT> static __device__ __forceinline__ void load(
+    Element (&held)[COUNT], const Element* X, int first, int lines, int k0, int k, long long line_step, long long k_step, bool along_k)
+{
+    #pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        Place at = place<WIDE>(i, along_k);
+        held[i] = X[min(first + at.line, lines - 1) * line_step + min(k0 + at.k, k - 1) * k_step];
+    }
+}
+
+template <int WIDE, int COUNT> static __device__ __forceinline__ void keep(
+    Partial (&strip)[KC][WIDE + PAD], const Element (&held)[COUNT], bool along_k)
+{
+    #pragma unroll
+    for (int i = 0; i < COUNT; ++i) {
+        Place at = place<WIDE>(i, along_k);
+        strip[at.k][at.line] = widen(held[i]);
+    }
+}
+
+#if CLUSTER > 1
+static __device__ __forceinline__ unsigned cluster_rank() {
+    unsigned rank;
+    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
+    return rank;
+}
+
+static __device__ __forceinline__ void cluster_meet() {
+    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+}
+
+// The same place in the shared memory of another block of the cluster.
+static __device__ __forceinline__ const Partial* in_block(const Partial* here, unsigned rank) {
+    unsigned long long there;
+    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(here), "r"(rank));
+    return (const Partial*)there;
+}
+#define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
+#else
+#define CLUSTERED
+#endif
+
+extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS) direct(
+    const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
+    long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
+    int m_along_k, int n_along_k, int p_turned, int tiles_n, int piece, long long step_M, long long step_N, long long step_P)
+{
+    __shared__ union Shared {
+        struct { Partial M[KC][TM + PAD], N[KC][TN + PAD]; } strip;
+        Partial sums[TM * TN];
+    } shared;
+    M += blockIdx.y * step_M;
+    N += blockIdx.y * step_N;
+    P += blockIdx.y * step_P;
+#if CLUSTER > 1
+    int rank = cluster_rank(), tile = blockIdx.x / CLUSTER;
+#else
+    int rank = 0, tile = blockIdx.x;
+#endif
+    int row0 = tile / tiles_n * TM, col0 = tile % tiles_n * TN;
+    int from = min(rank * piece, k), till = min(from + piece, k);
+    int up = threadIdx.x / ACROSS * RM, left = threadIdx.x % ACROSS * RN;
+
+    Partial sums[RM][RN];
+    #pragma unroll
+    for (int i = 0; i < RM; ++i)
+        #pragma unroll
+        for (int j = 0; j < RN; ++j) sums[i][j] = ZERO;
+
+    Element held_m[LOADS_M], held_n[LOADS_N];
+    if (from < till) {
+        load<TM>(held_m, M, row0, m, from, till, m_row, m_col, m_along_k);
+        load<TN>(held_n, N, col0, n, from, till, n_col, n_row, n_along_k);
+    }
+    for (int k0 = from; k0 < till; k0 += KC) {
+        keep<TM>(shared.strip.M, held_m, m_along_k);
+        keep<TN>(shared.strip.N, held_n, n_along_k);
+        __syncthreads();
+        if (k0 + KC < till) {
+            load<TM>(held_m, M, row0, m, k0 + KC, till, m_row, m_col, m_along_k);
+            load<TN>(held_n, N, col0, n, k0 + KC, till, n_col, n_row, n_along_k);
+        }
+        int deep = min(KC, till - k0);
+        #pragma unroll 8
+        for (int p = 0; p < deep; ++p) {
+            Several<RM> x = *(const Several<RM>*)&shared.strip.M[p][up];
+            Several<RN> y = *(const Several<RN>*)&shared.strip.N[p][left];
+            #pragma unroll
+            for (int i = 0; i < RM; ++i)
+                #pragma unroll
+                for (int j = 0; j < RN; ++j) sums[i][j] = add(sums[i][j], mul(x.of[i], y.of[j]));
+        }
+        __syncthreads();
+    }
+
+    #pragma unroll
+    for (int i = 0; i < RM; ++i)
+        #pragma unroll
+        for (int j = 0; j < RN; ++j) shared.sums[p_turned ? (left + j) * TM + up + i : (up + i) * TN + left + j] = sums[i][j];
+#if CLUSTER > 1
+    cluster_meet();
+#else
+    __syncthreads();
+#endif
+    const int share = TM * TN / CLUSTER;
+    for (int cell = rank * share + threadIdx.x; cell < (rank + 1) * share; cell += THREADS) {
+        int row = row0 + (p_turned ? cell % TM : cell / TN), col = col0 + (p_turned ? cell / TM : cell % TN);
+#if CLUSTER > 1
+        Partial sum = *in_block(&shared.sums[cell], 0);
+        #pragma unroll
+        for (int other = 1; other < CLUSTER; ++other) sum = add(sum, *in_block(&shared.sums[cell], other));
+#else
+        Partial sum = shared.sums[cell];
+#endif
+        if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);
+    }
+#if CLUSTER > 1
+    cluster_meet();  // nobody leaves while another reads here
+#endif
+}

@@ -1,0 +1,53 @@
+"""Products too small for a pipeline: tiles read straight, in one launch, for any algebra, layout and stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from tilewise.kernels.direct import model
+from tilewise.kernels.direct.recipe import launches
+from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class Direct(Family):
+    name = "direct"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem)
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        chosen = min(self.configurations(problem, machine), key=lambda way: self.seconds(way, problem, machine))
+        return self._planned(problem, machine, chosen, kernel, tile)
+
+    def _planned(
+        self, problem: Problem, machine: Machine, way: model.DirectWay, kernel: str | None, tile: int | None
+    ) -> Plan:
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        seconds, geometry = model.seconds(way, problem, machine), model.geometry(problem, way)
+        notes = [f"k is cut over the {way.cluster} blocks of a cluster, which add up in order"] * (way.cluster > 1)
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, notes, packs=(), way=way
+        )
+        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
+        down, across = model.tiles_of(problem, way.tile)
+        return replace(plan, why=f"{asked}; {down}x{across} tiles of {way.tile.rows}x{way.tile.cols}")
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        return tuple(model.ways(problem, machine))
+
+    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(way, problem, machine)
+
+    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
+        return self._planned(problem, machine, way, None, None)

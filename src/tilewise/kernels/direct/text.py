@@ -1,0 +1,24 @@
+"""The text of `direct.cu` over an algebra."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_cuda import prelude
+from tilewise.kernels.direct.model import DirectWay
+from tilewise.kernels.shared.text import defined, kernel_text
+
+
+@lru_cache(maxsize=256)
+def render_direct(algebra: Algebra, way: DirectWay, accumulate: bool) -> str:
+    tile = way.tile
+    macros: dict[str, object] = {
+        "TM": tile.rows,
+        "TN": tile.cols,
+        "RM": tile.tm,
+        "RN": tile.tn,
+        "KC": tile.depth(algebra.partial.itemsize),
+        "CLUSTER": way.cluster,
+    }
+    return "\n".join((*defined(macros), "", prelude(algebra, accumulate=accumulate), kernel_text("direct/direct.cu")))
