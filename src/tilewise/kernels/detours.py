@@ -45,7 +45,7 @@ def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
         N = packed(N, p.stack, p.dtype, scratch)
         before += copies(given.N, N, own_stack(given.N, p.stack))
     after: list[Step] = []
-    if p.layout_p.leading_dimension(p.m, p.n) is None:
+    if p.layout_p.leading_dimension(p.m, p.n) is None and not family.stores_anywhere:
         made = workspace(p.m, p.n, p.stack, p.result, p.n, scratch)
         before += copies(given.P, made, p.stack) if p.accumulate else []
         after += copies(made, given.P, p.stack)

@@ -27,6 +27,7 @@ class Family(ABC):
     tracks_arg: ClassVar[bool] = False  # can tell which k won
     scales: ClassVar[bool] = False  # can scale rows and columns of P
     precisions: ClassVar[tuple[str, ...]] = ("ieee", "high", "tf32")  # of float32, that it honours as asked
+    stores_anywhere: ClassVar[bool] = False  # P may have any strides; else its rows or columns lie side by side
     beside_tile: ClassVar[bool] = False  # is offered where tile= is given, too
     teaches: ClassVar[bool] = (
         False  # is chosen only where kernel= or tile= asks for it, or nothing else takes a problem

@@ -13,7 +13,7 @@ from host_card import layout_of, run_recipe
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.direct.family import Direct
-from tilewise.kernels.direct.model import TILES, DirectTile, DirectWay, piece, ways
+from tilewise.kernels.direct.model import TILES, every_way, piece, ways
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Problem, problem_of_shape
@@ -37,7 +37,8 @@ def lying(rng, shape, dtype):
 def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
     seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    for number in rng.choice(len(TILES), 2, replace=False):
+    every = every_way(np.dtype(dtype).itemsize, (1,))
+    for number in rng.choice(len(every), 2, replace=False):
         for _ in range(6):
             m, k, n = (int(x) for x in rng.integers(1, 150, 3))
             M, N, P = (lying(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
@@ -48,21 +49,24 @@ def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):
             problem = Problem(
                 m, k, n, (), kind, kind, tw.semirings[name], layout_of(M), layout_of(N), layout_of(P), onto, "ieee"
             )
-            plan = Direct().pinned(problem, A100, DirectWay(TILES[number], 1))
+            plan = Direct().pinned(problem, A100, every[number])
             run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
             expected = before.copy() if onto else None
             expected = tw.matmul(M, N, semiring=name, out=expected, accumulate=onto)
-            np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {TILES[number]}")
+            np.testing.assert_array_equal(P, expected, err_msg=f"seed {seed}: {m}x{k}x{n} {every[number].words()}")
             P[...] = before
             np.testing.assert_array_equal(whole, around, err_msg=f"seed {seed}: written beside P")
 
 
 @pytest.mark.parametrize("size", [1, 2, 4, 8])
 def test_strips_and_sums_fit_a_block_without_asking(size):
-    for tile in TILES:
-        assert tile.shared_bytes(size) <= 48 * 1024
-        assert tile.rows * tile.depth(size) % tile.threads == 0, "every thread loads as much as every other"
-        assert tile.cols * tile.depth(size) % tile.threads == 0
+    made = every_way(size, (1, 2, 4, 8))
+    assert {way.tile for way in made} == set(TILES), "every tile can be had"
+    for way in made:
+        assert way.shared_bytes(size) <= 48 * 1024
+        assert way.tile.rows * way.depth(size) % way.threads == 0, "every thread loads as much as every other"
+        assert way.tile.cols * way.depth(size) % way.threads == 0
+        assert way.threads <= 1024
 
 
 def test_the_blocks_of_a_cluster_cover_k():
@@ -76,4 +80,3 @@ def test_the_blocks_of_a_cluster_cover_k():
 def test_what_is_too_large_is_refused():
     with pytest.raises(tw.TilewiseError, match="small products"):
         make_plan(problem_of_shape(4096, 4096, 4096), H200, "direct")
-    assert DirectTile(32, 32, 2, 4).threads == 128

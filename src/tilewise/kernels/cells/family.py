@@ -19,6 +19,7 @@ from tilewise.recipe import Scratch, Step
 class Cells(Family):
     name = "cells"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
+    stores_anywhere = True
     precisions = ("ieee", "high")  # float32 is added up one after the other, k being small
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:

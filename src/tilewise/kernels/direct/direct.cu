@@ -1,13 +1,15 @@
 // direct: a block makes a TM x TN tile of P from strips that it reads straight, KC of k at once: for products so small
 // that filling a pipeline takes longer than the work. Every load of a strip is on its way before the first is used, the
-// next strip's while this one is multiplied. k may be cut over the CLUSTER blocks of a cluster, which add up in order.
+// next strip's while this one is multiplied. GROUPS groups of threads take every GROUPS-th k of a strip, and k may be cut
+// over the CLUSTER blocks of a cluster; what groups and blocks have made is added up in order.
 //
 // Layout: any strides. MORE elements of a strip lie side by side along k or across it, as the arguments say; beyond the
 // edges of M and N the last element is read again, and what comes of it is not stored.
 // Barrier: two a strip, one when it is there, one before the next is written over it.
 
 #define ACROSS (TN / RN)
-#define THREADS ((TM / RM) * ACROSS)
+#define GROUP ((TM / RM) * ACROSS)
+#define THREADS (GROUP * GROUPS)
 #define PAD (16 / (int)sizeof(Partial))  // keeps rows on 16 bytes, and threads that write down a column on other banks
 #define LOADS_M (TM * KC / THREADS)
 #define LOADS_N (TN * KC / THREADS)
@@ -49,6 +51,14 @@ template <int WIDE, int COUNT> static __device__ __forceinline__ void keep(
     }
 }
 
+// What the groups of this block have made of a cell, added up in order.
+static __device__ __forceinline__ Partial of_groups(const Partial (&sums)[GROUPS][TM * TN], int cell) {
+    Partial sum = sums[0][cell];
+    #pragma unroll
+    for (int group = 1; group < GROUPS; ++group) sum = add(sum, sums[group][cell]);
+    return sum;
+}
+
 #if CLUSTER > 1
 static __device__ __forceinline__ unsigned cluster_rank() {
     unsigned rank;
@@ -78,7 +88,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS) direct(
 {
     __shared__ union Shared {
         struct { Partial M[KC][TM + PAD], N[KC][TN + PAD]; } strip;
-        Partial sums[TM * TN];
+        Partial sums[GROUPS][TM * TN];
     } shared;
     M += blockIdx.y * step_M;
     N += blockIdx.y * step_N;
@@ -90,7 +100,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS) direct(
 #endif
     int row0 = tile / tiles_n * TM, col0 = tile % tiles_n * TN;
     int from = min(rank * piece, k), till = min(from + piece, k);
-    int up = threadIdx.x / ACROSS * RM, left = threadIdx.x % ACROSS * RN;
+    int group = threadIdx.x / GROUP, up = threadIdx.x % GROUP / ACROSS * RM, left = threadIdx.x % ACROSS * RN;
 
     Partial sums[RM][RN];
     #pragma unroll
@@ -113,7 +123,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS) direct(
         }
         int deep = min(KC, till - k0);
         #pragma unroll 8
-        for (int p = 0; p < deep; ++p) {
+        for (int p = group; p < deep; p += GROUPS) {
             Several<RM> x = *(const Several<RM>*)&shared.strip.M[p][up];
             Several<RN> y = *(const Several<RN>*)&shared.strip.N[p][left];
             #pragma unroll
@@ -127,21 +137,23 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS) direct(
     #pragma unroll
     for (int i = 0; i < RM; ++i)
         #pragma unroll
-        for (int j = 0; j < RN; ++j) shared.sums[p_turned ? (left + j) * TM + up + i : (up + i) * TN + left + j] = sums[i][j];
-#if CLUSTER > 1
-    cluster_meet();
-#else
+        for (int j = 0; j < RN; ++j)
+            shared.sums[group][p_turned ? (left + j) * TM + up + i : (up + i) * TN + left + j] = sums[i][j];
     __syncthreads();
+#if CLUSTER > 1
+    if (GROUPS > 1)
+        for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) shared.sums[0][cell] = of_groups(shared.sums, cell);
+    cluster_meet();
 #endif
     const int share = TM * TN / CLUSTER;
     for (int cell = rank * share + threadIdx.x; cell < (rank + 1) * share; cell += THREADS) {
         int row = row0 + (p_turned ? cell % TM : cell / TN), col = col0 + (p_turned ? cell / TM : cell % TN);
 #if CLUSTER > 1
-        Partial sum = *in_block(&shared.sums[cell], 0);
+        Partial sum = *in_block(&shared.sums[0][cell], 0);
         #pragma unroll
-        for (int other = 1; other < CLUSTER; ++other) sum = add(sum, *in_block(&shared.sums[cell], other));
+        for (int other = 1; other < CLUSTER; ++other) sum = add(sum, *in_block(&shared.sums[0][cell], other));
 #else
-        Partial sum = shared.sums[cell];
+        Partial sum = of_groups(shared.sums, cell);
 #endif
         if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);
     }

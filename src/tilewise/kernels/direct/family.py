@@ -19,6 +19,7 @@ from tilewise.recipe import Scratch, Step
 class Direct(Family):
     name = "direct"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
+    stores_anywhere = True
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem)

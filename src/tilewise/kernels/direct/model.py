@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 from collections.abc import Iterator
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilewise.kernels.plain.ways import step_slots
 from tilewise.machine import Machine, arch_number
@@ -14,6 +15,9 @@ from tilewise.problem import Problem
 KERNEL = "direct"
 IDEA = "a block reads whole strips of M and N straight into shared memory: small products, any layout, one launch"
 LARGEST = 2**29  # steps of one member beyond which pipelines always win
+SHARED_BYTES = 40 * 1024  # of a block, for its strips and then for its sums
+BYTES_AT_ONCE = 144  # that a thread has on their way
+GROUPS = (4, 2)  # of threads that share a strip's k
 WIDEST = 8  # bytes of a partial sum: strips of wider ones do not fit
 CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile
 START_SECONDS = 2.3e-6  # of a launch, its first loads and its stores
@@ -34,17 +38,9 @@ class DirectTile:
     tn: int
 
     @property
-    def threads(self) -> int:
+    def group(self) -> int:
+        """Threads that make the tile once."""
         return self.rows // self.tm * (self.cols // self.tn)
-
-    def depth(self, partial_bytes: int) -> int:
-        """How much of k a strip holds: as many loads as a thread can have on their way."""
-        return (32 if self.rows + self.cols > self.threads else 64) // (2 if partial_bytes > 4 else 1)
-
-    def shared_bytes(self, partial_bytes: int) -> int:
-        pad = 16 // partial_bytes
-        strips = self.depth(partial_bytes) * (self.rows + self.cols + 2 * pad)
-        return max(strips, self.rows * self.cols) * partial_bytes
 
 
 TILES = (
@@ -59,13 +55,38 @@ TILES = (
 
 @dataclass(frozen=True)
 class DirectWay:
-    """A tile, and how many blocks of a cluster share its k."""
+    """A tile, how many groups of threads share a strip's k, and how many blocks of a cluster share all of it."""
 
     tile: DirectTile
+    groups: int
     cluster: int
 
+    @property
+    def threads(self) -> int:
+        return self.tile.group * self.groups
+
+    def depth(self, partial_bytes: int) -> int:
+        """How much of k a strip holds: as much as fits, and as many loads as a thread can have on their way."""
+        lines, deep = self.tile.rows + self.tile.cols, 256
+        loads = BYTES_AT_ONCE // max(4, partial_bytes) * self.threads
+        while deep * lines > loads or self._strips(deep, partial_bytes) > SHARED_BYTES:
+            deep //= 2
+        return deep
+
+    def fits(self, partial_bytes: int) -> bool:
+        """Whether every thread loads as much as every other, and what the groups make fits."""
+        whole = min(self.tile.rows, self.tile.cols) * self.depth(partial_bytes) % self.threads == 0
+        return whole and self.groups * self.tile.rows * self.tile.cols * partial_bytes <= SHARED_BYTES
+
+    def _strips(self, deep: int, partial_bytes: int) -> int:
+        return deep * (self.tile.rows + self.tile.cols + 2 * (16 // partial_bytes)) * partial_bytes
+
+    def shared_bytes(self, partial_bytes: int) -> int:
+        sums = self.groups * self.tile.rows * self.tile.cols * partial_bytes
+        return max(self._strips(self.depth(partial_bytes), partial_bytes), sums)
+
     def words(self) -> str:
-        return f"{self.tile.rows}x{self.tile.cols} c{self.cluster}"
+        return f"{self.tile.rows}x{self.tile.cols} g{self.groups} c{self.cluster}"
 
 
 def refusal(problem: Problem) -> str | None:
@@ -79,12 +100,23 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
-def ways(problem: Problem, machine: Machine) -> Iterator[DirectWay]:
-    clusters = CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
+@lru_cache(maxsize=64)
+def every_way(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectWay, ...]:
+    """All there are: one group for a short k, as many as fit for a longer one, by themselves and in clusters."""
+    made = []
     for tile in TILES:
-        for cluster in clusters:
-            if cluster == 1 or problem.k > tile.depth(problem.algebra.partial.itemsize) * cluster // 2:
-                yield DirectWay(tile, cluster)
+        made.append(DirectWay(tile, 1, 1))
+        groups = next((g for g in GROUPS if DirectWay(tile, g, 1).fits(partial_bytes)), 1)
+        made += [DirectWay(tile, groups, cluster) for cluster in clusters if groups * cluster > 1]
+    return tuple(way for way in made if way.fits(partial_bytes))
+
+
+def ways(problem: Problem, machine: Machine) -> Iterator[DirectWay]:
+    """Those whose blocks have some of k each."""
+    size = problem.algebra.partial.itemsize
+    for way in every_way(size, CLUSTERS if arch_number(machine.arch) >= 90 else (1,)):
+        if way.cluster == 1 or problem.k > way.depth(size) * way.cluster // 2:
+            yield way
 
 
 def tiles_of(problem: Problem, tile: DirectTile) -> tuple[int, int]:
@@ -101,8 +133,8 @@ def seconds(way: DirectWay, problem: Problem, machine: Machine) -> float:
     p, tile = problem, way.tile
     down, across = tiles_of(p, tile)
     blocks = p.members * down * across * way.cluster
-    at_once = machine.units * BLOCKS_AT_ONCE * 128 / tile.threads
-    strips = math.ceil(piece(p, way) / tile.depth(p.algebra.partial.itemsize))
+    at_once = machine.units * BLOCKS_AT_ONCE * 128 / way.threads
+    strips = math.ceil(piece(p, way) / way.depth(p.algebra.partial.itemsize))
     latency = STRIP_SECONDS * strips * math.ceil(blocks / at_once)
     wide = p.algebra.partial.name if p.algebra.partial.name == "float64" else "float32"
     spread = max(1.0, machine.units * 4 / max(1, blocks))  # fewer blocks than four a unit leave cores idle
@@ -116,4 +148,4 @@ def seconds(way: DirectWay, problem: Problem, machine: Machine) -> float:
 
 def geometry(problem: Problem, way: DirectWay) -> Geometry:
     tile, size = way.tile, problem.algebra.partial.itemsize
-    return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.depth(size), tile.shared_bytes(size))
+    return Geometry((way.threads, 1), tile.rows, tile.cols, way.depth(size), way.shared_bytes(size))

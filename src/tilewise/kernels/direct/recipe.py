@@ -31,6 +31,6 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             ctypes.c_int(piece(p, way)),
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
-        grid, block = (down * across * way.cluster, count), (way.tile.threads,)
+        grid, block = (down * across * way.cluster, count), (way.threads,)
         made.append(Launch.of(source, KERNEL, grid, block, arguments))
     return made

@@ -18,7 +18,8 @@ def render_direct(algebra: Algebra, way: DirectWay, accumulate: bool) -> str:
         "TN": tile.cols,
         "RM": tile.tm,
         "RN": tile.tn,
-        "KC": tile.depth(algebra.partial.itemsize),
+        "KC": way.depth(algebra.partial.itemsize),
+        "GROUPS": way.groups,
         "CLUSTER": way.cluster,
     }
     return "\n".join((*defined(macros), "", prelude(algebra, accumulate=accumulate), kernel_text("direct/direct.cu")))
