@@ -13,7 +13,7 @@ __global__ void multiply(float* M, float* N, float* P, int width) {
 }
 """
 report = tw.check(UNGUARDED, shape=(3, 3, 3), tile=2)
-for finding in report.faults:
+for finding in report.seen:
     print(finding)
-assert {str(f.kind) for f in report.faults} >= {"silent-overrun", "out-of-bounds", "race"}
+assert {str(f.kind) for f in report.seen} >= {"silent-overrun", "out-of-bounds", "race"}
 assert tw.check("tiled_edges", shape=(3, 3, 3), tile=2).ok

@@ -50,6 +50,11 @@ def say(language: str, key: str, /, **values: object) -> str:
     return PLACEHOLDER.sub(lambda m: str(values[m[1]]), sentence)
 
 
+def counted(language: str, key: str, count: int, **values: object) -> str:
+    """The sentence for one or for many of something."""
+    return say(language, f"{key}.{'one' if count == 1 else 'many'}", count=count, **values)
+
+
 def gaps() -> list[str]:
     """What is missing or differs between the languages: keys, placeholders, empty sentences."""
     english = words("en")

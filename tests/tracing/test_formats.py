@@ -84,7 +84,7 @@ class TestSanitizer:
         assert "=========     by thread (0,1,0) in block (0,1,0)" in lines
         assert any(line.endswith("tiled_unchecked.cu:12") for line in lines)
         assert "=========     asks for M[0][3], reaches M[1][0]" in lines
-        assert lines[-1] == f"========= ERROR SUMMARY: {sum(f.count for f in unchecked.faults)} errors"
+        assert lines[-1] == f"========= ERROR SUMMARY: {sum(f.count for f in unchecked.seen)} errors"
 
     def test_a_clean_kernel_has_no_errors(self):
         assert report_sanitizer(check(KERNELS / "tiled_edges.cu")).endswith("ERROR SUMMARY: 0 errors")

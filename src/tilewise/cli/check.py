@@ -54,12 +54,8 @@ def command(
             from tilewise.tracing.sanitizer import report_sanitizer
 
             say(report_sanitizer(report))
-        elif language != "en":
-            from tilewise.tracing.told_report import told_runs
-
-            say(told_runs(report.runs, language, text_width()))
         else:
             from tilewise.tracing.report_text import report_text
 
-            say(report_text(report, text_width(), costs, everything))
+            say(report_text(report, text_width(), costs, everything, language))
     return 0 if (report.clean if strict else report.ok) else 1

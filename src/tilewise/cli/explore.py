@@ -91,7 +91,7 @@ def command(
         if file is not None and run.shape is not None:
             at = "x".join(map(str, run.shape))
             remark(f"at {at}, {page.trace.phases} phase{'s' if page.trace.phases != 1 else ''}")
-            remark(beyond_one_shape(file, run.entry, rest))
+            remark(beyond_one_shape(file, run.entry, rest, language))
     if show or (show is None and sys.stdout.isatty()):
         import webbrowser
 

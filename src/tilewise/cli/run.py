@@ -24,11 +24,12 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
 @click.option("--real-time", is_flag=True, help="Let clocks run; without it they are the same in every run.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
+@click.option("--lang", default=None, help="Of what is said about it: en, vi or pt; the locale's where not given.")
 @click.option("--all", "everything", is_flag=True, help="Every finding, not only the first dozen.")
 def command(
     program: Path, arguments: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
     allow_write: tuple[str, ...], limit_time: float, limit_memory: str, limit_output: str, real_time: bool, form: str,
-    as_json: bool, everything: bool,
+    as_json: bool, lang: str | None, everything: bool,
 ) -> int:  # fmt: skip
     """Run PROGRAM.cu, its main included, with no GPU, no compiler and no headers installed.
 
@@ -39,6 +40,9 @@ def command(
     from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.process import run_program
     from tilewise.scale.budget import budget
+    from tilewise.words import chosen_language
+
+    language = chosen_language(lang)
 
     options = Options(
         seconds=limit_time,
@@ -66,7 +70,7 @@ def command(
     else:
         from tilewise.tracing.program_report import program_text
 
-        text = program_text(report, everything=everything)
+        text = program_text(report, everything=everything, lang=language)
     if text:
         click.echo(text, err=True)
     return report.exit_code

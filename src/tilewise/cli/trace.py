@@ -66,21 +66,22 @@ def command(
         else:
             say(made.text(text_width(), phases or None, language))
             if file is not None:
-                say(beyond_one_shape(file, made.run.entry, rest))
+                say(beyond_one_shape(file, made.run.entry, rest, language))
     return 1 if made.run.faults else 0
 
 
-def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any]) -> str:
+def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str) -> str:
     """No green light from one shape: the verdict of check's own, in a line."""
     from tilewise.errors import TilewiseError
     from tilewise.tracing import check
     from tilewise.tracing.report_text import beyond
+    from tilewise.words import say
 
     chosen = {**settings(**rest), "entry": entry}
     try:
-        return beyond(check(file, **chosen))
+        return beyond(check(file, **chosen), language)
     except TilewiseError as error:
-        return f"tilewise check: not judged: {str(error).splitlines()[0]}"
+        return say(language, "check.not.judged", name="tilewise check", reason=str(error).splitlines()[0])
 
 
 def check_phases(asked: tuple[int, ...], there: int) -> None:

@@ -19,7 +19,7 @@ from tilewise.engines.simt.machine.findings import Kind
 from tilewise.errors import KernelError, LimitError, TilewiseError
 from tilewise.tracing import Report, Run, check
 from tilewise.tracing.grouping import same_place
-from tilewise.tracing.told_report import told
+from tilewise.tracing.told_finding import told
 from tilewise.words import LANGUAGES
 
 MOST_BYTES = 1_000_000  # of a submission

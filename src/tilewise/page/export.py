@@ -36,22 +36,28 @@ SCRIPTS = (
     "live.js",
     "main.js",
 )
+NOT_OF_PAGES = ("said.", "check.", "verdict.", "run.", "grade.", "learn.", "table.")  # sentences of commands only
 
 
 def resource(name: str) -> str:
     return files("tilewise.page").joinpath(name).read_text(encoding="utf-8")
 
 
+def _of_page(sentences: dict[str, str]) -> dict[str, str]:
+    return {key: text for key, text in sentences.items() if not key.startswith(NOT_OF_PAGES)}
+
+
 def html(settings: dict[str, Any], packed: list[str], title: str, language: str) -> str:
     """The file's text. `settings` is what the page is told beside the scenes."""
     connect = "connect-src 'self'" if settings.get("live") else "connect-src 'none'"
     script = "\n".join(f"// {name}\n{resource('script/' + name)}" for name in SCRIPTS)
+    spoken = {language: _of_page(words(language)) for language in LANGUAGES}
     parts = {
         "LANGUAGE": language,
         "TITLE": escape(title),
         "CONNECT": connect,
         "STYLE": "\n".join(resource(name) for name in STYLES),
-        "SETTINGS": _embedded({**settings, "languages": LANGUAGES, "words": {k: words(k) for k in LANGUAGES}}),
+        "SETTINGS": _embedded({**settings, "languages": LANGUAGES, "words": spoken}),
         "SCENES": _embedded(packed),
         "SCRIPT": f"(() => {{\n'use strict';\n{script}\n}})();",
     }

@@ -3,10 +3,9 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass, field, replace
-from html import escape
+from dataclasses import replace
 from pathlib import Path
-from typing import Any, cast
+from typing import Any
 
 import numpy as np
 
@@ -20,199 +19,11 @@ from tilewise.engines.simt.check.prepared import Prepared
 from tilewise.engines.simt.check.simulate import Simulation, simulate
 from tilewise.engines.simt.limits import DEFAULT, Limits
 from tilewise.engines.simt.machine.events import EventKind, Events, empty_events
-from tilewise.engines.simt.machine.findings import Basis, Finding, Severity
+from tilewise.engines.simt.machine.findings import Finding, Severity
 from tilewise.errors import UsageError
+from tilewise.tracing.recorded import Matrix, Trace
+from tilewise.tracing.report import Report, Run, Shape
 from tilewise.tracing.rungs import RungText, is_rung, rung_text
-from tilewise.tracing.strict_json import strict
-
-Shape = tuple[int, int, int]
-SCHEMA = 1
-
-
-@dataclass(frozen=True)
-class Run:
-    """One launch: what was bound to what, what it counted, what it found."""
-
-    file: str
-    entry: str
-    shape: Shape | None
-    tile: int | None
-    grid: tuple[int, int, int]  # (x, y, z), as CUDA writes it
-    block: tuple[int, int, int]
-    binding: tuple[str, ...]  # one line an argument: "d_M: M, 3x3 float"
-    supplied: tuple[str, ...]  # names the file did not define and that were supplied: "TILE_WIDTH = 2"
-    counters: Mapping[str, int]
-    findings: tuple[Finding, ...]
-    output: str = ""  # what printf wrote
-    arrays: Mapping[str, np.ndarray] = field(default_factory=dict, repr=False)  # bound arrays afterwards
-    origin: str = "given"  # or "own", as main launches it, or "probe", a shape that finds bugs
-    reading: str = ""  # under which other reading P is right
-
-    @property
-    def faults(self) -> tuple[Finding, ...]:
-        """What was found wrong; not what hangs on a launch that nobody wrote."""
-        return tuple(f for f in self.findings if f.severity is Severity.FAULT and f.basis is not Basis.UNDECIDED)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "file": self.file,
-            "entry": self.entry,
-            "shape": list(self.shape) if self.shape else None,
-            "tile": self.tile,
-            "grid": list(self.grid),
-            "block": list(self.block),
-            "binding": list(self.binding),
-            "supplied": list(self.supplied),
-            "counters": dict(self.counters),
-            "findings": [f.to_json() for f in self.findings],
-            "output": self.output,
-            "origin": self.origin,
-            "reading": self.reading,
-        }
-
-
-@dataclass(frozen=True, repr=False)
-class Report:
-    """What `check` gives back: one `Run` a launch, and all findings of all of them together. `grounds` says for each
-    kernel what its verdict stands on, `not_judged` which kernels could not be run and why."""
-
-    file: str
-    runs: tuple[Run, ...]
-    grounds: Mapping[str, str] = field(default_factory=dict)
-    not_judged: Mapping[str, str] = field(default_factory=dict)
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return tuple(f for run in self.runs for f in run.findings)
-
-    @property
-    def faults(self) -> tuple[Finding, ...]:
-        return tuple(f for run in self.runs for f in run.faults)
-
-    @property
-    def seen(self) -> tuple[Finding, ...]:
-        """Faults of the run that was asked for, of the program's own, or of every run there can be."""
-        return tuple(f for f in self.faults if f.basis is Basis.SEEN)
-
-    @property
-    def at_other_sizes(self) -> tuple[Finding, ...]:
-        """Faults that only sizes show which are not the program's own."""
-        return tuple(f for f in self.faults if f.basis is Basis.OTHER_SIZES)
-
-    @property
-    def undecided(self) -> tuple[Finding, ...]:
-        """What would be a fault under a launch that nobody wrote."""
-        return tuple(f for f in self.findings if f.severity is Severity.FAULT and f.basis is Basis.UNDECIDED)
-
-    @property
-    def ok(self) -> bool:
-        """Nothing wrong was seen; `clean` is stricter: nor would anything be at other sizes."""
-        return not self.seen
-
-    @property
-    def clean(self) -> bool:
-        return not self.faults
-
-    def to_json(self) -> dict[str, Any]:
-        made = {
-            "schema": SCHEMA,
-            "file": self.file,
-            "ok": self.ok,
-            "clean": self.clean,
-            "grounds": dict(self.grounds),
-            "not_judged": dict(self.not_judged),
-            "runs": [r.to_json() for r in self.runs],
-        }
-        return cast(dict[str, Any], strict(made))
-
-    def __repr__(self) -> str:
-        from tilewise.tracing.report_text import report_text
-
-        return report_text(self)
-
-    def _repr_html_(self) -> str:
-        """In a notebook: the text that `tilewise check` prints."""
-        return f"<pre>{escape(repr(self))}</pre>"
-
-
-@dataclass(frozen=True)
-class Matrix:
-    """M, N or P of a launch: its name in `Trace.names`, and what it held afterwards (the launch changes only P)."""
-
-    name: str
-    values: np.ndarray = field(repr=False)
-
-    def to_json(self) -> dict[str, Any]:
-        rows, cols = self.values.shape
-        values = [None if v != v else v for v in self.values.astype(np.float64).ravel().tolist()]
-        return {"name": self.name, "rows": rows, "cols": cols, "values": values}
-
-
-@dataclass(frozen=True, repr=False)
-class Trace:
-    """A launch with its events. `names` are the arrays and registers that the event columns number."""
-
-    run: Run
-    events: Events
-    names: tuple[str, ...]
-    blocks: tuple[int, ...]  # linear numbers of the blocks recorded
-    source: str = ""  # the text that ran; events name its lines
-    matrices: Mapping[str, Matrix] = field(default_factory=dict)  # M, N and P of a matmul-like binding
-    shared: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # shared arrays as they are declared
-    failing: Trace | None = None  # the same launch in an order of threads that gives a wrong P, where one was found
-    wrong: tuple[tuple[int, int], ...] = ()  # of a failing order: the cells of P that are not the product
-
-    @property
-    def findings(self) -> tuple[Finding, ...]:
-        return self.run.findings
-
-    @property
-    def counters(self) -> Mapping[str, int]:
-        return self.run.counters
-
-    @property
-    def phases(self) -> int:
-        """How many phases the recorded blocks went through."""
-        return int(self.events.phase.max()) + 1 if len(self.events) else 0
-
-    def text(self, width: int = 80, phases: tuple[int, ...] | None = None, lang: str = "en") -> str:
-        """Threads × phases, tiles, partial sums, barriers and counters, in `width` columns."""
-        from tilewise.tracing.table import draw
-
-        return draw(self, width, phases, lang)
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def to_html(self, lang: str = "en") -> str:
-        """The page to step through, as the text of one self-contained HTML file."""
-        return str(self._page(lang).html)
-
-    def to_svg(self, phase: int = 0, block: int | None = None, lang: str = "en") -> str:
-        """One phase of a recorded block as a picture."""
-        return str(self._page(lang).svg(phase, block))
-
-    def _repr_html_(self) -> str:
-        return str(self._page("en")._repr_html_())
-
-    def _page(self, lang: str) -> Any:
-        import tilewise  # the page stands above this room and is reached by its public name
-
-        return tilewise.explore(self, lang=lang)
-
-    def to_json(self) -> dict[str, Any]:
-        """Everything, versioned; what views are drawn from. Every reader of JSON takes it: see `strict_json`."""
-        made = {
-            "schema": SCHEMA,
-            **self.run.to_json(),
-            "blocks": list(self.blocks),
-            "names": list(self.names),
-            "source": self.source,
-            "matrices": {role: matrix.to_json() for role, matrix in self.matrices.items()},
-            "shared": {name: list(dims) for name, dims in self.shared.items()},
-            "events": self.events.to_json(),
-        }
-        return cast(dict[str, Any], strict(made))
 
 
 def trace(
@@ -322,8 +133,8 @@ def check(
 
     >>> tw.check("tiled_edges").ok
     True
-    >>> sorted({str(fault.kind) for fault in tw.check("tiled", shape=(3, 3, 3), tile=2).faults})
-    ['out-of-bounds', 'race', 'silent-overrun', 'wrong-product']
+    >>> [(str(fault.kind), fault.array) for fault in tw.check("tiled", shape=(3, 3, 3), tile=2).faults]
+    [('out-of-bounds', 'M'), ('out-of-bounds', 'P')]
     """
     from tilewise.tracing.checking import Asked, judged
 
@@ -416,4 +227,4 @@ def _reading(done: Simulation) -> str:
     return bound.reading.words({role: v.name for role, v in bound.matrices.items()})
 
 
-__all__ = ["EventKind", "Events", "Finding", "Limits", "Report", "Run", "Trace", "check", "trace"]
+__all__ = ["EventKind", "Events", "Finding", "Limits", "Matrix", "Report", "Run", "Trace", "check", "trace"]

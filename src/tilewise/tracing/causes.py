@@ -30,7 +30,7 @@ class Cause:
 
     @property
     def basis(self) -> Basis:
-        return self.lead.finding.basis
+        return self.lead.basis
 
 
 def causes_of(seen: Iterable[Seen]) -> list[Cause]:
@@ -38,7 +38,7 @@ def causes_of(seen: Iterable[Seen]) -> list[Cause]:
     groups: dict[tuple[int, str, tuple[object, ...]], list[Seen]] = {}
     for one in seen:
         entry = one.runs[0].entry
-        groups.setdefault((_rank(one.finding.basis), entry, _slip(one.finding)), []).append(one)
+        groups.setdefault((_rank(one.basis), entry, _slip(one.finding)), []).append(one)
     made: dict[tuple[int, str], list[Cause]] = {}
     for (basis, entry, _), members in groups.items():
         members.sort(key=lambda s: (ORDER.index(s.finding.kind), s.finding.line))

@@ -20,7 +20,8 @@ from tilewise.engines.simt.frontend.syntax import Function
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.findings import Severity
 from tilewise.errors import KernelError, LimitError, TilewiseError, UsageError
-from tilewise.tracing import Report, Run, Shape, as_shape, copied, launch_for, run_of
+from tilewise.tracing import as_shape, copied, launch_for, run_of
+from tilewise.tracing.report import Report, Run, Shape
 from tilewise.tracing.rungs import RungText
 
 LARGEST_PROBE = 128  # the side of a block or tile that probes are still made for

@@ -8,40 +8,44 @@ from collections.abc import Iterable, Sequence
 from tilewise.engines.simt.check.wording import cell
 from tilewise.engines.simt.frontend.source import Place
 from tilewise.engines.simt.machine.findings import Finding, Severity
-from tilewise.tracing import Run
 from tilewise.tracing.grouping import Group, Seen, by_line_and_threads, pair, same_place, thread_lines
+from tilewise.tracing.report import Run
+from tilewise.tracing.told_finding import evidence_of, kind_word, message_of
+from tilewise.translation import translated
+from tilewise.words import counted, say
 
 CELLS_SHOWN = 4
 
 
 def findings_text(
-    runs: Sequence[Run], width: int = 80, severities: Sequence[Severity] = (Severity.FAULT,), of: int = 1
-) -> str:
+    runs: Sequence[Run], width: int = 80, severities: Sequence[Severity] = (Severity.FAULT,), of: int = 1,
+    lang: str = "en",
+) -> str:  # fmt: skip
     """The findings of some runs, grouped by source line and thread set; `of` is how many runs there were."""
     lines: dict[tuple[str, int], list[str]] = {}
     for group in by_line_and_threads(same_place(runs, severities)):
         place = group.place
         key = (place.file, place.line) if place else ("", 0)
         if key not in lines:
-            lines[key] = quoted(place) if place else [_nowhere(group)]
-        lines[key] += _group(group, width, of)
+            lines[key] = quoted(place) if place else [_nowhere(group, lang)]
+        lines[key] += _group(group, width, of, lang)
     return "\n\n".join("\n".join(part) for part in lines.values())
 
 
-def _group(group: Group, width: int, of: int) -> list[str]:
+def _group(group: Group, width: int, of: int, lang: str) -> list[str]:
     lines = []
-    whose = thread_lines(group.threads)
+    whose = thread_lines(group.threads, lang=lang)
     if whose and any(s.finding.count > len(s.finding.touches) for s in group.seen):
-        whose[-1] += ", and others"
+        whose[-1] = say(lang, "check.others", threads=whose[-1])
     for text in whose:
         lines += _wrap(text, width, "  ")
     for one in group.seen:
-        lines += _finding(one, width, of)
+        lines += _finding(one, width, of, lang)
     return lines
 
 
-def _nowhere(group: Group) -> str:
-    return f"{group.seen[0].runs[0].file}: (no line of the file: the launch was made here)"
+def _nowhere(group: Group, lang: str) -> str:
+    return f"{group.seen[0].runs[0].file}: {say(lang, 'check.nowhere')}"
 
 
 def quoted(place: Place) -> list[str]:
@@ -52,36 +56,37 @@ def quoted(place: Place) -> list[str]:
     return [str(place), number + line[indent:].rstrip(), " " * (len(number) - 2) + "| " + caret[indent:]]
 
 
-def _finding(one: Seen, width: int, of: int) -> list[str]:
+def _finding(one: Seen, width: int, of: int, lang: str) -> list[str]:
     f = one.finding
-    lines = _wrap(f"{f.kind}: {f.message}", width, "    ")
-    for text in cells(f):
+    lines = _wrap(f"{kind_word(f.kind, lang)}: {message_of(f, lang)}", width, "    ")
+    for text in cells(f, lang):
         lines += _wrap(text, width, "      ")
-    if f.evidence and f.evidence not in f.message:
-        lines += _wrap(f.evidence, width, "      ")
+    lines += _wrap(evidence_of(f, lang), width, "      ")
     if of > 1 and one.shapes:
-        lines += _wrap(f"seen at {', '.join(dict.fromkeys(one.shapes))}", width, "      ")
+        shapes = ", ".join(dict.fromkeys(one.shapes))
+        lines += _wrap(say(lang, "findings.shapes", shapes=shapes), width, "      ")
     if f.hint:
-        lines += _wrap(f"change: {f.hint}", width, "      ")
+        lines += _wrap(say(lang, "check.change", hint=translated(f.hint, lang)), width, "      ")
     return lines
 
 
-def cells(finding: Finding) -> list[str]:
+def cells(finding: Finding, lang: str = "en") -> list[str]:
     """Who asked for which cell and reached which, where that says more than the message does."""
     told = []
     for t in finding.touches:
         if t.asked is None or not t.thread or len(t.asked) != 2:
             continue
-        who = f"{pair(t.thread)} of block {pair(t.block)}, phase {t.phase}"
+        who = say(lang, "check.who", thread=pair(t.thread), block=pair(t.block), phase=t.phase)
         asked = cell(finding.array, t.asked)
         if t.reached is None:
-            told.append(f"{who}: asks {asked}, which is outside")
+            told.append(say(lang, "check.asks.outside", who=who, asked=asked))
         elif t.reached != t.asked:
-            told.append(f"{who}: asks {asked}, gets {cell(finding.array, t.reached)}")
+            reached = cell(finding.array, t.reached)
+            told.append(say(lang, "check.asks", who=who, asked=asked, reached=reached))
     if len(told) < 2:
         return []
     if finding.count > CELLS_SHOWN:
-        told = [*told[:CELLS_SHOWN], f"… {finding.count - CELLS_SHOWN} more"]
+        told = [*told[:CELLS_SHOWN], say(lang, "table.more", count=finding.count - CELLS_SHOWN)]
     return told
 
 
@@ -92,10 +97,10 @@ def _wrap(text: str, width: int, indent: str = "") -> list[str]:
     )  # fmt: skip
 
 
-def summary(runs: Iterable[Run]) -> str:
+def summary(runs: Iterable[Run], lang: str = "en") -> str:
     """One line: how many faults, how many costs and notes."""
     runs = list(runs)
     faults = len(same_place(runs))
     rest = len(same_place(runs, (Severity.COST, Severity.NOTE)))
-    text = f"{faults} fault{'s' if faults != 1 else ''}" if faults else "no faults"
-    return text + (f", {rest} costs and notes" if rest else "")
+    text = counted(lang, "verdict", faults) if faults else say(lang, "verdict.none")
+    return text + (f", {say(lang, 'verdict.costs', count=rest)}" if rest else "")

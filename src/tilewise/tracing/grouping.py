@@ -6,8 +6,9 @@ from collections.abc import Iterable, Sequence
 from dataclasses import dataclass, field
 
 from tilewise.engines.simt.frontend.source import Place
-from tilewise.engines.simt.machine.findings import Finding, Severity
-from tilewise.tracing import Run
+from tilewise.engines.simt.machine.findings import Basis, Finding, Severity
+from tilewise.tracing.report import Run
+from tilewise.words import say
 
 Name = tuple[int, ...]
 Threads = frozenset[tuple[Name, Name]]  # (block, thread), each (y, x) or (z, y, x)
@@ -19,6 +20,12 @@ class Seen:
 
     finding: Finding
     runs: list[Run] = field(default_factory=list)
+    bases: list[Basis] = field(default_factory=list)  # as each of the runs has it
+
+    @property
+    def basis(self) -> Basis:
+        """Seen anywhere is seen."""
+        return Basis.SEEN if Basis.SEEN in self.bases else self.finding.basis
 
     @property
     def shapes(self) -> list[str]:
@@ -47,7 +54,9 @@ def same_place(runs: Iterable[Run], severities: Sequence[Severity] = (Severity.F
                 continue
             column = f.place.column if f.place else 0
             key = (run.entry, f.line, column, f.kind, f.array, f.access, f.hazard, f.scope)
-            found.setdefault(key, Seen(f)).runs.append(run)
+            one = found.setdefault(key, Seen(f))
+            one.runs.append(run)
+            one.bases.append(f.basis)
     return sorted(found.values(), key=lambda s: (s.finding.severity != Severity.FAULT, s.finding.line))
 
 
@@ -66,7 +75,7 @@ def pair(numbers: Name) -> str:
     return f"({','.join(map(str, numbers))})"
 
 
-def thread_lines(threads: Threads, most: int = 3) -> list[str]:
+def thread_lines(threads: Threads, most: int = 3, lang: str = "en") -> list[str]:
     """Threads in words, blocks with the same threads together: "threads (0,1) (1,1) of block (0,0)"."""
     blocks: dict[Name, list[Name]] = {}
     for block, thread in sorted(threads):
@@ -77,15 +86,16 @@ def thread_lines(threads: Threads, most: int = 3) -> list[str]:
         alike.setdefault(tuple(mine), []).append(block)
     lines = []
     for members, homes in alike.items():
-        noun = "thread" if len(members) == 1 else "threads"
-        home = "block" if len(homes) == 1 else "blocks"
-        lines.append(f"{noun} {names(members)} of {home} {names(homes)}")
+        home = say(lang, f"check.blocks.{'one' if len(homes) == 1 else 'many'}", blocks=names(homes, lang=lang))
+        key = f"check.threads.{'one' if len(members) == 1 else 'many'}"
+        lines.append(say(lang, key, threads=names(members, lang=lang), blocks=home))
     if len(lines) > most:
-        lines = [*lines[: most - 1], f"and threads of {sum(map(len, list(alike.values())[most - 1 :]))} more blocks"]
+        left = sum(map(len, list(alike.values())[most - 1 :]))
+        lines = [*lines[: most - 1], say(lang, "check.threads.more", count=left)]
     return lines
 
 
-def names(members: Sequence[Name], most: int = 6) -> str:
+def names(members: Sequence[Name], most: int = 6, lang: str = "en") -> str:
     """(0,1) (1,1), or (0–15, 3) for a whole rectangle, or the first few."""
     if len(members) <= 4:
         return " ".join(map(pair, members))
@@ -97,4 +107,4 @@ def names(members: Sequence[Name], most: int = 6) -> str:
         parts = [f"{a[0]}" if len(a) == 1 else f"{a[0]}–{a[-1]}" for a in axes]
         return f"({','.join(parts)})"
     shown = " ".join(map(pair, members[:most]))
-    return shown if len(members) <= most else f"{shown} … {len(members) - most} more"
+    return shown if len(members) <= most else say(lang, "check.names.more", names=shown, count=len(members) - most)

@@ -11,6 +11,9 @@ from tilewise import __version__
 from tilewise.engines.simt.host.process import ProgramReport
 from tilewise.engines.simt.machine.findings import Finding, Kind, Severity, severity_of
 from tilewise.tracing.sarif import LEVELS, RULES, SCHEMA
+from tilewise.tracing.told_finding import kind_word, message_of
+from tilewise.translation import translated
+from tilewise.words import counted, say
 
 BAR = "========="
 SHOWN = 12  # findings told one by one; --all tells every one
@@ -23,43 +26,42 @@ def ordered(report: ProgramReport) -> list[Finding]:
     return sorted(told, key=lambda f: (order[f.severity], f.line))
 
 
-def program_text(report: ProgramReport, width: int = 80, everything: bool = False) -> str:
+def program_text(report: ProgramReport, width: int = 80, everything: bool = False, lang: str = "en") -> str:
     """For people, on stderr; empty where there is nothing to say."""
     lines: list[str] = []
     findings = ordered(report)
     shown = findings if everything else findings[:SHOWN]
     for finding in shown:
-        lines += _finding(finding, width)
+        lines += _finding(finding, width, lang)
     if len(findings) > len(shown):
-        lines.append(f"{len(findings) - len(shown)} more are not shown (--all shows them)")
-    lines += report.notes
+        lines.append(say(lang, "run.more", count=len(findings) - len(shown)))
+    lines += [translated(note, lang) for note in report.notes]
     if report.ended in ("limit", "refused", "failed"):
-        lines += ["", f"{_word(report.ended)}: {report.message}"]
+        lines += ["", say(lang, f"run.{report.ended}", message=translated(report.message, lang))]
     elif report.ended == "crash":
-        lines.append(report.message)
+        lines.append(translated(report.message, lang))
     count = len(report.faults)
     if count:
-        lines.append(f"{count} fault{'s' if count != 1 else ''} in {PurePath(report.path).name}")
+        lines.append(counted(lang, "run.faults", count, file=PurePath(report.path).name))
     return "\n".join(lines).strip()
 
 
-def _word(ended: str) -> str:
-    return {"limit": "stopped", "refused": "not run", "failed": "failed"}[ended]
-
-
-def _finding(finding: Finding, width: int) -> list[str]:
+def _finding(finding: Finding, width: int, lang: str) -> list[str]:
     place = finding.place
     lines = []
-    times = f" ({finding.count} times)" if finding.count > 1 and not finding.touches else ""
+    kind, message = kind_word(finding.kind, lang), message_of(finding, lang)
+    if finding.count > 1 and not finding.touches:
+        message = say(lang, "run.times", message=message, count=finding.count)
     if place is not None:
-        lines += [f"{place.file}:{place.line}: {finding.kind}", *(f"  {part}" for part in place.caret().split("\n"))]
+        lines += [f"{place.file}:{place.line}: {kind}", *(f"  {part}" for part in place.caret().split("\n"))]
     else:
-        lines.append(str(finding.kind))
-    lines += textwrap.wrap(f"{finding.message}{times}", width, initial_indent="  ", subsequent_indent="  ")
+        lines.append(kind)
+    lines += textwrap.wrap(message, width, initial_indent="  ", subsequent_indent="  ")
     if finding.evidence:
-        lines += textwrap.wrap(finding.evidence, width, initial_indent="  ", subsequent_indent="  ")
+        lines += textwrap.wrap(translated(finding.evidence, lang), width, initial_indent="  ", subsequent_indent="  ")
     if finding.hint:
-        lines += textwrap.wrap(f"mend: {finding.hint}", width, initial_indent="  ", subsequent_indent="  ")
+        mend = say(lang, "run.mend", hint=translated(finding.hint, lang))
+        lines += textwrap.wrap(mend, width, initial_indent="  ", subsequent_indent="  ")
     return [*lines, ""]
 
 

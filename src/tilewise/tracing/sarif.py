@@ -9,8 +9,8 @@ from urllib.parse import quote
 from tilewise import __version__
 from tilewise.engines.simt.frontend.source import Place
 from tilewise.engines.simt.machine.findings import Basis, Kind, Severity, severity_of
-from tilewise.tracing import Report
 from tilewise.tracing.grouping import Seen, same_place
+from tilewise.tracing.report import Report
 
 SCHEMA = "https://docs.oasis-open.org/sarif/sarif/v2.1.0/errata01/os/schemas/sarif-schema-2.1.0.json"
 LEVELS = {Severity.FAULT: "error", Severity.COST: "note", Severity.NOTE: "note"}

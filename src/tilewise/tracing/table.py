@@ -13,7 +13,7 @@ from tilewise.engines.simt.machine.events import NONE, EventKind, Events
 from tilewise.words import say
 
 if TYPE_CHECKING:
-    from tilewise.tracing import Trace
+    from tilewise.tracing.recorded import Trace
 
 Told = Callable[..., str]  # a sentence in the reader's language
 THREADS_SHOWN = 16
@@ -265,13 +265,9 @@ def _counters(trace: Trace, width: int, told: Told) -> list[str]:
 
 
 def _findings(trace: Trace, width: int, language: str) -> list[str]:
-    if language != "en":
-        from tilewise.tracing.told_report import told_runs
-
-        return told_runs([trace.run], language, width).split("\n")
     from tilewise.tracing.findings_text import findings_text, summary
 
-    lines = [summary([trace.run])]
+    lines = [summary([trace.run], language)]
     if trace.run.faults:
-        lines += ["", *findings_text([trace.run], width).split("\n")]
+        lines += ["", *findings_text([trace.run], width, lang=language).split("\n")]
     return lines

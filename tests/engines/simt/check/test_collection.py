@@ -41,7 +41,7 @@ def marked(text, word):
 
 def found_in(path):
     report = check(path, **OPTIONS.get(path.stem, {}))
-    return report, {(f.line, str(f.kind)) for f in report.faults}
+    return report, {(f.line, str(f.kind)) for f in (*report.seen, *report.at_other_sizes)}
 
 
 @pytest.mark.parametrize("path", WRONG, ids=[p.stem for p in WRONG])
@@ -64,7 +64,7 @@ def test_right_kernels_that_look_wrong_are_clean(path):
 def test_every_finding_says_what_to_change():
     for path in WRONG:
         report, _ = found_in(path)
-        for finding in report.faults:
+        for finding in (*report.seen, *report.at_other_sizes):
             assert finding.message, finding
             assert finding.hint, finding
             assert finding.place is None or finding.place.text.strip()

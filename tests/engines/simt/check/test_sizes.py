@@ -41,7 +41,7 @@ def test_a_missing_barrier_is_found_wherever_it_matters(n, tile, which):
     barriers = [i for i, line in enumerate(lines) if "__syncthreads" in line]
     lines[barriers[which]] = ""
     report = check("\n".join(lines), shape=(n, n, n), tile=tile, adversarial=False)
-    races = [f for f in report.faults if f.kind == "race"]
+    races = [f for f in report.seen if f.kind == "race"]
     phases = -(-n // tile)
     assert bool(races) == (which == 0 or phases > 1)
 

@@ -40,9 +40,9 @@ def test_the_ones_without_checks_overrun_silently_at_odd_sizes(name):
     report = check(
         KERNELS / f"{name}.cu", shape=shape, grid=(17, 17) if name == "sub_matrix" else None, adversarial=False
     )
-    kinds = {f.kind for f in report.faults}
+    kinds = {f.kind for f in report.seen}
     assert kinds & {Kind.SILENT_OVERRUN, Kind.OUT_OF_BOUNDS}
-    overruns = [t for f in report.faults if f.kind is Kind.SILENT_OVERRUN for t in f.touches]
+    overruns = [t for f in report.seen if f.kind is Kind.SILENT_OVERRUN for t in f.touches]
     assert all(t.asked != t.reached for t in overruns)
 
 

@@ -102,4 +102,4 @@ def test_a_vector_load_from_less_than_a_vector_is_a_fault_and_no_crash():
     text = "__global__ void k(float* A, float* B, float* C, int n) { float4 v = *reinterpret_cast<float4*>(&A[0]);"
     text += " for (int l = 0; l < n; ++l) C[threadIdx.x * n] = v.x * B[l * n]; }"
     report = check(text, shape=(1, 1, 1), grid=(1, 1), block=(1, 1))
-    assert "out-of-bounds" in {f.kind for f in report.faults}
+    assert "out-of-bounds" in {f.kind for f in report.findings}

@@ -24,8 +24,8 @@ def explain(findings: list[Finding], function: Function, program: Program, geome
         elif finding.kind is Kind.WRONG_PRODUCT:
             unread = never_read(function)
             if unread:
-                noun = "parameter" if len(unread) == 1 else "parameters"
-                finding.hint += f"; the {noun} {', '.join(unread)} {'is' if len(unread) == 1 else 'are'} never read"
+                one = f"; the parameter {unread[0]} is never read"
+                finding.hint += one if len(unread) == 1 else f"; the parameters {', '.join(unread)} are never read"
 
 
 def never_read(function: Function) -> list[str]:

@@ -98,9 +98,10 @@ def _guard_hint(finding: Finding, bound: Bound) -> str:
     row, column = (index.row, index.column) if index is not None else ("row", "column")
     below = [size_name(bound, rows), size_name(bound, cols, index.stride if index is not None else "")]
     parts = ([f"{row} < {below[0]}"] if over_row else []) + ([f"{column} < {below[1]}"] if over_col else [])
-    what = "store only" if finding.access == "store" else "load only"
-    fill = "" if finding.access == "store" else ", and fill with 0 elsewhere"
-    return f"{finding.array} is {rows} x {cols}: {what} where {' && '.join(parts) or 'inside'}{fill}"
+    inside = " && ".join(parts) or "inside"
+    if finding.access == "store":
+        return f"{finding.array} is {rows} x {cols}: store only where {inside}"
+    return f"{finding.array} is {rows} x {cols}: load only where {inside}, and fill with 0 elsewhere"
 
 
 def _race(finding: Finding, first: Touch) -> str:
@@ -133,8 +134,8 @@ def _race_hint(finding: Finding) -> str:
         where = f", between line {other} and line {finding.line}" if other and other < finding.line else ""
         return f"put __syncthreads() after the tile is loaded and before it is used{where}"
     if finding.hazard == "WAR":
-        where = f": after the loop of line {other}" if other > finding.line else ""
-        return f"put __syncthreads() after the tile is used and before the next one is loaded over it{where}"
+        after = f": after the loop of line {other}" if other > finding.line else ""
+        return f"put __syncthreads() after the tile is used and before the next one is loaded over it{after}"
     return "let only one thread write each cell between two barriers"
 
 

@@ -1,37 +1,40 @@
-"""Findings in the reader's language: one a source place, each a sentence of the words' file."""
+"""A finding in the reader's language: its kind, what happened, and the numbers that prove it."""
 
 from __future__ import annotations
 
-import textwrap
 from collections.abc import Iterable
 from typing import Any
 
 from tilewise.engines.simt.machine.findings import Finding, Kind
-from tilewise.tracing import Run
-from tilewise.tracing.grouping import same_place
+from tilewise.translation import known, translated
 from tilewise.words import say
 
 DASH = "–"
 
 
-def told_runs(runs: Iterable[Run], language: str, width: int = 80) -> str:
-    """Every fault of these runs: the line quoted, the sentence, and at which shapes it was seen."""
-    runs = list(runs)
-    lines = []
-    for seen in same_place(runs):
-        f = seen.finding
-        where = say(language, "findings.line", line=f.line) if f.line else ""
-        if f.place is not None:
-            lines.append(f"{f.place.line:5d} | {f.place.text.strip()}")
-        sentence = f"{where}{': ' if where else ''}{told(f, language)} {told_wrong(f, language)}".strip()
-        lines += textwrap.wrap(sentence, width, initial_indent="  ", subsequent_indent="    ")
-        if seen.shapes and len(runs) > 1:
-            lines.append("    " + say(language, "findings.shapes", shapes=", ".join(dict.fromkeys(seen.shapes))))
-        lines.append("")
-    count = len(same_place(runs))
-    verdict = say(language, "findings.some", count=count) if count else say(language, "findings.none")
-    lines += textwrap.wrap(verdict, width)
-    return "\n".join(lines)
+def kind_word(kind: str, language: str) -> str:
+    """A kind of finding: its rule's name in English, words elsewhere."""
+    return str(kind) if language == "en" else say(language, f"kind.{kind}")
+
+
+def place_word(f: Finding, language: str) -> str:
+    return say(language, "findings.line", line=f.line)
+
+
+def message_of(f: Finding, language: str) -> str:
+    """What happened. The engine's own sentence in English; elsewhere its translation, or the sentence of its kind."""
+    if language == "en":
+        return f.message
+    if known(f.message):
+        return translated(f.message, language)
+    return told(f, language).rstrip(".")
+
+
+def evidence_of(f: Finding, language: str) -> str:
+    """The numbers that prove it, where the message does not have them."""
+    if language == "en":
+        return f.evidence if f.evidence not in f.message else ""
+    return told_wrong(f, language) or translated(f.evidence, language)
 
 
 def told(f: Finding, language: str) -> str:

@@ -1,0 +1,94 @@
+"""A launch with everything its threads did: the `Trace` that every view is drawn from."""
+
+from __future__ import annotations
+
+from collections.abc import Mapping
+from dataclasses import dataclass, field
+from typing import Any, cast
+
+import numpy as np
+
+from tilewise.engines.simt.machine.events import Events
+from tilewise.engines.simt.machine.findings import Finding
+from tilewise.tracing.report import SCHEMA, Run
+from tilewise.tracing.strict_json import strict
+
+
+@dataclass(frozen=True)
+class Matrix:
+    """M, N or P of a launch: its name in `Trace.names`, and what it held afterwards (the launch changes only P)."""
+
+    name: str
+    values: np.ndarray = field(repr=False)
+
+    def to_json(self) -> dict[str, Any]:
+        rows, cols = self.values.shape
+        values = [None if v != v else v for v in self.values.astype(np.float64).ravel().tolist()]
+        return {"name": self.name, "rows": rows, "cols": cols, "values": values}
+
+
+@dataclass(frozen=True, repr=False)
+class Trace:
+    """A launch with its events. `names` are the arrays and registers that the event columns number."""
+
+    run: Run
+    events: Events
+    names: tuple[str, ...]
+    blocks: tuple[int, ...]  # linear numbers of the blocks recorded
+    source: str = ""  # the text that ran; events name its lines
+    matrices: Mapping[str, Matrix] = field(default_factory=dict)  # M, N and P of a matmul-like binding
+    shared: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # shared arrays as they are declared
+    failing: Trace | None = None  # the same launch in an order of threads that gives a wrong P, where one was found
+    wrong: tuple[tuple[int, int], ...] = ()  # of a failing order: the cells of P that are not the product
+
+    @property
+    def findings(self) -> tuple[Finding, ...]:
+        return self.run.findings
+
+    @property
+    def counters(self) -> Mapping[str, int]:
+        return self.run.counters
+
+    @property
+    def phases(self) -> int:
+        """How many phases the recorded blocks went through."""
+        return int(self.events.phase.max()) + 1 if len(self.events) else 0
+
+    def text(self, width: int = 80, phases: tuple[int, ...] | None = None, lang: str = "en") -> str:
+        """Threads × phases, tiles, partial sums, barriers and counters, in `width` columns."""
+        from tilewise.tracing.table import draw
+
+        return draw(self, width, phases, lang)
+
+    def __repr__(self) -> str:
+        return self.text()
+
+    def to_html(self, lang: str = "en") -> str:
+        """The page to step through, as the text of one self-contained HTML file."""
+        return str(self._page(lang).html)
+
+    def to_svg(self, phase: int = 0, block: int | None = None, lang: str = "en") -> str:
+        """One phase of a recorded block as a picture."""
+        return str(self._page(lang).svg(phase, block))
+
+    def _repr_html_(self) -> str:
+        return str(self._page("en")._repr_html_())
+
+    def _page(self, lang: str) -> Any:
+        import tilewise  # the page stands above this room and is reached by its public name
+
+        return tilewise.explore(self, lang=lang)
+
+    def to_json(self) -> dict[str, Any]:
+        """Everything, versioned; what views are drawn from. Every reader of JSON takes it: see `strict_json`."""
+        made = {
+            "schema": SCHEMA,
+            **self.run.to_json(),
+            "blocks": list(self.blocks),
+            "names": list(self.names),
+            "source": self.source,
+            "matrices": {role: matrix.to_json() for role, matrix in self.matrices.items()},
+            "shared": {name: list(dims) for name, dims in self.shared.items()},
+            "events": self.events.to_json(),
+        }
+        return cast(dict[str, Any], strict(made))
