@@ -167,3 +167,49 @@ def test_what_is_asked_where_nothing_is_said():
     assert grade_text(TILED, Assignment(), 3).full
     assert page_name(3, "../<b>x/é") == "003-b-x.html"
     assert page_name(4, "…") == "004-submission.html"
+
+
+MAIN = """
+#include <cstdio>
+#include <cstdlib>
+int main(int argc, char** argv) {
+    int m = atoi(argv[1]), k = 7, n = 5;
+    float *M = (float*)calloc(m * k, 4), *N = (float*)calloc(k * n, 4), *P = (float*)malloc(m * n * 4);
+    float *dM, *dN, *dP;
+    cudaMalloc(&dM, m * k * 4); cudaMalloc(&dN, k * n * 4); cudaMalloc(&dP, m * n * 4);
+    cudaMemcpy(dM, M, m * k * 4, cudaMemcpyHostToDevice);
+    cudaMemcpy(dN, N, k * n * 4, cudaMemcpyHostToDevice);
+    dim3 block(TILE_WIDTH, TILE_WIDTH), grid((n - 1) / TILE_WIDTH + 1, (m - 1) / TILE_WIDTH + 1);
+    product<<<grid, block>>>(dM, dN, dP, m, k, n);
+    cudaMemcpy(P, dP, m * n * 4, cudaMemcpyDeviceToHost);
+    printf("PASSED %g\\n", P[0]);
+    cudaFree(dM); cudaFree(dN); cudaFree(dP);
+    free(M); free(N); free(P);
+    return 0;
+}
+"""
+
+
+def test_a_whole_program_may_be_asked_for_and_its_product_is_still_the_grader_s(tmp_path, capsys):
+    """Printing PASSED earns nothing, and a right kernel in a wrong program only the kernel's points."""
+    programs = {
+        "right": (TILED + MAIN, 4, 3, "", {}),
+        "twice": (TILED + MAIN.replace("free(P);", "free(P); free(P);"), 4, 0, "faults", {"kinds": ["double-free"]}),
+        "status": (TILED + MAIN.replace("return 0;", "return 3;"), 4, 0, "ended", {"status": 3, "message": ""}),
+        "zeros": (TILED.replace("= sum;", "= 0;") + MAIN, 0, 3, "", {}),
+        "no-main": (TILED, 4, 0, "ended", None),
+    }
+    asked = 'shapes = ["8x4x12"]\ntile = 4\narguments = ["6"]\n[points]\nproduct = 4\nprogram = 3\n'
+    (tmp_path / "a.toml").write_text(asked, encoding="utf-8")
+    for name, (text, *_) in programs.items():
+        (tmp_path / f"{name}.cu").write_text(text, encoding="utf-8")
+    assert run(["grade", str(tmp_path), "--assignment", str(tmp_path / "a.toml"), "-j", "2", "--json"]) == 1
+    for graded in json.loads(capsys.readouterr().out)["grades"]:
+        _, product, program, why, values = programs[graded["name"]]
+        items = {item["name"]: item for item in graded["items"]}
+        assert (items["product"]["points"], items["program"]["points"]) == (product, program), graded
+        assert items["program"]["why"] == (f"grade.program.{why}" if why else "")
+        if values is None:
+            assert "main" in items["program"]["values"]["message"]
+        else:
+            assert items["program"]["values"] == values

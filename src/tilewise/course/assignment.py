@@ -12,8 +12,11 @@ from tilewise.errors import FileError, ShapeError, UsageError
 from tilewise.problem import parse_shape
 
 Shape = tuple[int, int, int]
-ITEMS = ("parses", "product", "faults", "traffic", "calls")
-KNOWN = ("title", "shapes", "tile", "kernel", "block", "grid", "reference", "points", "traffic", "forbidden", "defines")
+ITEMS = ("parses", "product", "faults", "traffic", "calls", "program")
+KNOWN = (
+    "title", "shapes", "tile", "kernel", "block", "grid", "reference", "points", "traffic", "forbidden", "defines",
+    "arguments",
+)  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -31,6 +34,7 @@ class Assignment:
     tiles_of: int | None = None  # the traffic that tiles of this width need at most; the tile's where not given
     forbidden: tuple[str, ...] = ()  # names that must not be called
     defines: dict[str, str] = field(default_factory=dict)
+    arguments: tuple[str, ...] = ()  # of main, where the whole program is asked for
     folder: Path = Path()  # where its reference lies
 
     @property
@@ -72,6 +76,7 @@ def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
         tiles_of=_of(table, "traffic", int, path, None),
         forbidden=tuple(str(name) for name in _of(table, "forbidden", list, path, [])),
         defines={str(k): str(v) for k, v in _of(table, "defines", dict, path, {}).items()},
+        arguments=tuple(str(word) for word in _of(table, "arguments", list, path, [])),
         folder=path.parent,
     )
     _check_reference(made, path)

@@ -13,13 +13,14 @@ import numpy as np
 
 from tilewise.course.assignment import Assignment
 from tilewise.course.reference import expected, wrong_cells
+from tilewise.course.whole_program import run_whole
 from tilewise.engines.simt.check.binding import operands
 from tilewise.engines.simt.limits import DEFAULT, Limits
-from tilewise.engines.simt.machine.findings import Kind
+from tilewise.engines.simt.machine.findings import Finding, Kind
 from tilewise.errors import KernelError, LimitError, TilewiseError
 from tilewise.tracing import Report, Run, check
 from tilewise.tracing.grouping import same_place
-from tilewise.tracing.told_finding import told
+from tilewise.tracing.told_finding import message_of
 from tilewise.words import LANGUAGES
 
 MOST_BYTES = 1_000_000  # of a submission
@@ -113,8 +114,16 @@ def _grade(text: str, assignment: Assignment, seed: int, name: str, file: str, l
         return nothing(name, file, assignment, REFUSED, str(error))
     runs = _of_one_kernel(report)
     graders = {"parses": _parses, "product": _product, "faults": _faults, "traffic": _traffic, "calls": _calls}
-    items = tuple(graders[key](assignment, most, runs, text, seed) for key, most in assignment.points.items())
-    return Grade(name, file, GRADED, items, _found(assignment, report))
+    found = _found(assignment, report)
+    items = []
+    for key, most in assignment.points.items():
+        if key == "program":
+            item, more = _program(assignment, most, text, file)
+            found += tuple(one for one in more if (one.kind, one.line) not in {(f.kind, f.line) for f in found})
+            items.append(item)
+        else:
+            items.append(graders[key](assignment, most, runs, text, seed))
+    return Grade(name, file, GRADED, tuple(items), found)
 
 
 def _over_semiring(assignment: Assignment) -> bool:
@@ -135,11 +144,15 @@ def _found(assignment: Assignment, report: Report) -> tuple[Found, ...]:
         f = seen.finding
         if f.kind is Kind.WRONG_PRODUCT and not _over_semiring(assignment):
             continue
-        text = f.place.text if f.place else ""
-        column = f.place.column if f.place else 0
-        sentences = {language: told(f, language) for language in LANGUAGES}
-        out.append(Found(str(f.kind), f.line, column, text, f.hint, f.message, sentences))
+        out.append(_found_one(f))
     return tuple(out)
+
+
+def _found_one(f: Finding) -> Found:
+    text = f.place.text if f.place else ""
+    column = f.place.column if f.place else 0
+    sentences = {language: message_of(f, language) for language in LANGUAGES}
+    return Found(str(f.kind), f.line, column, text, f.hint, f.message, sentences)
 
 
 # -- the items: each (assignment, most points, runs, text, seed) -> Item
@@ -199,6 +212,19 @@ def _loads(run: Run) -> int:
     """Loads of M and N from global memory."""
     names = [match[1] for line in run.binding if (match := re.match(r"(\w+): [MN],", line))]
     return sum(run.counters.get(f"loads of {name}", 0) for name in names)
+
+
+def _program(assignment: Assignment, most: float, text: str, file: str) -> tuple[Item, tuple[Found, ...]]:
+    """The whole program, main included: it ends with status 0, and nothing is wrong on the host or in its launches."""
+    report = run_whole(text, assignment, file)
+    found = tuple(_found_one(f) for f in report.faults)
+    if report.ok and not report.status:
+        return Item("program", most, most), found
+    if found:
+        kinds = list(dict.fromkeys(f.kind for f in found))
+        return Item("program", 0.0, most, "grade.program.faults", {"kinds": kinds}), found
+    values = {"status": report.status, "message": report.message.split("\n")[0]}
+    return Item("program", 0.0, most, "grade.program.ended", values), found
 
 
 def _calls(assignment: Assignment, most: float, runs: list[Run], text: str, seed: int) -> Item:

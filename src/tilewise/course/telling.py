@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from tilewise.course.grading import Grade, Item
+from tilewise.translation import translated
 from tilewise.words import say
 
 
@@ -13,6 +14,8 @@ def sentence(item: Item, grade: Grade, language: str) -> str:
     if "kinds" in item.values:
         kinds = ", ".join(kind_name(kind, language) for kind in item.values["kinds"])
         return say(language, item.why, **{**item.values, "kinds": kinds})
+    if "message" in item.values:
+        return say(language, item.why, **{**item.values, "message": translated(item.values["message"], language)})
     return say(language, item.why, trouble=grade.trouble, line=grade.line or "–", **item.values)
 
 

@@ -15,6 +15,8 @@ from typing import Any
 from tilewise.course.assignment import Assignment
 from tilewise.course.grading import CRASHED, LATE, MOST_BYTES, UNREAD, Grade, grade_text, nothing
 from tilewise.course.submissions import Submission
+from tilewise.course.whole_program import SECONDS as PROGRAM_SECONDS
+from tilewise.course.whole_program import START as PROGRAM_START
 
 SECONDS = 2.0  # a file
 START = 60.0  # seconds that a process may take to start
@@ -41,6 +43,8 @@ def grade_all(
 ) -> list[Grade]:  # fmt: skip
     """Every submission's grade, in the order given."""
     grades: dict[int, Grade] = {}
+    if "program" in assignment.points:  # a whole program has its own limit, and its own process ends it there
+        seconds += PROGRAM_SECONDS + PROGRAM_START
     waiting = list(enumerate(submissions))[::-1]
     workers = [_start(assignment, seed) for _ in range(max(1, min(jobs, len(submissions))))]
 
@@ -114,7 +118,8 @@ def work(line: Connection, assignment: Assignment, seed: int) -> None:
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 
-        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, MEMORY))
+        hard = resource.getrlimit(resource.RLIMIT_AS)[1]  # a whole program's process has room of its own
+        resource.setrlimit(resource.RLIMIT_AS, (MEMORY, hard))
         resource.setrlimit(resource.RLIMIT_CORE, (0, 0))
     grade_text("__global__ void warm(float* A, float* B, float* C, int n) { C[0] = A[0] * B[0]; }", assignment, seed)
     line.send("ready")
