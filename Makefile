@@ -77,4 +77,4 @@ $(READY): $(BASE) requirements.lock
 	touch $@
 
 clean:
-	rm -rf $(VENV) .emulation .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist docs/_build docs/_live docs/reference.md docs/notebooks/*.md
+	rm -rf $(VENV) .emulation .mypy_cache .ruff_cache .pytest_cache .hypothesis build dist docs/_build docs/_live docs/reference.md docs/notebooks/*.md docs/notebooks/*/*.md

@@ -6,6 +6,7 @@ import re
 from pathlib import Path
 from typing import Any
 
+FOLDER = Path(__file__).parents[1] / "notebooks"
 LONGEST = 60  # lines of output that a page shows
 
 
@@ -30,7 +31,10 @@ def page_of(book: Path) -> str:
         lines += ["```python", cell.source, "```", ""]
         for output in cell.outputs:
             lines += shown(output)
-    lines += [f"*This page is `docs/notebooks/{book.name}`, run when the site was built.*", ""]
+    lines += [
+        f"*This page is `docs/notebooks/{book.relative_to(FOLDER).as_posix()}`, run when the site was built.*",
+        "",
+    ]
     return "\n".join(lines)
 
 

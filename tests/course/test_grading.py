@@ -6,7 +6,9 @@ import csv
 import io
 import json
 import random
+import shlex
 import time
+from pathlib import Path
 from xml.etree import ElementTree
 
 import pytest
@@ -213,3 +215,20 @@ def test_a_whole_program_may_be_asked_for_and_its_product_is_still_the_grader_s(
             assert "main" in items["program"]["values"]["message"]
         else:
             assert items["program"]["values"] == values
+
+
+def test_the_classroom_s_workflow_runs_as_it_stands(tmp_path, capsys, monkeypatch):
+    """Its own command lines, where a repository has one right and one wrong submission."""
+    workflow = (Path(__file__).parents[2] / "docs" / "exercises" / "classroom.yml").read_text(encoding="utf-8")
+    lines = [shlex.split(line.split("run: ")[1]) for line in workflow.splitlines() if "run: tilewise" in line]
+    monkeypatch.chdir(tmp_path)
+    (tmp_path / "assignment.toml").write_text(ASSIGNMENT)
+    (tmp_path / "right.cu").write_text(TILED)
+    (tmp_path / "race.cu").write_text(TILED.replace("__syncthreads();", "", 1))
+    for words in lines:
+        assert run([*words[1:], "-j", "1", "--lang", "pt"]) == 1
+    told = capsys.readouterr().out
+    assert "::error file=race.cu,line=12,title=race::Condição de corrida" in told
+    assert "ponha __syncthreads() depois de carregar o tile" in told
+    assert "::notice file=right.cu::right: 11 of 11" in told
+    assert {p.name for p in (tmp_path / "report").iterdir()} >= {"index.html", "junit.xml"}

@@ -24,3 +24,15 @@ def test_what_is_wrong_is_said():
     with pytest.raises(UsageError, match="no __global__ function"):
         tilewise("", "int x;")
     assert register() in (True, False)
+
+
+def test_a_real_ipython_knows_the_magic(tmp_path):
+    """In a shell of its own: the cell begins with %%tilewise, the marks come back."""
+    shell = pytest.importorskip("IPython.core.interactiveshell").InteractiveShell()
+    (tmp_path / "a.toml").write_text(ASSIGNMENT)
+    shell.register_magic_function(tilewise, "cell", "tilewise")
+    done = shell.run_cell(
+        f"%%tilewise --grade {tmp_path / 'a.toml'} --lang vi\n{TILED.replace('__syncthreads();', '', 1)}"
+    )
+    assert repr(done.result).startswith("8/11\n")
+    assert "tranh chấp" in repr(done.result)

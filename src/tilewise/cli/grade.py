@@ -72,8 +72,8 @@ def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, ou
         "csv": lambda: reports.as_csv(grades, assignment, language),
         "json": lambda: json.dumps(reports.as_json(grades, assignment, seed), ensure_ascii=False, indent=2) + "\n",
         "junit": lambda: reports.as_junit(grades, assignment, language),
-        "sarif": lambda: json.dumps(reports.as_sarif(grades), ensure_ascii=False, indent=2) + "\n",
-        "github": lambda: reports.as_github(grades),
+        "sarif": lambda: json.dumps(reports.as_sarif(grades, language), ensure_ascii=False, indent=2) + "\n",
+        "github": lambda: reports.as_github(grades, language),
     }[form]()
     if output:
         write(output, made)

@@ -12,10 +12,11 @@ from xml.etree import ElementTree
 
 from tilewise import __version__
 from tilewise.course.assignment import Assignment
-from tilewise.course.grading import GRADED, Grade
+from tilewise.course.grading import GRADED, Found, Grade
 from tilewise.course.telling import sentence
 from tilewise.tracing.sarif import RULES
 from tilewise.tracing.sarif import SCHEMA as SARIF_SCHEMA
+from tilewise.translation import translated
 
 SCHEMA = 1
 FORMULA = ("=", "+", "-", "@", "\t", "\r")  # how a cell begins that a spreadsheet would run
@@ -70,13 +71,13 @@ def _clean(text: str) -> str:
     return "".join(c for c in text if c in "\t\n" or " " <= c <= "\ud7ff" or "\ue000" <= c <= "\ufffd")
 
 
-def as_github(grades: Sequence[Grade]) -> str:
+def as_github(grades: Sequence[Grade], language: str = "en") -> str:
     """Workflow commands: GitHub shows each beside its line."""
     lines = []
     for grade in grades:
         for f in grade.found:
             where = f"file={_property(grade.file)},line={max(1, f.line)}"
-            text = f"{f.message}. {f.hint}" if f.hint else f.message
+            text = _told(f, language)
             lines.append(f"::error {where},title={_property(f.kind)}::{_message(text)}")
         if grade.status != GRADED:
             where = f"file={_property(grade.file)},line={max(1, grade.line)}"
@@ -84,6 +85,12 @@ def as_github(grades: Sequence[Grade]) -> str:
         points = f"{grade.name}: {number(grade.points)} of {number(grade.most)}"
         lines.append(f"::notice file={_property(grade.file)}::{_message(points)}")
     return "\n".join(lines) + "\n"
+
+
+def _told(f: Found, language: str) -> str:
+    """What happened and what to change."""
+    said = f.told.get(language, f.message)
+    return f"{said}. {translated(f.hint, language)}" if f.hint else said
 
 
 def _message(text: str) -> str:
@@ -94,14 +101,13 @@ def _property(text: str) -> str:
     return _message(text).replace(":", "%3A").replace(",", "%2C")
 
 
-def as_sarif(grades: Sequence[Grade]) -> dict[str, Any]:
+def as_sarif(grades: Sequence[Grade], language: str = "en") -> dict[str, Any]:
     kinds = {str(kind): text for kind, text in RULES.items()}
     rules = {**kinds, "not-graded": "The file could not be read, understood or finished"}
     results = []
     for grade in grades:
         for f in grade.found:
-            text = f"{f.message}. {f.hint}" if f.hint else f.message
-            results.append(_result(f.kind, text, grade.file, f.line, f.column))
+            results.append(_result(f.kind, _told(f, language), grade.file, f.line, f.column))
         if grade.status != GRADED:
             results.append(_result("not-graded", grade.trouble or grade.status, grade.file, grade.line, 1))
     driver = {

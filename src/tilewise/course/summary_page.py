@@ -16,6 +16,7 @@ from tilewise.course.reports import number
 from tilewise.course.telling import item_name, kind_name, sentence
 from tilewise.errors import FileError
 from tilewise.page.export import write
+from tilewise.translation import translated
 from tilewise.words import say
 
 MOST_LINES = 2000  # of a source that a page shows
@@ -81,10 +82,9 @@ def _points(points: float, most: float) -> str:
 
 
 def _told(found: Found, language: str) -> str:
-    """In English with what to change; in other languages the sentence of their words."""
-    if language == "en" or language not in found.told:
-        return f"{escape(found.message)}<br>{escape(found.hint)}"
-    return escape(found.told[language])
+    """What happened and what to change."""
+    said = found.told.get(language, found.message)
+    return f"{escape(said)}<br>{escape(translated(found.hint, language))}"
 
 
 def student_page(grade: Grade, assignment: Assignment, language: str) -> str:

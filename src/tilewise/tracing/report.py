@@ -128,10 +128,14 @@ class Report:
         }
         return cast(dict[str, Any], strict(made))
 
-    def __repr__(self) -> str:
+    def text(self, width: int = 80, lang: str = "en") -> str:
+        """What `tilewise check` prints."""
         from tilewise.tracing.report_text import report_text
 
-        return report_text(self)
+        return report_text(self, width, lang=lang)
+
+    def __repr__(self) -> str:
+        return self.text()
 
     def _repr_html_(self) -> str:
         """In a notebook: the text that `tilewise check` prints."""
