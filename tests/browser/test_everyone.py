@@ -77,6 +77,23 @@ def test_axe_finds_no_violation(browser, pages, axe, dark):
         assert found == [], f"{name}: {json.dumps(found, indent=1)}"
 
 
+@pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (768, 1024), (360, 740)], ids=str)
+def test_axe_and_the_console_are_quiet_at_every_size(browser, pages, axe, size):
+    """Where the page lies otherwise, lecture mode where there is room for it."""
+    _, address = pages("course")
+    states = ["#block=0,1", "#block=0,0&phase=1&step=0&thread=0,1&drop=check-M"]
+    for state in [*states, *(["#lecture=1&phase=1&step=3&drop=barrier-2&schedule=1"] if size[0] >= 1280 else [])]:
+        browser.open(f"{address}{state}", width=size[0], height=size[1])
+        assert browser.js("return document.documentElement.scrollWidth <= innerWidth"), state
+        browser.js(axe)
+        found = browser.driver.execute_async_script(
+            "const done = arguments[arguments.length - 1];"
+            "axe.run(document).then((r) => done(r.violations.map((v) => [v.id, v.nodes[0].failureSummary])))"
+        )
+        assert found == [], state
+    assert [entry["message"] for entry in browser.driver.get_log("browser") if entry["level"] == "SEVERE"] == []
+
+
 def test_nothing_moves_where_motion_is_reduced(browser, pages):
     _, address = pages("3x3")
     browser.open(f"{address}{STATES['silent']}")

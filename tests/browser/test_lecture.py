@@ -209,7 +209,7 @@ def test_old_and_new_values_of_a_shared_cell_do_not_overlap(browser, pages):
 def test_words_that_were_wrong(browser, pages):
     _, address = pages("course")
     browser.open(f"{address}#block=0,1")
-    assert "rows 0–1 and columns 2 of P" in browser.text(".caption"), "not 2–3: P has three columns"
+    assert "rows 0–1 and column 2 of P" in browser.text(".caption"), "not 2–3: P has three columns"
     browser.open(f"{address}#drop=barrier-2")
     assert "thread –" not in browser.text(".findings")
     assert "while another thread may still read it" in browser.text(".findings")

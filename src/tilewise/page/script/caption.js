@@ -9,7 +9,7 @@ function captionOf(run, blockNumber, state, thread) {
     const values = { block, threads: counted('thread', threads), phases: counted('phase', run.trace.counters.phases) };
     return {
       title: say('start.title', { block }),
-      text: [say('start.text', { ...values, rows: span(rows, run.matrices.P?.rows), cols: span(cols, run.matrices.P?.cols) }), say('start.how')],
+      text: [say('start.text', { ...values, rows: span('row', rows, run.matrices.P?.rows), cols: span('column', cols, run.matrices.P?.cols) }), say('start.how')],
       kinds: [], mine: '',
     };
   }
@@ -18,11 +18,12 @@ function captionOf(run, blockNumber, state, thread) {
   return { kinds: [], mine: '', ...made(run, run.block(blockNumber), state, thread, { block, phase, threads }) };
 }
 
-// "2", "0–1", and only as far as P goes: the tile may stick out of it.
-function span(strip, end) {
-  if (!strip) return '?';
+// "column 2", "rows 0–1", and only as far as P goes: the tile may stick out of it.
+function span(what, strip, end) {
+  if (!strip) return say(`count.${what}.many`, { count: '?' });
   const last = Math.min(strip[0] + strip[1], end ?? Infinity) - 1;
-  return last <= strip[0] ? `${strip[0]}` : `${strip[0]}–${last}`;
+  if (last <= strip[0]) return say(`count.${what}.one`, { count: strip[0] });
+  return say(`count.${what}.many`, { count: `${strip[0]}–${last}` });
 }
 
 // In the order that fails one thread (or warp) runs at a time, up to its next barrier.
