@@ -21,7 +21,7 @@ STATES = {
 FOLD = """
 const bad = [];
 if (document.documentElement.scrollHeight > innerHeight) bad.push(`page ${document.documentElement.scrollHeight}`);
-for (const name of ['caption', 'matrices', 'shared', 'threads']) {
+for (const name of ['caption', 'matrices', 'shared', 'threads', 'lens']) {
   for (const e of document.querySelectorAll(`.${name}`)) {
     if (e.clientHeight && e.scrollHeight > e.clientHeight + 2) bad.push(`${name} ${e.scrollHeight} in ${e.clientHeight}`);
     if (e.clientWidth && e.scrollWidth > e.clientWidth + 2) bad.push(`${name} wide ${e.scrollWidth} in ${e.clientWidth}`);
