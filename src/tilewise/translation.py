@@ -22,6 +22,8 @@ FORMS = {
     **dict.fromkeys(("grid", "block_size"), SIZES),
     **dict.fromkeys(("name", "other"), rf"(?:{NAME}|the target|the source|its output)"),
     "bytes": r"\d+ bytes?",
+    "place": r"[^\n]+?:\d+:\d+",
+    "headline": r"[^\n]+",
     "call": r"[\w:]+(?:\[\])?",
     "access": "read|write|load|store",
     "verb": "reads|writes",
@@ -31,8 +33,8 @@ FORMS = {
     "other_direction": r"cudaMemcpy\w+",
 }  # fmt: skip
 SENTENCES = frozenset({  # placeholders that hold a sentence of their own
-    "rest", "reading", "where", "block", "problem", "access", "verb", "reason", "covers", "condition", "side",
-    "other_side",
+    "rest", "headline", "reading", "where", "block", "problem", "access", "verb", "reason", "covers", "condition",
+    "side", "other_side",
 })  # fmt: skip
 
 

@@ -11,6 +11,7 @@ from importlib.resources import files
 from tilewise.errors import UsageError
 
 LANGUAGES = {"en": "English", "vi": "Tiếng Việt", "pt": "Português"}
+spoken = "en"  # by the command that runs: for errors, which are told where nobody knows of its options
 PLACEHOLDER = re.compile(r"\{(\w+)\}")
 
 
@@ -31,9 +32,13 @@ def check_language(language: str) -> str:
 
 
 def chosen_language(asked: str | None) -> str:
-    """The language asked for, else the locale's where it is one of ours, else English."""
-    if asked is not None:
-        return check_language(asked)
+    """The language asked for, else the locale's where it is one of ours, else English; it is spoken from now on."""
+    global spoken
+    spoken = check_language(asked) if asked is not None else _of_locale()
+    return spoken
+
+
+def _of_locale() -> str:
     for name in ("LC_ALL", "LC_MESSAGES", "LANG"):
         value = os.environ.get(name)
         if value:

@@ -92,6 +92,20 @@ def said_in(function, giver, kernel):
         yield ast.Name("where"), function.lineno
 
 
+REFUSERS = ("error", "refuse", "refused", "KernelError", "fail", "unsupported")
+
+
+def every_refusal():
+    """The same of what is said about CUDA C that is not understood."""
+    for path in sorted([*(SIMT / "frontend").rglob("*.py"), *(SIMT / "compile").rglob("*.py")]):
+        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+            if isinstance(node, ast.Call) and ast.unparse(node.func).split(".")[-1] in REFUSERS:
+                for argument in node.args:
+                    plain = {f for f in forms(argument, {}) if " " in f.strip() and any(c.isalpha() for c in f)}
+                    if plain:
+                        yield f"{path.name}:{node.lineno}", plain, plain
+
+
 def every_sentence():
     """(where it stands, its forms, its forms with local names spelt), of every sentence in check/ and host/."""
     for path in sorted([*(SIMT / "check").rglob("*.py"), *(SIMT / "host").rglob("*.py")]):

@@ -14,7 +14,7 @@ from tilewise.cli.main import run
 from tilewise.engines.simt.machine.findings import Severity
 from tilewise.translation import PREFIX, known, translated
 from tilewise.words import LANGUAGES, PLACEHOLDER, words
-from tracing.sentences import FILLED, every_sentence
+from tracing.sentences import FILLED, every_refusal, every_sentence
 
 KERNELS = Path(__file__).parents[1] / "engines" / "simt" / "kernels"
 OWN = 12  # letters a form must have of its own before anything may stand in its placeholders
@@ -35,8 +35,8 @@ def has_words(plain, spelt):
 
 
 def test_every_sentence_of_the_engine_has_its_words():
-    found = list(every_sentence())
-    assert len(found) > 100
+    found = [*every_sentence(), *every_refusal()]
+    assert len(found) > 250
     missing = [f"{where}: {form!r}" for where, plain, spelt in found if not has_words(plain, spelt) for form in plain]
     assert missing == [], "add them to languages/*.json under said."
 
@@ -123,3 +123,17 @@ def test_check_groups_its_causes_in_every_language(capsys):
                 assert english not in told, (language, english)
     report = tw.check(KERNELS / "tiled_unchecked.cu", shape=(3, 3, 3))
     assert counts == {str(len(report.faults))}, "the command and tw.check count the same"
+
+
+def test_what_is_not_understood_is_said_in_the_language_of_the_command(tmp_path, capsys):
+    file = tmp_path / "bad.cu"
+    file.write_text("__global__ void f(float* a) {\n    a[0] = ;\n}\n", encoding="utf-8")
+    assert run(["check", str(file), "--lang", "vi"]) == 2
+    told = capsys.readouterr().err
+    assert f"lỗi: {file}:2:12: không mong đợi ';' ở đây\n    a[0] = ;" in told
+    assert run(["check", str(file), "--lang", "en"]) == 2
+    assert "';' is not expected here" in capsys.readouterr().err
+    assert run(["trace", "--shape", "100000x100000x100000", "--lang", "pt"]) == 4
+    assert "erro: M de 100000x100000 passa do limite" in capsys.readouterr().err
+    assert run(["multiply", "--shape", "4x4x4", "-o", "C.txt"]) == 2
+    assert capsys.readouterr().err.startswith("error: "), "a command without words of its own speaks English"

@@ -13,7 +13,7 @@ import sys
 
 import click
 
-from tilewise import __version__
+from tilewise import __version__, words
 from tilewise.errors import TilewiseError
 
 COMMANDS = {
@@ -76,6 +76,7 @@ def main() -> None:
 
 def run(arguments: list[str]) -> int:
     """One command from its words to its exit code."""
+    words.spoken = "en"  # until a command chooses
     try:
         result = tilewise.main(arguments, prog_name="tilewise", standalone_mode=False)
         return result if isinstance(result, int) else 0
@@ -91,7 +92,7 @@ def run(arguments: list[str]) -> int:
     except TilewiseError as error:
         if os.environ.get("TILEWISE_DEBUG"):
             raise
-        _complain(f"error: {error}")
+        _complain(_told(error))
         return error.exit_code
     except BrokenPipeError:
         # the reader of our output went away, as `| head` does: no reason to complain
@@ -105,6 +106,13 @@ def run(arguments: list[str]) -> int:
             raise
         _complain(f"error: {type(error).__name__}: {error} (TILEWISE_DEBUG=1 shows where; please report it)")
         return 4
+
+
+def _told(error: TilewiseError) -> str:
+    """In the language of the command, where there are words for it."""
+    from tilewise.translation import translated
+
+    return f"{words.say(words.spoken, 'run.error')}: {translated(str(error), words.spoken)}"
 
 
 def _complain(text: str) -> None:

@@ -75,13 +75,16 @@ def beyond_one_shape(file: Path, entry: str, rest: dict[str, Any], language: str
     from tilewise.errors import TilewiseError
     from tilewise.tracing import check
     from tilewise.tracing.report_text import beyond
+    from tilewise.translation import translated
     from tilewise.words import say
 
     chosen = {**settings(**rest), "entry": entry}
     try:
         return beyond(check(file, **chosen), language)
     except TilewiseError as error:
-        return say(language, "check.not.judged", name="tilewise check", reason=str(error).splitlines()[0])
+        return say(
+            language, "check.not.judged", name="tilewise check", reason=translated(str(error).splitlines()[0], language)
+        )
 
 
 def check_phases(asked: tuple[int, ...], there: int) -> None:

@@ -16,7 +16,7 @@ def sentence(item: Item, grade: Grade, language: str) -> str:
         return say(language, item.why, **{**item.values, "kinds": kinds})
     if "message" in item.values:
         return say(language, item.why, **{**item.values, "message": translated(item.values["message"], language)})
-    return say(language, item.why, trouble=grade.trouble, line=grade.line or "–", **item.values)
+    return say(language, item.why, trouble=translated(grade.trouble, language), line=grade.line or "–", **item.values)
 
 
 def kind_name(kind: str, language: str) -> str:

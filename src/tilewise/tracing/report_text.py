@@ -36,7 +36,7 @@ def report_text(
         lines += _wrap(f"{', '.join(names)} {text}", width)
         lines += list(dict.fromkeys(details[text]))
     for name, reason in report.not_judged.items():
-        lines += _wrap(say(lang, "check.not.judged", name=name, reason=reason.splitlines()[0]), width)
+        lines += _wrap(say(lang, "check.not.judged", name=name, reason=translated(reason.splitlines()[0], lang)), width)
     if everything:
         severities = tuple(Severity) if costs else (Severity.FAULT,)
         body = findings_text(report.runs, width, severities, len(report.runs), lang)

@@ -101,6 +101,16 @@ def _arrays(given: Mapping[str, Any]) -> bool:
     return any(isinstance(v, np.ndarray) for v in given.values())
 
 
+def _check_room(role: str, variable: Variable, extent: tuple[int, int], limits: Limits) -> None:
+    rows, cols = extent
+    dtype, cells = _element(variable)
+    if rows * cols * cells * np.dtype(dtype).itemsize * 8 > limits.memory:
+        raise LimitError(
+            f"{role} of {rows}x{cols} is over the limit of {limits.memory:,} bytes: a smaller --shape, or "
+            "--limit memory=BYTES"
+        )
+
+
 def _bind_product(
     program: Program, bound: Bound, shape: Shape, given: Mapping[str, Any], limits: Limits, seed: Seed,
     zeroed: bool, checks: bool, tile: int,
@@ -119,15 +129,12 @@ def _bind_product(
     values = {"m": m, "k": k, "n": n, "all": n, "ldM": k, "ldN": n, "ldP": n, "one": 1, "off": 0, "tile": tile}
     first = bound.matrices["M"]
     dtype, cells = _element(first)
+    for role, variable in bound.matrices.items():  # before anything is allocated
+        _check_room(role, variable, extents[role], limits)
     one, two = operands(shape, dtype, cells, seed)
     for role, variable in bound.matrices.items():
         rows, cols = extents[role]
         dtype, cells = _element(variable)
-        if rows * cols * cells * np.dtype(dtype).itemsize * 8 > limits.memory:
-            raise LimitError(
-                f"{role} of {rows}x{cols} is over the limit of {limits.memory:,} bytes: a smaller --shape, or "
-                "--limit memory=BYTES"
-            )
         buffer = Buffer(variable.name, "global", np.zeros(0, dtype), rows * cols * cells)
         data = {"M": one, "N": two}.get(role)
         if data is None:
