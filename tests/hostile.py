@@ -1,4 +1,6 @@
-"""Sources that are small and would take for ever: a generator for each class, and mutations of an honest kernel."""
+"""Sources that are small and would take for ever: a generator for each class, and mutations of an honest kernel.
+
+What is done with them is in `hostile_runs.py`; whole programs for `run` are in `hostile_programs.py`."""
 
 from __future__ import annotations
 
@@ -147,7 +149,100 @@ def mutated(chance):
     return text
 
 
+def includes(chance):
+    line = chance.choice(
+        ['#include "include.cu"', '#include "/dev/zero"', "#include <" + "../" * 2000 + "x>", "#include"]
+    )
+    return f"{line}\n" * chance.choice([1, 40, 3000]) + KERNEL  # the file's own name is include.cu
+
+
+def conditions(chance):
+    depth = chance.choice([10, 3000, 100000])
+    inside = chance.choice(
+        ["#if 1\n", "#ifdef X\n#else\n", "#if defined(X) || (1 << 70) / 0\n", "#if " + "(" * 3000 + "\n"]
+    )
+    return inside * depth + KERNEL + "#endif\n" * depth
+
+
+def pasting(chance):
+    depth = chance.randint(12, 30)
+    lines = ["#define C(x, y) x##y", "#define D(x) C(x, x)", "#define E0 a"]
+    lines += [f"#define E{i} D(E{i - 1})" for i in range(1, depth)] + ["#define V(...) __VA_ARGS__, __VA_ARGS__"]
+    return "\n".join(lines) + "\n" + BODY.format(f"int E{depth - 1} = {'V(' * depth}1{')' * depth};")
+
+
+def long_token(chance):
+    count = chance.choice([10**4, 10**6, 8 * 2**20 - 200])
+    return chance.choice(
+        [
+            lambda: BODY.format('const char* s = "' + "x" * count + '";'),
+            lambda: BODY.format("int " + "x" * count + ";"),
+            lambda: KERNEL + "/*" + "*" * count,
+            lambda: KERNEL + "//" + "\\\n" * (count // 2),
+            lambda: BODY.format("a[0] = '" + "y" * count + "';"),
+            lambda: " " * count + KERNEL,
+            lambda: "#define A " + "1 + " * (count // 4) + "1\n" + BODY.format("a[0] = A;"),
+        ]
+    )()
+
+
+def many_things(chance):
+    count = chance.choice([1000, 30000, 200000])
+    return chance.choice(
+        [
+            lambda: BODY.format("".join(f"int v{i} = {i};" for i in range(count))),
+            lambda: "__constant__ int t[] = {" + "1," * count + "};\n" + BODY.format("a[0] = t[n];"),
+            lambda: BODY.format("switch (n) {" + "".join(f"case {i}: a[{i}] = 1;" for i in range(count)) + "}"),
+            lambda: "".join(f"struct S{i} {{ int x; }};\n" for i in range(count)) + KERNEL,
+            lambda: "enum E {" + "".join(f"e{i}," for i in range(count)) + "};\n" + KERNEL,
+            lambda: "__global__ void k(" + ",".join(f"float* a{i}" for i in range(count)) + ") { a0[0] = 1; }",
+            lambda: BODY.format("a[0] = " + " + ".join(["n"] * count) + ";"),
+            lambda: BODY.format(
+                "".join(f"__shared__ float s{i}[8]; s{i}[threadIdx.x] = n;" for i in range(count // 20))
+            ),
+            lambda: BODY.format("if (n) a[0] = 1; else " * (count // 10) + ";"),
+            lambda: BODY.format("n = " * count + "1;"),
+        ]
+    )()
+
+
+def templates(chance):
+    depth = chance.choice([30, 1000, 100000])
+    return chance.choice(
+        [
+            "template <int N> __device__ int f() { return f<N - 1>() + f<N - 1>(); }\n"
+            + BODY.format(f"a[0] = f<{depth}>();"),
+            "template <class T> " * depth + KERNEL,
+            "__device__ int f(int n) { return f(n + 1) * f(n); }\n" + BODY.format("a[0] = f(1);"),
+            "__device__ int g(int);\n"
+            "__device__ int f(int n) { return g(n); }\n__device__ int g(int n) { return f(n); }\n"
+            + BODY.format("a[0] = f(1);"),
+            "struct S { S s; };\n" + BODY.format("S x; a[0] = 1;"),
+            f"typedef int T0[9]; {' '.join(f'typedef T{i} T{i + 1}[9];' for i in range(min(depth, 400)))}\n"
+            + BODY.format(f"T{min(depth, 400)} x; a[0] = 1;"),
+        ]
+    )  # fmt: skip
+
+
+def wide_launch(chance):
+    """Threads, barriers and shared memory in plenty, in a launch that is allowed."""
+    grid, block = chance.choice([(65535, 1024), (2**31 - 1, 1), (4096, 1024)]), chance.choice(["", "__syncthreads();"])
+    body = f"for (int i = 0; i < n; ++i) {{ {block} a[i % 8] += i; }}"
+    return (
+        BODY.format(body)
+        + f"int main() {{ float* a; k<<<{grid[0]}, {grid[1]}>>>(a, {chance.choice([1, 10**6, 2**31 - 1])}); }}"
+    )
+
+
+def noise(chance):
+    """No text at all: bytes of any kind, in any encoding."""
+    data = chance.randbytes(chance.choice([10, 1000, 10**5]))
+    start = chance.choice([b"", b"\xff\xfe", b"\xfe\xff", b"\xef\xbb\xbf", b"MZ", b"\x7fELF", KERNEL.encode()])
+    return (start + data).decode("utf-8", "surrogateescape")
+
+
 CLASSES = (
     device_array, stringize, doubling_macro, macro_chain, device_functions, many_kernels, much_punctuation, long_loop,
-    deep, local_array, odd_numbers, odd_printf, huge_grid, huge_shift_or_size, terminal, mutated,
+    deep, local_array, odd_numbers, odd_printf, huge_grid, huge_shift_or_size, terminal, mutated, includes, conditions,
+    pasting, long_token, many_things, templates, wide_launch, noise,
 )  # fmt: skip

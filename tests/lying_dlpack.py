@@ -15,11 +15,11 @@ class Tensor(ctypes.Structure):
 
 
 class Capsule:
-    def __init__(self, held, shape, strides, code=2, bits=64, lanes=1, kind=1):
+    def __init__(self, held, shape, strides, code=2, bits=64, lanes=1, kind=1, offset=0):
         self.held, self.kind = held, kind
         self.shape, self.strides = (ctypes.c_int64 * 2)(*shape), (ctypes.c_int64 * 2)(*strides)
         self.tensor = Tensor(
-            held.ctypes.data, (kind, 0), 2, code, bits, lanes, self.shape, self.strides, 0, None, None
+            held.ctypes.data, (kind, 0), 2, code, bits, lanes, self.shape, self.strides, offset, None, None
         )  # fmt: skip
 
     def __dlpack_device__(self):

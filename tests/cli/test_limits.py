@@ -5,9 +5,6 @@ from __future__ import annotations
 import os
 import random
 import re
-import resource
-import subprocess
-import sys
 import threading
 import time
 from pathlib import Path
@@ -15,43 +12,20 @@ from pathlib import Path
 import pytest
 
 import hostile
+import hostile_programs
+import hostile_runs
 import tilewise as tw
 from tilewise.cli.main import run
 from tilewise.engines.simt import budget
 from tilewise.engines.simt.limits import Limits
 from tilewise.errors import LimitError
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1]), "OPENBLAS_NUM_THREADS": "1"}
 
-
-def command(*words, timeout=90):
-    """(exit code, stdout, stderr, seconds of wall or of CPU, whichever is less, peak bytes) of a process of its own."""
-    before, start = resource.getrusage(resource.RUSAGE_CHILDREN), time.monotonic()
-    done = subprocess.run(
-        [sys.executable, "-m", "tilewise", *map(str, words)], env=ENVIRONMENT, capture_output=True, timeout=timeout,
-        stdin=subprocess.DEVNULL,
-    )  # fmt: skip
-    after = resource.getrusage(resource.RUSAGE_CHILDREN)
-    cpu = after.ru_utime + after.ru_stime - before.ru_utime - before.ru_stime
-    peak = after.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
-    out, err = done.stdout.decode(errors="replace"), done.stderr.decode(errors="replace")
-    return done.returncode, out, err, min(cpu, time.monotonic() - start), peak
-
-
-def checked(folder, name, text, what, seconds=2.0, memory=1 << 30, slack=3.0):
+def checked(folder, make, chance, what):
     """Run one hostile file; everything that must hold for any."""
-    path = folder / f"{name}.cu"
-    path.write_bytes(text.encode("utf-8", errors="surrogateescape"))
-    more = {"explore": ["--no-open", "-o", folder / "page.html"]}.get(what, [])
-    limits = ["--limit", f"seconds={seconds}", "--limit", f"memory={memory}"]
-    code, out, err, took, peak = command(what, path, *more, *limits)
-    assert code in (0, 1, 2, 4), (name, err)
-    assert took < seconds + slack, (name, took, err)
-    assert "please report it" not in err, (name, err)
-    assert "Traceback" not in err, (name, err)
-    assert code in (0, 1) or err.strip(), name
-    assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", out + err), (name, out + err)
-    return code, err, peak
+    ended, wrong = hostile_runs.run_one(folder, make.__name__, make(chance), what, seconds=2.0, memory=1 << 30)
+    assert not wrong, (make.__name__, what, wrong)
+    return ended
 
 
 def test_hostile_sources_end_in_time(tmp_path):
@@ -59,7 +33,8 @@ def test_hostile_sources_end_in_time(tmp_path):
     chance = random.Random(seed)
     print("seed", seed)
     for make in chance.sample(hostile.CLASSES, 3):
-        checked(tmp_path, make.__name__, make(chance), chance.choice(["check", "trace", "explore"]))
+        checked(tmp_path, make, chance, chance.choice(["check", "trace", "explore"]))
+    checked(tmp_path, chance.choice(hostile_programs.CLASSES), chance, "run")
 
 
 @pytest.mark.slow
@@ -68,8 +43,15 @@ def test_hostile_sources_end_in_time(tmp_path):
 def test_hostile_sources_of_every_class(tmp_path, make, what):
     seed = time.time_ns() % 10**9
     print("seed", seed)
-    _, _, peak = checked(tmp_path, make.__name__, make(random.Random(seed)), what)
-    assert peak < (1 << 30) + (100 << 20)
+    checked(tmp_path, make, random.Random(seed), what)
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize("make", hostile_programs.CLASSES, ids=lambda make: make.__name__)
+def test_hostile_programs_of_every_class(tmp_path, make):
+    seed = time.time_ns() % 10**9
+    print("seed", seed)
+    checked(tmp_path, make, random.Random(seed), "run")
 
 
 @pytest.mark.parametrize(

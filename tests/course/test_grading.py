@@ -149,7 +149,7 @@ def test_submissions_come_from_folders_patterns_and_standard_input(tmp_path, ass
     [
         ("shape = 4", "'shape' is not known; an assignment has title, shapes"),
         ("[points]\nbeauty = 3", "points for 'beauty' are not known; there are parses, product"),
-        ("[points]\nproduct = -1", "points.product must be a number that is not negative"),
+        ("[points]\nproduct = -1", "points.product must be a number from 0 to"),
         ('tile = "4"', "tile must be a whole number, not '4'"),
         ('reference = "gone.py:f"', "the reference gone.py is not beside it"),
         ('reference = "nonsense"', "nonsense"),

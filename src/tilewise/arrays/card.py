@@ -97,9 +97,16 @@ def check_on_card(low: int, high: int, role: str) -> None:
     """Refuse an array that reaches past the allocation it lies in, or lies in none: the driver knows them all."""
     from cuda.bindings import driver
 
+    if low < 0 or high > 1 << 64:
+        raise ShapeError(f"{role} reaches past every address: its strides are not true")
     start = low
     while start < high:
-        status, base, size = driver.cuMemGetAddressRange(start)
+        try:
+            status, base, size = driver.cuMemGetAddressRange(start)
+        except Exception as error:  # there is no driver: whatever the array says, it lies on no card
+            if card_count():
+                raise
+            raise DeviceError(f"{role} says that it lies on a card, and no NVIDIA driver answers here") from error
         if int(status) != 0:
             raise DeviceError(f"{role} points to {start:#x}, where the card has no memory: what it says is not true")
         end = int(base) + int(size)

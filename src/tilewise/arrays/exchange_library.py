@@ -11,7 +11,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_of
-from tilewise.arrays.card import check_on_card
+from tilewise.arrays.card import INSTALL, check_on_card
 from tilewise.arrays.device_array import DEVICE_ARRAYS
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
@@ -62,15 +62,15 @@ def exchange_library(array: Any) -> ExchangeLibrary:
 
 def card_operand(array: Any, library: Any, role: str) -> Operand:
     """An array on a card, through cuda.core's view of both protocols."""
-    from cuda.core.utils import StridedMemoryView
-
+    try:
+        from cuda.core.utils import StridedMemoryView
+    except ImportError:
+        raise DeviceError(f"{role} lies on a card, which needs the CUDA packages: {INSTALL}") from None
     try:
         view = StridedMemoryView.from_any_interface(array, stream_ptr=-1)
-        dtype = dtype_of(view.dtype)
-    except (BufferError, RuntimeError, TypeError, NotImplementedError) as error:
+        dtype, shape, strides = dtype_of(view.dtype), tuple(view.shape), view.strides
+    except (BufferError, RuntimeError, TypeError, ValueError, OverflowError, NotImplementedError) as error:
         raise DtypeError(f"{role} cannot be read on the card: {error}") from None
-    shape = tuple(view.shape)
-    strides = view.strides
     if strides is None:
         strides = tuple(int(np.prod(shape[axis + 1 :])) for axis in range(len(shape)))
     made = Operand(

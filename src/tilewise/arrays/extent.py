@@ -23,6 +23,8 @@ Array = np.ndarray[Any, np.dtype[Any]]
 
 MS_ASYNC = 1  # on Linux and macOS: writes nothing that anybody waits for, and refuses a range with a hole
 
+ADDRESSES = 1 << 64  # no address is past it
+
 
 def check_block(value: Any, role: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """What a task was handed for a block, held against what was declared of it."""
@@ -134,6 +136,8 @@ def _msync() -> Any:
 
 def mapped(low: int, high: int) -> bool:
     """Whether every page from one address to another is this process's; true where the system cannot be asked."""
+    if low < 0 or high > ADDRESSES:
+        return False  # strides so long that they wrap: C would take the remainder for an address
     msync = _msync()
     if msync is None or high <= low:
         return True

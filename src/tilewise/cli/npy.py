@@ -44,7 +44,7 @@ def read_matrix(path: Path) -> Array:
         raise FileError(f"{path} cannot be read: permission denied") from None
     except (FileError, TilewiseError):
         raise
-    except (ValueError, EOFError, MemoryError) as error:
+    except (ValueError, TypeError, OverflowError, EOFError, MemoryError) as error:
         raise FileError(f"{path} is damaged or cut short: {str(error).splitlines()[0]}") from None
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from None

@@ -29,6 +29,8 @@ def read_sparse_npz(path: Path) -> tuple[tuple[int, int], Array, Array, Array]:
             if rows < 0 or cols < 0:
                 raise ValueError(f"its shape is {rows}×{cols}")
             data = archive["data"]
+            if data.ndim != 1:
+                raise ValueError(f"its data have {data.ndim} axes, not 1")
             if kind == "coo":
                 return (rows, cols), _whole(archive["row"]), _whole(archive["col"]), data
             if kind in ("csr", "csc"):

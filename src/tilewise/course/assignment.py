@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import os
 import tomllib
 from dataclasses import dataclass, field
 from pathlib import Path
@@ -10,8 +11,11 @@ from typing import Any
 from tilewise.algebra.builtin import find_semiring
 from tilewise.errors import FileError, ShapeError, UsageError
 from tilewise.problem import parse_shape
+from tilewise.system.files import here
 
 Shape = tuple[int, int, int]
+MAX_BYTES = 1 << 20  # of an assignment
+MOST_POINTS = 1_000_000
 ITEMS = ("parses", "product", "faults", "traffic", "calls", "program")
 KNOWN = (
     "title", "shapes", "tile", "kernel", "block", "grid", "reference", "points", "traffic", "forbidden", "defines",
@@ -44,10 +48,18 @@ class Assignment:
 
 def read_assignment(path: Path) -> Assignment:
     try:
-        table = tomllib.loads(path.read_text(encoding="utf-8"))
+        with os.fdopen(here().open(path), "rb") as file:  # a FIFO or a device would never end
+            data = file.read(MAX_BYTES + 1)
+        if len(data) > MAX_BYTES:
+            raise FileError(f"{path} is larger than {MAX_BYTES >> 20} MiB, which is no assignment")
+        table = tomllib.loads(data.decode())
+    except FileError:
+        raise
     except OSError as error:
         raise FileError(f"{path} cannot be read: {error.strerror or error}") from error
-    except (tomllib.TOMLDecodeError, UnicodeDecodeError) as error:
+    except RecursionError:
+        raise UsageError(f"{path} is not TOML that can be read: it is nested too deeply") from None
+    except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, and int()'s for a number of thousands of digits
         raise UsageError(f"{path} is not TOML: {error}") from None
     return assignment_of(table, path)
 
@@ -62,8 +74,8 @@ def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
     if wrong:
         raise UsageError(f"{path}: points for {wrong[0]!r} are not known; there are {', '.join(ITEMS)}")
     for key, value in points.items():
-        if isinstance(value, bool) or not isinstance(value, int | float) or value < 0:
-            raise UsageError(f"{path}: points.{key} must be a number that is not negative, not {value!r}")
+        if isinstance(value, bool) or not isinstance(value, int | float) or not 0 <= value <= MOST_POINTS:
+            raise UsageError(f"{path}: points.{key} must be a number from 0 to {MOST_POINTS:,}, not {value!r}")
     made = Assignment(
         title=_of(table, "title", str, path, Assignment.title),
         shapes=_shapes(_of(table, "shapes", list, path, []), path) or Assignment.shapes,

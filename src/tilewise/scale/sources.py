@@ -165,8 +165,8 @@ def npy_header(file: Any, path: Path) -> tuple[tuple[int, ...], bool, np.dtype[A
         shape, fortran, dtype = read.get(version, np.lib.format.read_array_header_2_0)(file)
         if dtype.hasobject:
             raise DtypeError(f"{path} holds Python objects, not numbers: save it with a numeric dtype")
-        if any(extent < 0 for extent in shape):
-            raise ValueError("an extent below 0")
+        if any(isinstance(extent, bool) or extent < 0 for extent in shape):
+            raise ValueError("an extent that is no count")  # NumPy lets True pass, and fails at it later
     except DtypeError:
         raise
     except Exception:  # NumPy evaluates the header as Python: a damaged one raises whatever that gives
