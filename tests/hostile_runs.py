@@ -96,7 +96,7 @@ def wrong(ended, what, seconds, memory):
     for words in ("please report it", "Traceback", "Error: "):
         if words in ended.err:
             found.append(f"it said {words!r}")
-    if ended.code not in (0, 1) and not said.strip():
+    if what != "run" and ended.code not in (0, 1) and not said.strip():
         found.append("it said nothing")
     if re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", said):
         found.append("control characters reached the terminal")

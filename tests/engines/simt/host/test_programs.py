@@ -6,6 +6,7 @@ from __future__ import annotations
 import json
 import subprocess
 import sys
+import time
 
 import pytest
 
@@ -114,7 +115,7 @@ int main() {
 
 
 @pytest.mark.parametrize(("text", "options", "says"), [
-    ("int main() { for (;;) {} }", {"seconds": 0.3}, "longer than"),
+    ("int main() { for (;;) {} }", {"seconds": 5.0}, "longer than"),
     ('#include <stdio.h>\nint main() { for (;;) puts("more"); }', {"output": 1000}, "printed more than 1000"),
     ("#include <stdlib.h>\nint main() { for (;;) malloc(1 << 20); }", {"memory": 64 << 20}, "over the limit"),
 ])  # fmt: skip
@@ -125,6 +126,20 @@ def test_limits_stop_a_program_and_keep_what_was_found(run, text, options, says)
     assert says in report.message
     assert report.exit_code == 4
     assert [str(f.kind) for f in report.faults] == ["uninitialised-read"]
+
+
+@pytest.mark.parametrize(("text", "options", "says"), [
+    ("int main() {" + ";" * 8_000_000 + "}", {"seconds": 1.0}, "it was reading it then"),
+    ("#include <stdlib.h>\n#include <string.h>\nint main() { memset(malloc(900 << 20), 1, 900 << 20); for (;;) {} }",
+     {"seconds": 60.0, "memory": 1 << 30}, "of memory were used up"),
+])  # fmt: skip
+def test_limits_are_of_the_whole_process(run, text, options, says):
+    """Reading and compiling count, and so do the shadow and everything else that the program's bytes take."""
+    began = time.monotonic()
+    report = run(text, **options)
+    assert report.ended == "limit"
+    assert says in report.message
+    assert time.monotonic() - began < 40
 
 
 def test_nothing_outside_the_programs_folder_is_opened(run, tmp_path):

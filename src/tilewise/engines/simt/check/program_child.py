@@ -20,11 +20,19 @@ def main() -> None:
     from tilewise.engines.simt.check.wording import word
     from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.running import build, execute
+    from tilewise.engines.simt.host.watch import Watch
     from tilewise.errors import TilewiseError
 
     options = Options(**settings["options"])
+
+    def stop(reason: str) -> None:
+        report({"status": 4, "ended": "limit", "message": reason, "findings": [], "notes": [], "launches": []})
+        os._exit(4)
+
+    watch = Watch(options, settings["began"], stop)
     try:
         session, text = build(settings["path"], options, report)
+        watch.session, watch.part = session, "compiling it"
         session.cuda.word = word
         if settings.get("dump"):
             with open(settings["dump"], "w", encoding="utf-8") as out:
@@ -62,7 +70,7 @@ def _limits(settings: dict[str, Any]) -> None:
     """What the system itself holds the process to."""
     import resource
 
-    seconds = int(settings["options"]["seconds"]) + 30
+    seconds = int(settings["options"]["seconds"]) + 10
     for which, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, 2 * seconds), (resource.RLIMIT_NOFILE, 64)):
         _, hard = resource.getrlimit(which)
         wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)

@@ -9,8 +9,8 @@ from dataclasses import dataclass, field
 class Options:
     """What a run may take and touch."""
 
-    seconds: float = 60.0
-    memory: int = 4 << 30
+    seconds: float = 20.0  # from the start of its process to its end
+    memory: int = 2 << 30
     output: int = 64 << 20
     card: str = "t4"
     real_time: bool = False

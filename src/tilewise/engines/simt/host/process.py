@@ -7,6 +7,7 @@ import os
 import subprocess
 import sys
 import threading
+import time
 from dataclasses import asdict, dataclass, field
 from pathlib import Path
 from typing import Any
@@ -17,7 +18,7 @@ from tilewise.engines.simt.machine.findings import Finding, Kind, Severity, Touc
 from tilewise.errors import FileError
 
 CHILD = "tilewise.engines.simt.check.program_child"
-GRACE = 20.0  # seconds that a process may take beyond its own limit to start and to end
+GRACE = 1.0  # seconds beyond its limit that a process has to tell what was found
 
 
 @dataclass
@@ -69,7 +70,7 @@ def run_program(
     reader, writer = os.pipe()
     settings = {
         "path": str(path), "name": f"./{path.stem}", "arguments": arguments or [], "report": writer,
-        "options": asdict(options), "dump": dump,
+        "options": asdict(options), "dump": dump, "began": time.monotonic(),
     }  # fmt: skip
     out = subprocess.PIPE if capture else None
     feed = subprocess.PIPE if stdin is not None else (subprocess.DEVNULL if capture else None)
@@ -83,14 +84,16 @@ def run_program(
     parts: list[str] = []
     reading = threading.Thread(target=lambda: parts.append(_read_all(reader)))  # a report may be larger than the pipe
     reading.start()
+    late = False
     try:
         output, errors = process.communicate(stdin, timeout=options.seconds + GRACE)
     except subprocess.TimeoutExpired:
         process.kill()
+        late = True
         output, errors = process.communicate()
     reading.join()
     text = "".join(parts)
-    report = _report(path, process.returncode, text, options)
+    report = _report(path, process.returncode, text, options, late)
     if capture:
         report.output = (output or b"").decode("utf-8", "replace")
         report.errors = (errors or b"").decode("utf-8", "replace")
@@ -102,7 +105,10 @@ def _read_all(descriptor: int) -> str:
         return pipe.read()
 
 
-def _report(path: Path, code: int, text: str, options: Options) -> ProgramReport:
+def _report(path: Path, code: int, text: str, options: Options, late: bool) -> ProgramReport:
+    if not text and late:
+        message = f"the program took longer than {options.seconds:g} s and could not be asked: --limit-time raises it"
+        return ProgramReport(str(path), 4, "limit", message, card=options.card)
     if not text:
         message = f"the program's process ended without a word (status {code})"
         return ProgramReport(str(path), 4, "failed", message, card=options.card)

@@ -1,0 +1,48 @@
+"""One budget for a whole program, from the start of its process: reading, lowering, compiling, running, the report.
+
+A thread looks at the clock and at the process's memory, and ends the run when either is used up: what was found by then
+is told, with the part that was at work. The parent process ends what cannot even do that.
+"""
+
+from __future__ import annotations
+
+import threading
+import time
+from collections.abc import Callable
+from typing import Any
+
+from tilewise.engines.simt.host.options import Options
+from tilewise.quantities import size
+from tilewise.system.memory import resident
+
+LOOK = 0.02  # seconds between two looks
+LEAST = 512 << 20  # bytes that reading and compiling may take, however little the program is given
+
+
+class Watch:
+    def __init__(self, options: Options, began: float, stop: Callable[[str], None]) -> None:
+        self.options, self.began = options, began
+        self.part = "reading it"
+        self.session: Any = None  # as soon as there is one: it knows the line, and what was found
+        self._stop = stop
+        self._base = resident()
+        self._thread = threading.Thread(target=self._watch, name="tilewise watch", daemon=True)
+        self._thread.start()
+
+    def _watch(self) -> None:
+        while not (reason := self._look()):
+            time.sleep(LOOK)
+        if self.session is not None and self.session.cuda is not None:
+            line = self.session.source.place(self.session.line, 1).line if self.session.line else 0
+            where = f"; it was near line {line} then" if line else f"; it was {self.part} then"
+            self.session.finish(4, "limit", reason + where)
+        else:
+            self._stop(f"{reason}; it was {self.part} then")
+
+    def _look(self) -> str:
+        if time.monotonic() - self.began > self.options.seconds:
+            return f"the program took longer than {self.options.seconds:g} s: --limit-time raises it"
+        if resident() - self._base > max(self.options.memory, LEAST):
+            most = size(max(self.options.memory, LEAST))
+            return f"{most} of memory were used up, shadow and all: --limit-memory raises it"
+        return ""
