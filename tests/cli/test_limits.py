@@ -140,3 +140,16 @@ def test_no_stop_comes_late():
             pass
         sum(range(1000))
     assert not [thread for thread in threading.enumerate() if thread.name == "tilewise budget" and not thread.daemon]
+
+
+def test_bytes_of_a_source_are_shown_and_not_obeyed(tmp_path, capfd):
+    """By commands that quote lines, names and titles: run, grade, learn."""
+    noise = "\x1b[2J\x07\x9b2J\u202e"
+    (tmp_path / "a\x1b[2J.cu").write_text(f"__global__ void k(float* a) {{ a[0] = {noise} 1; }}\nint main() {{}}\n")
+    (tmp_path / "t.toml").write_text('title = "\\u001b[2J"\n')
+    for words in (["run"], ["run", "--json"], ["run", "--format", "sanitizer"], ["grade"],
+                  ["grade", "--assignment", str(tmp_path / "t.toml")], ["check"], ["trace"]):  # fmt: skip
+        assert run([*words, str(tmp_path / "a\x1b[2J.cu")]) in (1, 2), words
+        said = "".join(capfd.readouterr())
+        assert said.strip()
+        assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", said), (words, said)

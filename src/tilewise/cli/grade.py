@@ -61,6 +61,7 @@ def command(
 def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, output: Path | None) -> None:
     import json
 
+    from tilewise.cli.terminal import plain
     from tilewise.course import reports
     from tilewise.page.export import write
 
@@ -77,8 +78,8 @@ def _print(form: str, grades: Any, assignment: Any, seed: int, language: str, ou
     }[form]()
     if output:
         write(output, made)
-    else:
-        sys.stdout.write(made)
+    else:  # names and lines are strangers'; a program that reads gets them as they are
+        sys.stdout.write(plain(made.replace("\r\n", "\n")) if sys.stdout.isatty() else made)
 
 
 def _table(grades: Any, assignment: Any, language: str) -> None:
@@ -86,11 +87,12 @@ def _table(grades: Any, assignment: Any, language: str) -> None:
     from rich.text import Text
 
     from tilewise.cli.output import console
+    from tilewise.cli.terminal import plain
     from tilewise.course.reports import number
     from tilewise.course.telling import item_name, sentence
     from tilewise.words import say
 
-    table = Table(title=Text(assignment.title), title_justify="left", header_style="bold")
+    table = Table(title=Text(plain(assignment.title)), title_justify="left", header_style="bold")
     table.add_column(say(language, "grade.name"), overflow="fold")
     table.add_column(say(language, "grade.points"), justify="right", no_wrap=True)
     for key in assignment.points:
@@ -100,5 +102,5 @@ def _table(grades: Any, assignment: Any, language: str) -> None:
         why = list(dict.fromkeys(sentence(item, grade, language) for item in grade.items if item.why))
         cells = [number(item.points) for item in grade.items]
         points = Text(f"{number(grade.points)}/{number(grade.most)}", style="green" if grade.full else "red")
-        table.add_row(Text(grade.name), points, *cells, Text("\n".join(why)))
+        table.add_row(Text(plain(grade.name)), points, *cells, Text(plain("\n".join(why))))
     console().print(table)

@@ -83,6 +83,7 @@ def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:
 
 
 def _tell(one: Any, grade: Any, hints: list[str], progress: Any, language: str) -> None:
+    from tilewise.cli.terminal import plain
     from tilewise.course.exercises import exercises
     from tilewise.course.reports import number
     from tilewise.course.telling import item_name, kind_name, sentence
@@ -93,11 +94,11 @@ def _tell(one: Any, grade: Any, hints: list[str], progress: Any, language: str) 
     for item in grade.items:
         if item.points < item.most and (why := sentence(item, grade, language)) not in told:
             told.add(why)
-            click.echo(f"  {item_name(item.name, language)}: {why}")
+            click.echo(plain(f"  {item_name(item.name, language)}: {why}"))
     for found in grade.found:
         where = say(language, "findings.line", line=found.line) if found.line else ""
         name = kind_name(found.kind, language)
-        click.echo(f"  {where} {name}: {found.text.strip()}" if found.text else f"  {name}")
+        click.echo(plain(f"  {where} {name}: {found.text.strip()}" if found.text else f"  {name}"))
     for hint in hints:
         click.echo(f"  → {hint}")
     if grade.full:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import json
 import sys
 from pathlib import Path
 
@@ -37,6 +36,7 @@ def command(
     with the change that mends it. The exit status is the program's own; 1 where that is 0 and faults were found.
     Event times come from a model of --card. With --format json, sarif or sanitizer the report goes to stderr.
     """
+    from tilewise.cli.terminal import json_text, plain
     from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.process import run_program
     from tilewise.scale.budget import budget
@@ -58,19 +58,19 @@ def command(
     report = run_program(program, list(arguments), options)
     form = "json" if as_json else form
     if form == "json":
-        text = json.dumps(report.to_json(), indent=2, ensure_ascii=False)
+        text = json_text(report.to_json())
     elif form == "sarif":
         from tilewise.tracing.program_report import program_sarif
 
-        text = json.dumps(program_sarif(report), indent=2, ensure_ascii=False)
+        text = json_text(program_sarif(report))
     elif form == "sanitizer":
         from tilewise.tracing.program_report import program_sanitizer
 
-        text = program_sanitizer(report)
+        text = plain(program_sanitizer(report))
     else:
         from tilewise.tracing.program_report import program_text
 
-        text = program_text(report, everything=everything, lang=language)
+        text = plain(program_text(report, everything=everything, lang=language))
     if text:
         click.echo(text, err=True)
     return report.exit_code

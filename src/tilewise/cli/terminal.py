@@ -12,9 +12,13 @@ import click
 UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
 
 
-def print_json(document: Any, indent: int | None = 2) -> None:
+def json_text(document: Any, indent: int | None = 2) -> str:
     text = json.dumps(document, indent=indent, ensure_ascii=False)
-    sys.stdout.write(UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", text) + "\n")
+    return UNPRINTED.sub(lambda found: f"\\u{ord(found[0]):04x}", text)
+
+
+def print_json(document: Any, indent: int | None = 2) -> None:
+    sys.stdout.write(json_text(document, indent) + "\n")
 
 
 def plain(text: str) -> str:
