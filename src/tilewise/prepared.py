@@ -81,6 +81,9 @@ class CardLibrary(Protocol):
     pointer: Callable[[Any], int]
     give_back: Callable[[Any], None]
 
+    def holds(self, like: Any) -> Callable[[Any], bool] | None:
+        """Says of an array that lies as `like` does whether the memory that owns it reaches as far."""
+
 
 class OnHost:
     """A product on the CPU of operands that lie as those it was prepared for."""
@@ -105,18 +108,23 @@ class OnHost:
 class OnCard:
     """A product of arrays on a card: addresses are read, scratch is taken, everything is launched by one call."""
 
-    __slots__ = ("_empty", "_launcher", "_library", "_quick", "tick")
+    __slots__ = ("_empty", "_holds", "_launcher", "_library", "_quick", "tick")
 
-    def __init__(self, launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> None:
+    def __init__(self, launcher: Any, library: CardLibrary, empty: Callable[[], Any], arrays: tuple[Any, ...]) -> None:
+        """`arrays`: M, N and P of the call that was prepared."""
         self._launcher, self._library, self._empty = launcher, library, empty
+        self._holds = tuple(library.holds(x) for x in arrays)
         plain = launcher.header and not launcher.scratch_bytes
         self._quick = _at_once(launcher, library, empty) if plain else None
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or None where `out` shares memory with M or N."""
-        if self._quick is not None and "bias" not in keywords:
-            return self._quick(M, N, keywords)
+        """P, or None where `out` shares memory with M or N, or an array claims more than its memory has."""
+        m_held, n_held, p_held = self._holds
         out = keywords.get("out")
+        if m_held is not None and not (m_held(M) and n_held(N) and (out is None or p_held(out))):
+            return None
+        if self._quick is not None and "bias" not in keywords:
+            return self._quick(M, N, out)
         P = self._empty() if out is None else out
         return P if self._with_more(M, N, P, keywords.get("bias")) else None
 
@@ -124,6 +132,8 @@ class OnCard:
         """The same with scratch memory, a bias, or a recipe of several images."""
         library, launcher = self._library, self._launcher
         stream, m, n, p = library.stream(), *map(library.address, (M, N, P))
+        if not (m and n and p) or (bias is not None and not _held(library, bias)):
+            return False
         held = library.take(launcher.scratch_bytes, stream) if launcher.scratch_bytes else None
         scratch = 0 if held is None else library.pointer(held)
         try:
@@ -137,16 +147,23 @@ class OnCard:
                 library.give_back(held)
 
 
+def _held(library: CardLibrary, array: Any) -> bool:
+    """Whether an array has what it claims, as far as its library can tell."""
+    holds = library.holds(array)
+    return bool(library.address(array)) and (holds is None or holds(array))
+
+
 def _at_once(launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> Callable[[Any, Any, Any], Any]:
     """A recipe of one image without scratch, with everything that is known by now bound."""
     address, stream_now, header, launch = library.address, library.stream, launcher.header, launcher.launch
 
-    def product(M: Any, N: Any, keywords: Any) -> Any:
-        out = keywords.get("out")
+    def product(M: Any, N: Any, out: Any) -> Any:
         P = empty() if out is None else out
-        stream = stream_now()
-        code = launch(header, address(M), address(N), address(P), 0, stream)
-        if not code or launcher.settled(code, stream, M=address(M), N=address(N), P=address(P)):
+        stream, m, n, p = stream_now(), address(M), address(N), address(P)
+        if not (m and n and p):
+            return None
+        code = launch(header, m, n, p, 0, stream)
+        if not code or launcher.settled(code, stream, M=m, N=n, P=p):
             return P
         return None
 
@@ -185,9 +202,9 @@ def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> No
         from tilewise.arrays.torch_signature import OnOneCard
 
         held = OnOneCard(M.get_device())
-        PREPARED.keep(key, OnCard(again, held, held.empty_like(product)))
+        PREPARED.keep(key, OnCard(again, held, held.empty_like(product), (M, N, product)))
     elif library == "cupy":
         from tilewise.arrays.cupy_signature import OnOneCard as CupyCard
 
         cupy_held = CupyCard(M.device.id)
-        PREPARED.keep(key, OnCard(again, cupy_held, cupy_held.empty_like(product)))
+        PREPARED.keep(key, OnCard(again, cupy_held, cupy_held.empty_like(product), (M, N, product)))

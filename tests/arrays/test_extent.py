@@ -18,6 +18,7 @@ from tilewise.engines.cpu.run import run
 from tilewise.errors import DeviceError, DtypeError, ShapeError
 from tilewise.execution import machine_of
 from tilewise.planning import make_plan
+from tilewise.prepared import OnCard
 
 
 class Liar:
@@ -166,3 +167,74 @@ def test_dlpack_of_a_negative_extent_is_a_sentence():
     wrong = Capsule(np.ones((2, 2)).ctypes.data, -2, 2)
     with pytest.raises(DtypeError, match="M cannot be read through DLPack"):
         tw.matmul(wrong, wrong)
+
+
+class Memory:
+    """Of CuPy, as far as it is asked."""
+
+    def __init__(self, ptr, size):
+        self.ptr, self.size = ptr, size
+
+
+class UnownedMemory(Memory):
+    pass
+
+
+def cupy_array(shape, strides, at=0, memory=None):
+    memory = memory or Memory(0x1000, 800)
+    data = types.SimpleNamespace(ptr=memory.ptr + at, mem=memory, device_id=0)
+    device = types.SimpleNamespace(id=0)
+    return types.SimpleNamespace(shape=shape, strides=strides, dtype=np.dtype(float), data=data, device=device)
+
+
+@pytest.fixture
+def cupy(monkeypatch):
+    """CuPy's names, where it is not installed."""
+    fake = types.ModuleType("cupy")
+    fake.cuda = types.SimpleNamespace(UnownedMemory=UnownedMemory, get_current_stream=None)
+    monkeypatch.setitem(sys.modules, "cupy", fake)
+    monkeypatch.delitem(sys.modules, "tilewise.arrays.cupy_signature", raising=False)
+    yield fake
+    sys.modules.pop("tilewise.arrays.cupy_signature", None)
+
+
+def test_cupy_arrays_are_held_against_their_memory(cupy, monkeypatch):
+    from tilewise.arrays import cupy_library
+    from tilewise.arrays.cupy_signature import OnOneCard
+
+    honest = cupy_array((10, 10), (80, 8))
+    assert cupy_library.CUPY.operand(honest, "M").shape == (10, 10)
+    backwards = cupy_array((10, 10), (-80, 8), 720)
+    assert cupy_library.CUPY.operand(backwards, "M").strides == (-10, 1)
+    holds = OnOneCard(0).holds(honest)
+    assert holds(honest)
+    assert OnOneCard(0).holds(backwards)(backwards)
+    for liar in (cupy_array((10, 10), (80, 8), 8), cupy_array((10, 10), (80, 8), memory=Memory(0x1000, 799))):
+        assert not holds(liar)  # a prepared call looks again
+        with pytest.raises(ShapeError, match="of memory on the card that has"):
+            cupy_library.CUPY.operand(liar, "M")
+    with pytest.raises(ShapeError, match=r"reaches from byte -720 to 80 of memory on the card"):
+        cupy_library.CUPY.operand(cupy_array((10, 10), (-80, 8)), "M")
+    asked = []
+    monkeypatch.setattr(cupy_library, "check_on_card", lambda *words: asked.append(words))
+    stranger = cupy_array((10, 10), (80, 8), memory=UnownedMemory(0x1000, 800))
+    cupy_library.CUPY.operand(stranger, "M")
+    assert asked == [(0x1000, 0x1000 + 800, "M")]
+    assert not holds(stranger)
+
+
+def test_a_prepared_call_on_a_card_refuses_what_its_memory_does_not_hold():
+    launched = []
+    library = types.SimpleNamespace(
+        address=id, stream=lambda: 0, take=None, pointer=None, give_back=None, holds=lambda like: lambda x: x != "liar"
+    )
+    launcher = types.SimpleNamespace(
+        scratch_bytes=0, header=1, launch=lambda *words: launched.append(words) or 0, settled=lambda *_, **__: True
+    )
+    call = OnCard(launcher, library, lambda: "fresh", ("M", "N", "P"))
+    assert call("M", "N", {}) == "fresh"
+    assert len(launched) == 1
+    for M, N, more in (("liar", "N", {}), ("M", "liar", {}), ("M", "N", {"out": "liar"})):
+        assert call(M, N, more) is None
+    assert call("M", "N", {"out": "P", "bias": "liar"}) is None
+    assert len(launched) == 1

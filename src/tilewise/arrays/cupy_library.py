@@ -6,8 +6,10 @@ import sys
 from typing import Any
 
 from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.arrays.card import check_on_card
 from tilewise.arrays.operand import Operand
-from tilewise.errors import DtypeError
+from tilewise.errors import DtypeError, ShapeError
+from tilewise.shapes import written
 
 
 class CupyLibrary:
@@ -17,6 +19,7 @@ class CupyLibrary:
         if array.dtype.kind not in "biufc" and array.dtype.name != "bfloat16":
             raise DtypeError(f"{role} has dtype {array.dtype}, which holds no numbers")
         dtype = dtype_of(array.dtype)
+        _check_memory(array, role)
         size = array.dtype.itemsize
         if any(stride % size for stride in array.strides):
             array = sys.modules["cupy"].ascontiguousarray(array)
@@ -40,6 +43,27 @@ class CupyLibrary:
 
     def stream(self, device: str) -> int:
         return int(sys.modules["cupy"].cuda.get_current_stream(int(device.partition(":")[2] or 0)).ptr)
+
+
+def reach_of(array: Any) -> tuple[int, int]:
+    """Bytes from an array's first element to the lowest and past the highest that it touches."""
+    if 0 in array.shape:
+        return (0, 0)
+    reach = [(extent - 1) * stride for extent, stride in zip(array.shape, array.strides, strict=True)]
+    return (sum(r for r in reach if r < 0), sum(r for r in reach if r > 0) + array.dtype.itemsize)
+
+
+def _check_memory(array: Any, role: str) -> None:
+    """`as_strided` and a bare pointer make an array of CuPy claim what it likes."""
+    low, high = reach_of(array)
+    memory, start = array.data.mem, int(array.data.ptr)
+    if memory.__class__ is sys.modules["cupy"].cuda.UnownedMemory:
+        check_on_card(start + low, start + high, role)
+    elif start + low < memory.ptr or start + high > memory.ptr + memory.size:
+        raise ShapeError(
+            f"{role} is {written(array.shape)} and reaches from byte {start + low - memory.ptr:,} to "
+            f"{start + high - memory.ptr:,} of memory on the card that has {memory.size:,}: its strides are not true"
+        )
 
 
 CUPY = CupyLibrary()

@@ -7,6 +7,7 @@ from typing import Any
 
 import cupy
 
+from tilewise.arrays.cupy_library import reach_of
 from tilewise.options import Key, keywords_key
 
 
@@ -45,3 +46,16 @@ class OnOneCard:
         """Fresh memory for such a product."""
         shape, dtype, empty = product.shape, product.dtype, cupy.empty
         return lambda: empty(shape, dtype)
+
+    def holds(self, like: Any) -> Callable[[Any], bool]:
+        """Whether CuPy vouches for the memory of such an array; a stranger's is asked of the driver, each time."""
+        low, high = reach_of(like)
+        strange = cupy.cuda.UnownedMemory
+
+        def inside(x: Any) -> bool:
+            data = x.data
+            memory = data.mem
+            at = data.ptr - memory.ptr
+            return memory.__class__ is not strange and at + low >= 0 and at + high <= memory.size
+
+        return inside

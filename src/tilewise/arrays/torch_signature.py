@@ -142,3 +142,7 @@ class OnOneCard:
         if quick is None:
             return lambda: empty(shape, dtype=dtype, device=device)
         return lambda: quick(shape, strides, dtype)
+
+    def holds(self, like: Any) -> None:
+        """torch made the tensor within its storage. Sharded models empty storages later: those have no address, and a
+        call looks for that; asking a storage for its size each time would cost a tenth of a call."""
