@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import mmap
 import subprocess
 import sys
 import types
@@ -159,6 +160,25 @@ def test_pages_that_are_not_there_are_told_from_those_that_are():
     assert mapped(x.ctypes.data, x.ctypes.data + x.nbytes)
     if sys.platform in ("linux", "darwin"):
         assert not mapped(4096, 8192)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="other systems tell holes only")
+def test_pages_that_may_not_be_read_or_written_are_told_too():
+    """Reserved pages are the process's own, and to read them is a signal all the same."""
+    library = ctypes.CDLL(None)
+    library.mmap.restype = ctypes.c_void_p
+    library.mmap.argtypes = [ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long]
+    readable, size = mmap.PROT_READ, 4 * mmap.PAGESIZE
+    reserved, fixed = (library.mmap(None, size, how, 0x22, -1, 0) for how in (0, readable))
+    if mapped(reserved, reserved + size):
+        pytest.skip("a Linux before 5.14")
+    with pytest.raises(ShapeError, match="M is 8×8 float64, and not all of its 512 bytes are memory"):
+        tw.matmul(Liar(reserved, (8, 8)), np.ones((8, 8)))
+    assert mapped(fixed, fixed + size)
+    assert not mapped(fixed, fixed + size, written=True)
+    assert (tw.matmul(np.asarray(Liar(fixed, (8, 8))), np.ones((8, 8))) == 0).all()
+    with pytest.raises(ShapeError, match="out is 8×8"):
+        tw.matmul(np.ones((8, 8)), np.ones((8, 8)), out=np.asarray(Liar(fixed, (8, 8))))
     check_extent(np.frombuffer(bytearray(100), np.uint8)[3:50], "M")
 
 

@@ -22,7 +22,9 @@ from tilewise.errors import DtypeError, FileError, ShapeError
 Array = np.ndarray[Any, np.dtype[Any]]
 
 MS_ASYNC = 1  # on Linux and macOS: writes nothing that anybody waits for, and refuses a range with a hole
-
+POPULATE = {False: 22, True: 23}  # Linux's MADV_POPULATE_READ and _WRITE
+REFUSED = (errno.ENOMEM, errno.EFAULT, errno.EINVAL)
+TARGETS = ("out", "P", "arg")  # roles of what is written
 ADDRESSES = 1 << 64  # no address is past it
 
 
@@ -82,7 +84,7 @@ def check_extent(array: Array, role: str) -> None:
             f"{role} is {_words(array.shape, array.dtype)} and reaches from byte {low - bounds[0]:,} to "
             f"{high - bounds[0]:,} of memory that has {bounds[1] - bounds[0]:,}: its shape or strides are not true"
         )
-    if bounds is None and not mapped(low, high):
+    if bounds is None and not mapped(low, high, role in TARGETS):
         raise ShapeError(
             f"{role} is {_words(array.shape, array.dtype)}, and not all of its {high - low:,} bytes are memory of this "
             "process: what it says of itself is not true"
@@ -123,24 +125,36 @@ def _check_file(array: Array, owner: Any, low: int, high: int, role: str) -> Non
 
 
 @lru_cache(maxsize=1)
-def _msync() -> Any:
+def _asking() -> tuple[Any, dict[bool, int]] | None:
+    """A call of the system that says whether pages can be read, or written; None where there is none.
+
+    Linux since 5.14 has advice that faults pages in as an access would, and says so where that would be a signal: no
+    page, one that may not be read, a file that was cut short. Elsewhere msync refuses a range with a hole.
+    """
     if sys.platform not in ("linux", "darwin"):
         return None
     try:
-        found = ctypes.CDLL(None, use_errno=True).msync
+        library = ctypes.CDLL(None, use_errno=True)
+        advise, sync = library.madvise, library.msync
     except (OSError, AttributeError):
         return None
-    found.argtypes, found.restype = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int], ctypes.c_int
-    return found
+    for call in (advise, sync):
+        call.argtypes, call.restype = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int], ctypes.c_int
+    with mmap.mmap(-1, mmap.PAGESIZE) as page:
+        whole = np.frombuffer(page, np.uint8)
+        knows = sys.platform == "linux" and advise(whole.ctypes.data, mmap.PAGESIZE, POPULATE[False]) == 0
+        del whole
+    return (advise, POPULATE) if knows else (sync, {False: MS_ASYNC, True: MS_ASYNC})
 
 
-def mapped(low: int, high: int) -> bool:
-    """Whether every page from one address to another is this process's; true where the system cannot be asked."""
+def mapped(low: int, high: int, written: bool = False) -> bool:
+    """Whether every byte from one address to another can be read (and `written`); true where nobody can be asked."""
     if low < 0 or high > ADDRESSES:
         return False  # strides so long that they wrap: C would take the remainder for an address
-    msync = _msync()
-    if msync is None or high <= low:
+    asking = _asking()
+    if asking is None or high <= low:
         return True
+    call, how = asking
     page = mmap.PAGESIZE
     start = low // page * page
-    return bool(msync(start, high - start, MS_ASYNC) == 0 or ctypes.get_errno() != errno.ENOMEM)
+    return bool(call(start, high - start, how[written]) == 0 or ctypes.get_errno() not in REFUSED)
