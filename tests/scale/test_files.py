@@ -32,6 +32,7 @@ def small_process(monkeypatch):
     """Budgets of a few tiles: what the test process itself holds does not count."""
     monkeypatch.setattr(files, "resident", lambda: 0)
     monkeypatch.setattr(files, "SPARE", 0)
+    monkeypatch.setattr(files, "LEAST_TILE", (1, 1, 1))
     monkeypatch.setattr(files, "ZARR_BYTES", 0)
     monkeypatch.setattr(files, "TIGHT", 0)
 

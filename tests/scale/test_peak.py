@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import random
 import subprocess
@@ -31,6 +32,7 @@ print("peak", peak, file=sys.stderr)
 sys.stderr.flush()
 os._exit(code)
 """
+ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
 SEMIRINGS = {"plus_times": "fc", "min_plus": "fi", "max_min": "fi", "lor_land": "b"}
 
 
@@ -50,18 +52,17 @@ def one(folder, chance):
     """(peak, budget, what) of a random product."""
     dtype = np.dtype(chance.choice(["float32", "float64", "float16", "int32", "bool", "complex64"]))
     semiring = chance.choice([name for name, kinds in SEMIRINGS.items() if dtype.kind in kinds] or ["plus_times"])
-    m, k, n = (int(10 ** chance.uniform(1.5, 3.4)) for _ in range(3))
+    m, k, n = (int(10 ** chance.uniform(2, 3.6)) for _ in range(3))
     make = np.random.default_rng(chance.randrange(10**9))
     A, B = ((make.random(shape) * 9).astype(dtype) for shape in ((m, k), (k, n)))
     words = [store(folder, "A", A, chance), store(folder, "B", B, chance)]
     out = chance.choice(["C.npy", "C.zarr"]) if any(w.endswith("zarr") for w in words) else "C.npy"
     memory = int(10 ** chance.uniform(np.log10(150e6), 9))
     command = ["multiply", *words, "-o", out, "--memory", str(memory), "--device", "cpu", "--semiring", semiring]
-    environment = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
     ran = subprocess.run(
         [sys.executable, "-c", PROGRAM, *command, "--check"],
         cwd=folder,
-        env=environment,
+        env=ENVIRONMENT,
         capture_output=True,
         text=True,
     )
@@ -94,3 +95,24 @@ def test_a_random_product_stays_within_its_budget(tmp_path):
 @pytest.mark.slow
 def test_60_random_products_stay_within_their_budgets(tmp_path):
     peaks(tmp_path, 60)
+
+
+def seconds_within(folder, memory):
+    words = ["multiply", "A.npy", "B.npy", "-o", "C.npy", "--memory", str(memory), "--device", "cpu", "--json"]
+    ran = subprocess.run(
+        [sys.executable, "-m", "tilewise", *words], cwd=folder, env=ENVIRONMENT, capture_output=True, text=True
+    )
+    assert ran.returncode == 0, ran.stderr
+    return json.loads(ran.stdout)["seconds"]
+
+
+@pytest.mark.slow
+def test_speed_within_150_mb(tmp_path):
+    """Of that within 1 GB, best of three each: at least 0.6."""
+    rng = np.random.default_rng(0)
+    for name in "AB":
+        np.save(tmp_path / f"{name}.npy", rng.random((6000, 6000), np.float32))
+    best = {memory: min(seconds_within(tmp_path, memory) for _ in range(3)) for memory in (150 * 10**6, 10**9)}
+    ratio = best[10**9] / best[150 * 10**6]
+    print(f"6000³ float32: {best[150 * 10**6]:.2f} s within 150 MB, {best[10**9]:.2f} s within 1 GB: {ratio:.2f}")
+    assert ratio >= 0.6

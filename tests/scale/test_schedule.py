@@ -13,6 +13,7 @@ import tilewise as tw
 from tilewise.problem import problem_of_shape
 from tilewise.scale import schedule as schedules
 from tilewise.scale.budget import budget
+from tilewise.scale.files import LEAST_TILE
 from tilewise.scale.panels import Ring, phases
 from tilewise.scale.schedule import Level, make_schedule
 
@@ -111,6 +112,18 @@ def test_the_least_that_works_works():
     assert make_schedule(problem(3000, 3000, 3000), LEVEL, least).needs <= least
     with pytest.raises(tw.OutOfMemoryError):
         make_schedule(problem(3000, 3000, 3000), LEVEL, least - 1001)
+
+
+def test_with_the_least_that_works_a_product_still_ends():
+    """Tiles of 64² would take a hundred times as long: a budget for no more than those is refused."""
+    for m, k, n in ((5000, 5000, 5000), (700, 90_000, 3000), (40, 30, 2000)):
+        with pytest.raises(tw.OutOfMemoryError) as caught:
+            make_schedule(problem(m, k, n), LEVEL, 1000, least=LEAST_TILE)
+        least = int(re.search(r"is ([\d,]+) bytes", str(caught.value))[1].replace(",", ""))
+        made = make_schedule(problem(m, k, n), LEVEL, least, least=LEAST_TILE)
+        assert made.needs <= least
+        plenty = make_schedule(problem(m, k, n), LEVEL, 10**10)
+        assert made.predicted < 5 * plenty.predicted  # with 64²: 150 times
 
 
 def test_tiles_of_a_store_hold_whole_chunks():

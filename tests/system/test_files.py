@@ -132,6 +132,7 @@ def test_links_fifos_and_devices_are_not_opened(tmp_path):
 def test_a_product_of_files_the_windows_way(tmp_path, windows, monkeypatch):
     monkeypatch.setattr(product_files, "resident", lambda: 0)
     monkeypatch.setattr(product_files, "SPARE", 0)
+    monkeypatch.setattr(product_files, "LEAST_TILE", (1, 1, 1))
     rng = np.random.default_rng()
     A, B = rng.integers(0, 9, (300, 200)).astype(np.float32), rng.integers(0, 9, (200, 250)).astype(np.float32)
     np.save(tmp_path / "A.npy", A)

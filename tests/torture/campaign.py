@@ -3,9 +3,10 @@
     python tests/torture/campaign.py --seconds 600 --processes 12 --ledger window-1.json
     python tests/torture/campaign.py --ledger window-1.json --ledger window-2.json --sum
 
-First, alone on the machine: Ctrl-C 200 times. Then side by side: forks, peaks, hostile files, and for the rest of the
-time fuzzers, the one with the least CPU behind it next. Every window draws other seeds; a ledger holds, for each
-reader, the CPU seconds of its processes (time.process_time), its inputs, and what was found with the seed.
+First, alone on the machine: Ctrl-C 200 times, and speed at 150 MB. Then side by side: forks, peaks, hostile files, and
+for the rest of the time fuzzers, the one with the least CPU behind it next. Every window draws other seeds; a ledger
+holds, for each reader, the CPU seconds of its processes (time.process_time), its inputs, and what was found with the
+seed.
 """
 
 from __future__ import annotations
@@ -39,6 +40,7 @@ GOALS = {"fuzz": 24 * 60.0, "hostile": 5000}
 TESTS = {
     "ctrl_c": "tests/scale/test_pieces.py::test_ctrl_c_200_times",
     "forks": "tests/engines/cpu/test_forks.py::test_500_forks_at_random_moments_under_load",
+    "speed": "tests/scale/test_peak.py::test_speed_within_150_mb",
     "peaks": "tests/scale/test_peak.py::test_60_random_products_stay_within_their_budgets",
 }
 
@@ -187,8 +189,9 @@ def main():
         claimed["files"] += sum(row["files"] for row in data["hostile"].values())
         for name, row in data["fuzz"].items():
             claimed["fuzz"][name] = claimed["fuzz"].get(name, 0.0) + row["cpu"]
-    if "ctrl_c" in parts:
-        run_test(ledger, "ctrl_c", end - time.monotonic())
+    for name in ("ctrl_c", "speed"):
+        if name in parts:
+            run_test(ledger, name, end - time.monotonic())
     threads = [
         threading.Thread(target=work, args=(ledger, end, GOALS, parts, keep, claimed)) for _ in range(given.processes)
     ]

@@ -35,6 +35,7 @@ CHUNK_SECONDS = 7e-4  # that Zarr takes to find and decode a chunk, beside its b
 TIGHT = 10**9  # a budget below this has kernels compiled by another process: LLVM takes 60 MB for a moment
 GROWN = 40_000_000  # bytes beyond BASE that still count as this command's own start
 SPARE = 8 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
+LEAST_TILE = (512, 512, 256)  # rows, columns and depth: with smaller tiles a product would hardly end
 BASE = 112_000_000  # bytes of the process beside that: the interpreter, NumPy and LLVM
 
 
@@ -102,7 +103,7 @@ class FileProduct:
             known = level or Level("files → memory", read, host.DISK[1], host.USUAL)  # tiles depend on nothing measured
             stores = decoded or isinstance(self.target, ZarrTarget)
             spare = SPARE + decoded + resident() + (ZARR_BYTES if stores else 0)
-            self.schedule = host.host_schedule(problem, known, memory, spare=spare, grain=grain)
+            self.schedule = host.host_schedule(problem, known, memory, spare=spare, grain=grain, least=LEAST_TILE)
             if memory < TIGHT:
                 host.compile_apart(self.schedule)
             measured = level or replace(host.host_level(problem, files=True), read=read)

@@ -239,20 +239,22 @@ def make_schedule(
     copied: tuple[float, float] = (0.0, 0.0),
     align: int = 1,
     bands: int = 1,
+    least: tuple[int, int, int] = (GRAIN, GRAIN, GRAIN),
     name: str = "memory",
 ) -> Schedule:
     """The schedule with the least expected time within `memory` bytes.
 
-    grain: P's tiles come in multiples of it (the chunks of a store). `problem` should be `unrounded`, so that sums are
-    counted as they are kept.
+    grain: P's tiles come in multiples of it (the chunks of a store). least: rows, columns and depth of the smallest
+    tile that is worth its while; a budget too small for it is refused. `problem` should be `unrounded`, so that sums
+    are counted as they are kept.
     """
     smallest = Schedule(
         problem,
         level,
         memory,
-        max(1, min(grain[0], problem.m)),
-        max(1, min(grain[1], problem.n)),
-        max(1, min(GRAIN, problem.k)),
+        max(1, min(max(grain[0], least[0]), problem.m)),
+        max(1, min(max(grain[1], least[1]), problem.n)),
+        max(1, min(least[2], problem.k)),
         spare,
         copied,
         align,
@@ -265,8 +267,8 @@ def make_schedule(
         )
     best: Schedule | None = None
     cuts = product(_sides(problem.m, grain[0]), _sides(problem.n, grain[1]))
-    for least, rows, cols in sorted((_least(smallest, *cut), *cut) for cut in cuts):
-        if best is not None and least > best.predicted:
+    for soonest, rows, cols in sorted((_least(smallest, *cut), *cut) for cut in cuts):
+        if best is not None and soonest > best.predicted:
             break
         for made in _depths(replace(smallest, rows=rows, cols=cols)):
             if best is None or (made.predicted, made.bytes_in) < (best.predicted, best.bytes_in):
