@@ -12,6 +12,9 @@ from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DtypeError, OutOfMemoryError, UsageError
+from tilewise.system.memory import check_room
+
+SMALL = 64 * 1024 * 1024  # bytes of a product that are not asked for first: asking takes 0.1 ms
 
 
 class NumpyLibrary:
@@ -50,14 +53,12 @@ class NumpyLibrary:
         return Operand(host, library, "cpu", dtype, host.shape, strides, host.ctypes.data, host, writable)
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
+        check_product_room(shape, dtype)
         try:
             return self.wrap(np.empty(shape, dtype.numpy), self)
         except (ValueError, MemoryError):
             needs = math.prod(shape) * dtype.itemsize
-            raise OutOfMemoryError(
-                f"a product of {'×'.join(map(str, shape))} {dtype} needs {needs:,} bytes, which cannot be had: "
-                "multiply in pieces, or stream it with memory="
-            ) from None
+            raise OutOfMemoryError(f"a product of {needs:,} bytes cannot be had: multiply in pieces") from None
 
     def deliver(self, product: Operand) -> Any:
         assert product.host is not None
@@ -65,6 +66,14 @@ class NumpyLibrary:
 
     def stream(self, device: str) -> int:
         return 0
+
+
+def check_product_room(shape: tuple[int, ...], dtype: DType) -> None:
+    """Refuse a product that the host's memory cannot hold: a system that gives it out all the same kills for it."""
+    needs = math.prod(shape) * dtype.itemsize
+    if needs > SMALL:
+        what = f"a product of {'×'.join(map(str, shape))} {dtype}"
+        check_room(needs, what, hint=": multiply in pieces, or stream it with memory=")
 
 
 NUMPY = NumpyLibrary()

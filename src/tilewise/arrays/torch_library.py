@@ -9,7 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType
-from tilewise.arrays.numpy_library import NUMPY
+from tilewise.arrays.numpy_library import NUMPY, check_product_room
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 
@@ -50,6 +50,8 @@ class TorchLibrary:
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
         torch = sys.modules["torch"]
+        if device == "cpu":
+            check_product_room(shape, dtype)
         return self.operand(torch.empty(shape, dtype=getattr(torch, dtype.name), device=device), "out")
 
     def deliver(self, product: Operand) -> Any:

@@ -65,11 +65,9 @@ def _in_memory(
     from tilewise.cli.npy import write_matrix
     from tilewise.graph.closure import closure
     from tilewise.graph.paths import path
-    from tilewise.system.memory import check_room
 
     W = read_graph(graph, ring)
     tracks = bool(table or ends)
-    check_room((2 + 4 * tracks) * W.nbytes, f"a closure of {len(W):,} nodes")
     bar, task = progress(1, "closing")
     start = time.perf_counter()
     with bar:

@@ -13,6 +13,7 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.api import Report, timed_matmul
 from tilewise.arrays.card import card_count
 from tilewise.problem import Problem
+from tilewise.system.memory import check_room
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -31,6 +32,8 @@ def make_operands(shape: tuple[int, int, int], dtype: str, seed: int) -> tuple[A
     m, k, n = shape
     rng = np.random.default_rng(seed)
     number = dtype_named(dtype)
+    needs = (m * k + k * n) * number.itemsize + max(m * k, k * n) * 8 + m * n * number.itemsize
+    check_room(needs, f"a product of {m}x{k}x{n} {number} with its operands", hint=": give a smaller --shape")
 
     def make(rows: int, cols: int) -> Array:
         if number.kind == "b":

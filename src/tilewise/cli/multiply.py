@@ -122,14 +122,11 @@ def _multiplied(M: Any, N: Any, device: str, bias: Path | None, check: bool, **h
     from tilewise.api import timed_matmul
     from tilewise.cli.job import best_device, check_product
     from tilewise.cli.npy import read_matrix
-    from tilewise.system.memory import check_room
 
     chosen = best_device(device)
     if device == "auto":
         remark(f"device: {chosen}")
     row = read_matrix(bias) if bias else None
-    m, n = M.shape[0], N.shape[1]
-    check_room(m * n * max(M.itemsize, N.itemsize), f"a product of {m}×{n}")
     report = timed_matmul(M, N, device=chosen, bias=row, **how)
     return report, check_product(M, N, report, row) if check else None
 

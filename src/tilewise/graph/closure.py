@@ -32,6 +32,7 @@ from tilewise.graph.predecessors import found_anew, reached_from, repair
 from tilewise.graph.sparse_closure import by_search, rows_of_dense, rows_worth_searching, search, searchable
 from tilewise.scale.sources import is_dask
 from tilewise.sparse.arrays import Rows, is_sparse
+from tilewise.system.memory import check_room
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -137,6 +138,8 @@ def closure(
         return _on_a_card(operand, algebra, work, return_predecessors, place, progress)
     host = operand.host
     assert host is not None
+    copies = 2 + 4 * return_predecessors if sources is None else 1
+    check_room(copies * host.size * work.element.numpy.itemsize, f"a closure of {len(host):,} nodes")
     if work is not algebra:
         host = np.where(host != 0, np.float32(1), np.float32(np.inf))
     host = host.astype(work.element.numpy, copy=False)
@@ -197,6 +200,7 @@ def closure_of_sparse(
             D, before = search(kept, tracks, chosen)
             D = D.astype(algebra.result.numpy, copy=False)
             return (D, before) if tracks else D
+    check_room(3 * rows.shape[0] ** 2 * rows.data.dtype.itemsize, f"a dense closure of {rows.shape[0]:,} nodes")
     dense = rows.dense(algebra.zero, rows.data.dtype)
     return closure(dense, semiring=ring, return_predecessors=tracks, progress=progress, device=device, sources=sources)
 

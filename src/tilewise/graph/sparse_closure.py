@@ -14,6 +14,7 @@ import numpy as np
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.semiring import Algebra
 from tilewise.sparse.arrays import Array, Rows
+from tilewise.system.memory import check_room
 
 EDGE = 28.0  # nanoseconds an edge or a node of a search takes (docs/how/sparse.md has the command)
 STEP = {4: 0.09, 8: 0.2}  # nanoseconds a step of the tiles takes, by itemsize
@@ -78,6 +79,10 @@ def _cells(starts: Array, nodes: Array, degree: Array) -> Array:
 
 def search(rows: Rows, tracks: bool, sources: Array | None = None) -> tuple[Array, Array | None]:
     """Lengths (and the node before each target, −1 for none) by Dijkstra of SciPy."""
+    lines = rows.shape[0] if sources is None else len(sources)
+    check_room(
+        lines * rows.shape[0] * (8 + 12 * tracks), f"a closure of {rows.shape[0]:,} nodes from {lines:,} of them"
+    )
     import scipy.sparse
     from scipy.sparse.csgraph import dijkstra
 

@@ -43,12 +43,12 @@ def usual_budget(root: Path = Path("/")) -> int:
     return max(most // 4, min(most * 3 // 4, 10**9))
 
 
-def check_room(needs: int, what: str, kept: bool = True) -> None:
+def check_room(needs: int, what: str, kept: bool = True, hint: str = "") -> None:
     """Refuse what cannot fit before anything is allocated."""
     room, words = available()
     room = max(0, room - KEEP) if kept else room
     if needs > room:
-        raise TooLargeError(f"{what} needs {size(needs)} of memory, and {size(room)} can be had ({words})")
+        raise TooLargeError(f"{what} needs {size(needs)} of memory, and {size(room)} can be had ({words}){hint}")
 
 
 def resident(root: Path = Path("/")) -> int:
