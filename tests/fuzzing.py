@@ -90,8 +90,8 @@ def from_dlpack(path):
     rows, cols, row, col = struct.unpack("<qqqq", data[:32])
     made = Capsule(np.zeros(512), (rows, cols), (row, col), data[32], data[33], data[34], data[35], offset=data[36])
     steps = max(1, abs(rows)) * max(1, abs(cols)) * max(1, abs(cols))
-    if rows * max(3, cols) > 10**7 and (not cols or abs(row) < 2 > abs(col)):
-        return  # true, and only large
+    if 10**7 < rows * max(3, cols) < 10**10:
+        return  # where its strides wrap to something true, it is only large
     other = Capsule(np.ones(512), (min(64, max(0, cols)), 3), (3, 1))
     tw.matmul(made, made if steps < 10**9 and rows == cols else other)
 

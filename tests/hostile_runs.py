@@ -1,27 +1,32 @@
-"""One hostile file through one command, in a process of its own, and everything that must hold for any."""
+"""One hostile file through one command, in a process of its own, and everything that must hold for any.
+
+python tests/hostile_runs.py FOLDER COUNT SEED     so many files at random; a line of JSON for each
+"""
 
 from __future__ import annotations
 
+import importlib
+import json
 import os
+import random
 import re
 import resource
-import subprocess
 import sys
 import tempfile
 import time
-from dataclasses import dataclass
+from dataclasses import asdict, dataclass
+from functools import lru_cache
 from pathlib import Path
 
 import hostile
 import hostile_programs
-import tilewise as tw
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1]), "OPENBLAS_NUM_THREADS": "1"}
 COMMANDS = ("check", "trace", "explore", "run")
 SLACK = 2.0  # seconds beyond the limit
-START = 1.0  # seconds more, that a busy machine may take to start Python and NumPy
-BEYOND = 100 << 20  # bytes of the process before the source is read
+START = 0.5  # seconds more, that a busy machine may take to start Python
+BEYOND = 32 << 20  # bytes that may be taken between two looks at the memory
 SHOWN = 20 << 20  # bytes of output that are looked at
+FULL = 0.04  # of the files have the limits as they come; the others a second and 1 GiB, which test as much
 
 
 @dataclass(frozen=True)
@@ -39,27 +44,58 @@ class Ended:
         return min(self.wall, self.cpu)
 
 
+@lru_cache(maxsize=1)
+def loaded():
+    """Everything that the commands import, before any fork."""
+    for name in ("check", "trace", "explore", "run"):
+        importlib.import_module(f"tilewise.cli.{name}")
+    for name in (
+        "tilewise.tracing",
+        "tilewise.page.export",
+        "tilewise.page.variants",
+        "tilewise.engines.simt.multiply",
+    ):
+        importlib.import_module(name)
+    return importlib.import_module("tilewise.cli.main")
+
+
 def command(*words, timeout=120):
+    """The command in a fork of this process: everything that starts with a fresh interpreter but its start."""
+    cli = loaded()
     start = time.monotonic()
     with tempfile.TemporaryFile() as out, tempfile.TemporaryFile() as err:
-        process = subprocess.Popen(
-            [sys.executable, "-m", "tilewise", *map(str, words)], env=ENVIRONMENT, stdout=out, stderr=err,
-            stdin=subprocess.DEVNULL, preexec_fn=lambda: resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30)),
-        )  # fmt: skip
+        sys.stdout.flush()
+        sys.stderr.flush()
+        child = os.fork()
+        if child == 0:
+            code = 70
+            try:
+                os.dup2(os.open(os.devnull, os.O_RDONLY), 0)
+                os.dup2(out.fileno(), 1)
+                os.dup2(err.fileno(), 2)
+                sys.stdin, sys.stdout, sys.stderr = (os.fdopen(n, "w" if n else "r", closefd=False) for n in range(3))
+                resource.setrlimit(resource.RLIMIT_FSIZE, (1 << 30, 1 << 30))
+                sys.argv = ["tilewise", *map(str, words)]
+                cli.main()
+            except SystemExit as end:
+                code = end.code or 0
+            finally:
+                sys.stdout.flush()
+                sys.stderr.flush()
+                os._exit(code)
         while True:
-            done, status, used = os.wait4(process.pid, os.WNOHANG)
+            done, status, used = os.wait4(child, os.WNOHANG)
             if done:
                 break
             if time.monotonic() - start > timeout:
-                process.kill()
-            time.sleep(0.01)
-        process.returncode = os.waitstatus_to_exitcode(status)
+                os.kill(child, 9)
+            time.sleep(0.005)
         wall, peak = time.monotonic() - start, used.ru_maxrss * (1 if sys.platform == "darwin" else 1024)
         texts = []
         for file in (out, err):
             file.seek(0)
             texts.append(file.read(SHOWN).decode(errors="replace"))
-    return Ended(process.returncode, *texts, wall, used.ru_utime + used.ru_stime, peak)
+    return Ended(os.waitstatus_to_exitcode(status), *texts, wall, used.ru_utime + used.ru_stime, peak)
 
 
 def source(chance, what):
@@ -70,7 +106,7 @@ def source(chance, what):
 
 
 def run_one(folder, name, text, what, seconds=None, memory=None):
-    """Run it; what is wrong with how it ended, in words, or nothing."""
+    """Run it; how it ended, and what is wrong with that, in words, or nothing."""
     path = folder / ("include.cu" if name == "includes" else f"{name}.cu")
     path.write_bytes(text.encode("utf-8", errors="surrogateescape")[: 8 << 20])
     more = ["--no-open", "-o", folder / "page.html"] if what == "explore" else []
@@ -101,3 +137,21 @@ def wrong(ended, what, seconds, memory):
     if re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", said):
         found.append("control characters reached the terminal")
     return f"{'; '.join(found)}: {ended.err[-600:]}" if found else ""
+
+
+def many(folder, count, seed):
+    chance = random.Random(seed)
+    for number in range(count):
+        what = chance.choice(COMMANDS)
+        name, text = source(chance, what)
+        limits = (None, None) if chance.random() < FULL else (1, 1 << 30)
+        ended, found = run_one(folder, name, text, what, *limits)
+        if found:
+            kept = folder / f"found-{what}-{name}-{seed}-{number}.cu"
+            kept.write_bytes(text.encode("utf-8", "surrogateescape"))
+        row = asdict(ended) | {"out": "", "err": "", "what": what, "class": name, "limit": limits[0] or 20}
+        print(json.dumps(row | {"number": number, "found": found}), flush=True)
+
+
+if __name__ == "__main__":
+    many(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))

@@ -27,7 +27,6 @@ ROOT = Path(__file__).parents[2]
 sys.path.insert(0, str(ROOT / "tests"))
 
 import fuzzing  # noqa: E402
-import hostile_runs  # noqa: E402
 
 ENVIRONMENT = os.environ | {
     "PYTHONPATH": os.pathsep.join([str(ROOT / "src"), str(ROOT / "tests"), os.environ.get("PYTHONPATH", "")]),
@@ -35,12 +34,13 @@ ENVIRONMENT = os.environ | {
     "OMP_NUM_THREADS": "1",
 }
 SHARD = 40.0  # seconds of one fuzzing process
-FULL = 0.04  # of the hostile files have the limits as they come; the others 3 s and 1 GiB, which tests as much
+FILES = 20  # hostile files of one process
 GOALS = {"fuzz": 24 * 60.0, "hostile": 5000}
 TESTS = {
     "ctrl_c": "tests/scale/test_pieces.py::test_ctrl_c_200_times",
     "forks": "tests/engines/cpu/test_forks.py::test_500_forks_at_random_moments_under_load",
     "speed": "tests/scale/test_peak.py::test_speed_within_150_mb",
+    "torture": "tests/torture/test_torture.py::test_faults",
     "peaks": "tests/scale/test_peak.py::test_60_random_products_stay_within_their_budgets",
 }
 
@@ -85,20 +85,26 @@ def fuzz_shard(ledger, name, seconds, keep):
 
 
 def hostile_shard(ledger, count, keep):
-    chance = random.Random(seed := random.SystemRandom().randrange(10**9))
+    seed = random.SystemRandom().randrange(10**9)
     with tempfile.TemporaryDirectory() as folder:
-        for number in range(count):
-            what = chance.choice(hostile_runs.COMMANDS)
-            name, text = hostile_runs.source(chance, what)
-            limits = (None, None) if chance.random() < FULL else (3, 1 << 30)
-            ended, wrong = hostile_runs.run_one(Path(folder), name, text, what, *limits)
-            if wrong:
-                (keep / f"{what}-{name}-{seed}-{number}.cu").write_bytes(text.encode("utf-8", "surrogateescape"))
-            over = ended.seconds - (limits[0] or 20)
-            key = "over 20 s" if limits[0] is None else "over 3 s"
-            said = f"seed {seed} number {number} {name} {limits}: {wrong}" if wrong else ""
-            worst = {f"worst {key}": round(over, 2), "worst MiB": ended.peak >> 20}
-            ledger.add("hostile", what, said, files=1, at_20_s=limits[0] is None, **worst)
+        done = subprocess.run(
+            [sys.executable, str(ROOT / "tests" / "hostile_runs.py"), folder, str(count), str(seed)],
+            env=ENVIRONMENT, capture_output=True, text=True, timeout=count * 130,
+        )  # fmt: skip
+        for line in done.stdout.splitlines():
+            row = json.loads(line)
+            limit = row["limit"]
+            worst = {f"worst over {limit} s": row_over(row), f"worst MiB at {limit} s": row["peak"] >> 20}
+            said = f"seed {seed} {row['number']} {row['class']} at {limit} s: {row['found']}" if row["found"] else ""
+            ledger.add("hostile", row["what"], said, files=1, at_20_s=limit == 20, cpu=row["cpu"], **worst)
+        if done.returncode:
+            ledger.add("hostile", "check", f"seed {seed}: {done.stderr[-2000:]}", files=0, at_20_s=0)
+        for path in Path(folder).glob("found-*"):
+            shutil.copy(path, keep)
+
+
+def row_over(row):
+    return round(min(row["wall"], row["cpu"]) - row["limit"], 2)
 
 
 def run_test(ledger, name, seconds, processes=1):
@@ -106,8 +112,9 @@ def run_test(ledger, name, seconds, processes=1):
     began = time.monotonic()
     try:
         done = subprocess.run(
-            [sys.executable, "-m", "pytest", "-q", "-s", "-m", "", "-p", "no:cacheprovider", TESTS[name]],
-            env={k: v for k, v in ENVIRONMENT.items() if not k.endswith("NUM_THREADS")}, cwd=ROOT, capture_output=True,
+            [sys.executable, "-m", "pytest", "-qs", "-pno:cacheprovider", "-m", "", "-k", "not outside", TESTS[name]],
+            env={k: v for k, v in ENVIRONMENT.items() if not k.endswith("NUM_THREADS")}
+            | {"TORTURE_SECONDS": str(max(20, seconds - 60))}, cwd=ROOT, capture_output=True,
             text=True, timeout=seconds,
         )  # fmt: skip
         words = f"{'passed' if done.returncode == 0 else 'FAILED'}\n{done.stdout[-6000:]}{done.stderr[-500:]}"
@@ -121,20 +128,20 @@ def work(ledger, end, goals, parts, keep, claimed):
     """One of the processes: whatever is furthest behind."""
     while (left := end - time.monotonic()) > 5:
         with ledger.turn:
-            cpu = {name: claimed["fuzz"].get(name, 0.0) for name in fuzzing.READERS}
+            cpu = {name: claimed["fuzz"].get(name, 0.0) for name in fuzzing.READERS if name != "lock"}
             files = claimed["files"]
             name = min(cpu, key=lambda name: cpu[name])
             hostile_share, fuzz_share = files / goals["hostile"], cpu[name] / goals["fuzz"]
             do_hostile = "hostile" in parts and ("fuzz" not in parts or hostile_share < fuzz_share)
             if do_hostile:
-                claimed["files"] += 10
+                claimed["files"] += FILES
             elif "fuzz" in parts:
                 claimed["fuzz"][name] = cpu[name] + min(SHARD, left)
             else:
                 return
         try:
             if do_hostile:
-                hostile_shard(ledger, 10, keep)
+                hostile_shard(ledger, FILES, keep)
             else:
                 fuzz_shard(ledger, name, min(SHARD, left), keep)
         except Exception as error:  # the campaign goes on
@@ -197,7 +204,7 @@ def main():
     ]
     threads += [
         threading.Thread(target=run_test, args=(ledger, name, max(1.0, end - time.monotonic())))
-        for name in ("forks", "peaks")
+        for name in ("forks", "peaks", "torture")
         if name in parts
     ]
     for thread in threads:

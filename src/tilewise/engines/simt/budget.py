@@ -39,7 +39,7 @@ class Budget:
     def __init__(self, limits: Limits) -> None:
         self.limits = limits
         self.started = time.monotonic() if began is None else began
-        self.base = resident()
+        self.base = resident() if publish is None else 0  # a process of its own counts whole
         self.spent: dict[str, float] = {}
         self.part, self._since = "starting", self.started  # of the process, where that counts
         self.reason = ""

@@ -16,6 +16,7 @@ from tilewise.quantities import size
 from tilewise.system.memory import resident
 
 LOOK = 0.02  # seconds between two looks
+SPARE = 16  # one part in so many is left for what is taken between two looks
 LEAST = 512 << 20  # bytes that reading and compiling may take, however little the program is given
 
 
@@ -25,7 +26,6 @@ class Watch:
         self.part = "reading it"
         self.session: Any = None  # as soon as there is one: it knows the line, and what was found
         self._stop = stop
-        self._base = resident()
         self._thread = threading.Thread(target=self._watch, name="tilewise watch", daemon=True)
         self._thread.start()
 
@@ -42,7 +42,7 @@ class Watch:
     def _look(self) -> str:
         if time.monotonic() - self.began > self.options.seconds:
             return f"the program took longer than {self.options.seconds:g} s: --limit-time raises it"
-        if resident() - self._base > max(self.options.memory, LEAST):
-            most = size(max(self.options.memory, LEAST))
-            return f"{most} of memory were used up, shadow and all: --limit-memory raises it"
+        most = max(self.options.memory, LEAST)
+        if resident() > most - most // SPARE:
+            return f"{size(most)} of memory were used up, shadow and all: --limit-memory raises it"
         return ""
