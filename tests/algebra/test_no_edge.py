@@ -8,44 +8,10 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.algebra.dtypes import DTYPES
-from tilewise.algebra.no_edge import no_edge_of
-
-SIGNED = ("int8", "int16", "int32", "int64")
-UNSIGNED = ("uint8", "uint16", "uint32", "uint64")
-CASES = [("min_plus", d) for d in (*SIGNED, *UNSIGNED)] + [("max_plus", d) for d in SIGNED]
+from weights import WEIGHED, by_hand, edges_of, weights
 
 
-def edges_of(semiring, dtype):
-    return no_edge_of(tw.semirings[semiring].over(DTYPES[dtype]))
-
-
-def weights(rng, shape, edges, missing):
-    made = rng.integers(edges.lightest, edges.heaviest, shape, dtype=edges.dtype.numpy, endpoint=True)
-    made[rng.random(shape) < 0.05] = edges.lightest  # the ends of the range matter most
-    made[rng.random(shape) < 0.05] = edges.heaviest
-    made[rng.random(shape) < missing] = edges.outside
-    return made
-
-
-def by_hand(M, N, edges, better):
-    """In Python's integers, which do not wrap."""
-    rows, cols = M.shape[0], N.shape[1]
-    made = np.full((rows, cols), edges.outside, M.dtype)
-    arg = np.full((rows, cols), -1)
-    for i, j in np.ndindex(rows, cols):
-        sums = [
-            (int(M[i, k]) + int(N[k, j]), k)
-            for k in range(M.shape[1])
-            if edges.outside not in (int(M[i, k]), int(N[k, j]))
-        ]
-        if sums:
-            best = better(total for total, _ in sums)
-            made[i, j], arg[i, j] = best, next(k for total, k in sums if total == best)
-    return made, arg
-
-
-@pytest.mark.parametrize(("semiring", "dtype"), CASES)
+@pytest.mark.parametrize(("semiring", "dtype"), WEIGHED)
 def test_it_is_the_zero_of_every_product(semiring, dtype):
     seed = time.time_ns() % 2**32
     print("seed", seed)
@@ -75,7 +41,7 @@ def test_a_call_that_is_known_already_looks_at_the_new_weights():
         )
 
 
-@pytest.mark.parametrize(("semiring", "dtype"), CASES)
+@pytest.mark.parametrize(("semiring", "dtype"), WEIGHED)
 def test_weights_beyond_the_range_are_refused(semiring, dtype):
     edges = edges_of(semiring, dtype)
     good = np.full((2, 2), edges.heaviest, dtype)

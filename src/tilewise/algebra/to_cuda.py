@@ -6,6 +6,8 @@ infinities are bit patterns, integers wrap by way of their unsigned twins (signe
 
 from __future__ import annotations
 
+from collections.abc import Mapping
+
 import numpy as np
 
 from tilewise.algebra.dtypes import DType
@@ -20,6 +22,7 @@ from tilewise.algebra.expression import (
     constant_over,
     is_truth,
 )
+from tilewise.algebra.no_edge import NoEdge, no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.errors import DtypeError
 
@@ -132,14 +135,14 @@ def _real(value: float, dtype: np.dtype[np.generic]) -> str:
     return f"({text})" if value < 0 else text
 
 
-def cuda_expression(tree: Expression, dtype: DType) -> str:
-    """A tree over `dtype` as one C expression of the variables x and y."""
+def cuda_expression(tree: Expression, dtype: DType, names: Mapping[str, str] | None = None) -> str:
+    """A tree over `dtype` as one C expression of the variables x and y, under other names if they have any."""
     if isinstance(tree, Variable):
-        return tree.name
+        return tree.name if names is None else names[tree.name]
     if isinstance(tree, (Constant, Extreme)):
         return literal(constant_over(tree, dtype), dtype)
     assert isinstance(tree, Apply)
-    args = [cuda_expression(arg, dtype) for arg in tree.args]
+    args = [cuda_expression(arg, dtype, names) for arg in tree.args]
     if tree.op in ("and", "or", "not"):
         truths = [_truth(arg, text, dtype) for arg, text in zip(tree.args, args, strict=True)]
         return {"and": "({0} && {1})", "or": "({0} || {1})", "not": "(!{0})"}[tree.op].format(*truths)
@@ -303,8 +306,18 @@ def widened(dtype: DType, partial: DType) -> str:
     return {"float16": "half_to_float(x)", "bfloat16": "bfloat_to_float(x)"}.get(dtype.name, "x")
 
 
-def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False) -> str:
-    """What stands above a kernel: the four types, ZERO and the pads, widen, narrow, add, mul, and STORE."""
+def _entering(edges: NoEdge) -> str:
+    """A weight as sums are made of it; what is no weight, "no edge" above all, as what is beyond every sum."""
+    low, high, inside = (literal(x, edges.dtype) for x in (edges.lightest, edges.heaviest, edges.inside))
+    outside = f"x > {high}" if edges.lightest == 0 else f"x < {low} || x > {high}"
+    return f"{outside} ? {inside} : x"
+
+
+def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False, apart: bool = True) -> str:
+    """What stands above a kernel: the four types, ZERO and the pads, widen, narrow, add, mul, and STORE. Integers' "no
+    edge" is kept `apart`: widen takes it to where sums cannot wrap, STORE back; not for kernels with their own way.
+    """
+    edges = no_edge_of(algebra) if apart else None
     element, partial, result = algebra.element, algebra.partial, algebra.result
     lines = [
         f"// {algebra.semiring.name} over {element}",
@@ -317,7 +330,7 @@ def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False) -
         f"#define PAD_N {literal(algebra.pad_n, partial)}",
         "",
     ]
-    widen = widened(element, partial)
+    widen = widened(element, partial) if edges is None else _entering(edges)
     narrow = {"float16": "float_to_half(x)", "bfloat16": "float_to_bfloat(x)"}.get(result.name, "x")
     resume = widened(result, partial)
     text = "\n".join(lines) + "\n"
@@ -340,5 +353,11 @@ def prelude(algebra: Algebra, *, index: str = "int", accumulate: bool = False) -
     text += (
         f"{FUNCTION} Partial mul(Partial x, Partial y) {{ return {cuda_expression(algebra.semiring.mul, partial)}; }}\n"
     )
-    stored = "narrow(add(resume(cell), value))" if accumulate else "narrow(value)"
+    value = "value"
+    if edges is not None:
+        value, past = "leave(value)", ">" if edges.outside > 0 else "<"
+        last = literal(edges.last, partial)
+        text += "// beyond the farthest sum of two weights there is no edge\n"
+        text += f"{FUNCTION} Partial leave(Partial x) {{ return x {past} {last} ? ZERO : x; }}\n"
+    stored = f"narrow(add(resume(cell), {value}))" if accumulate else f"narrow({value})"
     return text + f"#define STORE(cell, value) cell = {stored}\n"

@@ -23,7 +23,7 @@ from tilewise.arrays.operand import Operand
 from tilewise.engines.cuda.device import describe
 from tilewise.engines.cuda.launcher import Launcher, launch_now
 from tilewise.errors import OutOfMemoryError
-from tilewise.graph.laws import one_of, stand_in
+from tilewise.graph.laws import kept_apart, one_of, stand_in
 from tilewise.kernels.closure.text import SIDE, ClosureForm, render_closure
 from tilewise.kernels.detours import copy_recipe
 from tilewise.planning import make_plan
@@ -179,6 +179,8 @@ class _Closing:
             self.steps = self._memory(block * n * 8)
             self.made, self.won = (self._memory(min(n, BAND) * n * each) for each in (size, 8))
         self.nonnegative = False
+        assert not isinstance(self.form.absent, complex)
+        self.semiring = kept_apart(self.form.work, self.form.absent).semiring
 
     def _memory(self, nbytes: int) -> int:
         buffer = allocate(max(nbytes, 16), self.device, self.stream)
@@ -265,7 +267,7 @@ class _Closing:
 
     def _multiply(self, M: _Matrix, N: _Matrix, P: _Matrix, *, accumulate: bool = False, where: int = 0) -> None:
         problem = Problem(
-            M.rows, M.cols, N.cols, (), M.dtype, N.dtype, self.form.work.semiring, M.layout, N.layout, P.layout,
+            M.rows, M.cols, N.cols, (), M.dtype, N.dtype, self.semiring, M.layout, N.layout, P.layout,
             accumulate, "ieee", bool(where), self.nonnegative,
         )  # fmt: skip
         plan = make_plan(problem, self.machine)

@@ -13,7 +13,7 @@ import tilewise.planning as planning
 from behind_a_compiler import COMPILER
 from host_card import multiplied
 from oracle import assert_product
-from strategies import values
+from strategies import values, weighs
 from tilewise.kernels.plain.model import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
 from tilewise.kernels.plain.text import combine_share
 from tilewise.machine import KNOWN_CARDS
@@ -91,7 +91,7 @@ def first(cases, rest):
 def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
     m, k, n = shape
     for specials in (False, True):
-        M, N = values((m, k), dtype, 1, specials=specials), values((k, n), dtype, 2, specials=specials)
+        M, N = (values(s, dtype, seed, specials, weighs(name)) for s, seed in (((m, k), 1), ((k, n), 2)))
         P, plan = product(host, lying(M, way_m), lying(N, way_n), name, kernel="plain")
         assert plan.kernel == "plain"
         assert_product(P, M, N, name)
@@ -117,7 +117,7 @@ def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
 def test_few_rows_and_few_columns(host, name, dtype, way, shape, kernel):
     m, k, n = shape
     for specials in (False, True):  # over so long a k, hardly a sum with specials in it is a number
-        M, N = values((m, k), dtype, 1, specials=specials), values((k, n), dtype, 2, specials=specials)
+        M, N = (values(s, dtype, seed, specials, weighs(name)) for s, seed in (((m, k), 1), ((k, n), 2)))
         left, right = (lying(M, way), N) if n < m else (M, lying(N, way))
         P, plan = product(host, left, right, name, kernel=kernel)
         assert plan.kernel == kernel

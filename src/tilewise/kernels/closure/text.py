@@ -48,7 +48,7 @@ def render_closure(kernel: str, form: ClosureForm) -> str:
     }  # fmt: skip
     return "\n".join(
         (
-            prelude(replace(work, result=given.result)),
+            prelude(replace(work, result=given.result), apart=False),
             f"typedef {c_name(given.element)} Given;  // {given.element}: a weight as it lies in W",
             *defined(defines),
             "",

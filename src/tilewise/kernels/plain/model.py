@@ -361,6 +361,6 @@ def source_of_words(
     layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType, way: Way
 ) -> tuple[bool, int] | None:
     """(lines run along columns of the matrix, lead) where the operand can be copied as it lies, else None."""
-    if way.converts or dtype != wanted or layout.alignment < min(way.word_bytes, 16):
+    if way.packs or dtype != wanted or layout.alignment < min(way.word_bytes, 16):
         return None
     return long_lines(layout, rows, cols)

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import Number
+from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
 from tilewise.kernels.plain.model import PlainTile
@@ -149,7 +150,7 @@ def _as_words(algebra: Algebra, way: Way) -> str:
             algebra.element.name, "(unsigned short)(value)"
         )
         return f"#define AS_BITS(value) (Word){bits}\n#define SHIFT 16"
-    return f"#define ONE(x) {'(Word)widen(x)' if way.converts else 'x'}"
+    return f"#define ONE(x) {'(Word)widen(x)' if way.packs else 'x'}"
 
 
 def step_text(algebra: Algebra, way: Way, accumulate: bool, split: bool) -> str:
@@ -176,7 +177,7 @@ def _as_partial(text: str, algebra: Algebra) -> str:
 
 def _values(way: Way) -> str:
     """A word as the value it holds."""
-    body = "(Partial)x" if way.converts else "widen(x)"
+    body = "(Partial)x" if way.packs else "widen(x)"
     return f"{FUNCTION} Partial value_of(Word x) {{ return {body}; }}\n"
 
 
@@ -312,15 +313,16 @@ def better(algebra: Algebra) -> str:
 
 
 def _where(algebra: Algebra, way: Way) -> str:
-    sign = better(algebra)
+    sign, edges = better(algebra), no_edge_of(algebra)
+    nothing = "ZERO" if edges is None else literal(edges.last + (1 if sign == "<" else -1), algebra.partial)
     return (
         _values(way)
         + f"""typedef long long Where;
-// the best product so far and its k: the lowest on a tie, -1 where none beat ZERO
+// the best product so far and its k: the lowest on a tie, -1 where none beat ZERO, or what is no edge
 struct Sum {{ Partial value; int where; }};
 #define BETTER(x, y) ((x) {sign} (y))
 #define AHEAD_OF(x, at_x, y, at_y) (BETTER(x, y) || ((x) == (y) && (at_x) >= 0 && (at_x) < (at_y)))
-{FUNCTION} Sum start() {{ return Sum{{ZERO, -1}}; }}
+{FUNCTION} Sum start() {{ return Sum{{{nothing}, -1}}; }}
 {FUNCTION} void step(Sum& s, Word x, Word y, int at) {{
     Partial product = mul(value_of(x), value_of(y));
     bool wins = BETTER(product, s.value);

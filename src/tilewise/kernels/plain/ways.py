@@ -10,6 +10,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tilewise.algebra.expression import Apply, Expression, Variable
+from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra
 from tilewise.machine import Machine, arch_number
 
@@ -23,7 +24,13 @@ class Way:
     per_word: int  # elements along k that a word holds
     sum_words: int  # 4-byte registers of one sum
     slots: float
-    converts: bool = False  # words are not the elements as they lie: operands are packed first
+    converts: bool = False  # words are wider than the elements, or hold many of them
+    enters: bool = False  # integers' "no edge" is another value while sums are made
+
+    @property
+    def packs(self) -> bool:
+        """Words are not the elements as they lie: operands are packed first, which a step costs nothing."""
+        return self.converts or self.enters
 
     @property
     def idea(self) -> str:
@@ -57,9 +64,10 @@ def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return
     element, partial, number = algebra.element, algebra.partial, arch_number(machine.arch)
     size = max(4, element.itemsize)
     small = element.itemsize < 4
-    slots = step_slots(algebra, machine)
+    slots, enters = step_slots(algebra, machine), no_edge_of(algebra) is not None
     if return_arg:
-        return Way("where", size, 1, partial.itemsize // 4 + 1 if partial.itemsize >= 4 else 2, slots + 3, small)
+        words = partial.itemsize // 4 + 1 if partial.itemsize >= 4 else 2
+        return Way("where", size, 1, words, slots + 3, small, enters)
     if partial.kind == "b" and (add, mul) in BIT_OPERATIONS:
         return Way("bits", 4, 32, 1, 2 / 32, True)
     if add in ("min", "max") and element.itemsize == 2 and element.kind == "f":
@@ -68,9 +76,9 @@ def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return
         if mul in exact and number >= (80 if element.name == "float16" else 90):
             return Way("pairs", 4, 2, 1, slots / 2, True)
     if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 2 and number >= 90:
-        return Way("shorts", 4, 2, 1, 1.0, True)
+        return Way("shorts", 4, 2, 1, 1.0, True, enters)
     if add in ("min", "max") and mul == "add" and element.is_integer and element.itemsize == 4 and number >= 90:
-        return Way("fused", 4, 1, 1, 2.0)
+        return Way("fused", 4, 1, 1, 2.0, enters=enters)
     if (
         nonnegative
         and element.name == "float32"
@@ -80,7 +88,7 @@ def way_of(algebra: Algebra, machine: Machine, nonnegative: bool = False, return
         return Way("three", 4, 1, 1, 0.75 * slots)
     if add == "logaddexp" and partial.kind == "f":
         return Way("online", size, 1, partial.itemsize // 2, slots, small)
-    return Way("each", size, 1, max(1, partial.itemsize // 4), slots, small)
+    return Way("each", size, 1, max(1, partial.itemsize // 4), slots, small, enters)
 
 
 INFINITE, LARGEST = 0x7F800000, 0x7F7FFFFF  # the bits of infinity, and of the largest finite float32
