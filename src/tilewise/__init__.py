@@ -39,6 +39,7 @@ if TYPE_CHECKING:
     )
     from tilewise.algebra.modular import modular
     from tilewise.algebra.semiring import Semiring
+    from tilewise.algebra.structured_builtin import dual, k_best, max_arg, min_count
     from tilewise.api import matmul, plan
     from tilewise.arrays.device_array import DeviceArray, to_device
     from tilewise.contraction.chain import chain, matvec, power
@@ -87,10 +88,12 @@ __all__ = [
     "chain",
     "check",
     "closure",
+    "dual",
     "einsum",
     "exp",
     "explore",
     "get_num_threads",
+    "k_best",
     "largest",
     "log",
     "log1p",
@@ -100,7 +103,9 @@ __all__ = [
     "logical_or",
     "matmul",
     "matvec",
+    "max_arg",
     "maximum",
+    "min_count",
     "minimum",
     "modular",
     "path",
@@ -130,6 +135,10 @@ _HOME = {
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",
     "modular": "algebra.modular",
+    "dual": "algebra.structured_builtin",
+    "k_best": "algebra.structured_builtin",
+    "max_arg": "algebra.structured_builtin",
+    "min_count": "algebra.structured_builtin",
     "semirings": "algebra.builtin",
     "Plan": "plans",
     "explore": "page",

@@ -10,10 +10,12 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
+from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.modular import lazily_reduced
 from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.structured import Structured
 from tilewise.arrays import HostArray
 from tilewise.errors import UsageError
 from tilewise.execution import Done, copy, execute, machine_of, needs_detour
@@ -107,6 +109,13 @@ def _another_road(M: Any, N: Any, o: Options) -> Any:
     """The product of what streams, is sparse, or is followed by a framework itself; None where nothing is so."""
     if o.accumulate and o.out is None:
         raise UsageError("accumulate=True adds onto out=, and no out was given")
+    ring: object = o.semiring
+    if isinstance(ring, Structured) or (isinstance(ring, str) and is_structured_name(ring)):
+        from tilewise.structured.product import structured_matmul, structured_ring
+
+        names = [name for name in DEFAULTS if name not in ("semiring", "device", "precision")]
+        o.refuse(f"does not go with {ring}, whose values have fields", *names)
+        return structured_matmul(M, N, structured_ring(ring), o.device)
     if is_sparse(M) or is_sparse(N):
         from tilewise.sparse.product import sparse_matmul
 

@@ -12,6 +12,7 @@ from tilewise.algebra.expression import (
     smallest,
 )
 from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.structured import Structured
 from tilewise.errors import UsageError
 
 SEMIRINGS: dict[str, Semiring] = {
@@ -33,6 +34,13 @@ semirings = SEMIRINGS  # as people reach it: tw.semirings["min_plus"]
 ALIASES = {"tropical": "min_plus", "viterbi": "max_plus", "boolean": "lor_land", "log": "logaddexp_plus"}
 
 
+STRUCTURED = ("min_count", "max_arg", "dual")  # and 1_best to 8_best: `tilewise.algebra.structured_builtin`
+
+
+def is_structured_name(name: str) -> bool:
+    return name in STRUCTURED or (name.endswith("_best") and name[:-5].isdecimal())
+
+
 def is_plus_times(semiring: Semiring) -> bool:
     """Whether it adds and multiplies as everybody does, under whatever name."""
     plain = SEMIRINGS["plus_times"]
@@ -47,6 +55,8 @@ def find_semiring(semiring: str | Semiring) -> Semiring:
         found = SEMIRINGS.get(ALIASES.get(semiring, semiring))
         if found is not None:
             return found
+    if isinstance(semiring, Structured) or (isinstance(semiring, str) and is_structured_name(semiring)):
+        raise UsageError(f"semiring={str(semiring)!r} is over values with fields: only tw.matmul takes it")
     raise UsageError(
         f"semiring={semiring!r} is not known; known are {', '.join(SEMIRINGS)} "
         f"(also {', '.join(ALIASES)}), or a tw.Semiring of your own"

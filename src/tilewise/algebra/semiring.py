@@ -63,6 +63,8 @@ class Semiring:
     zero: the identity of add; `tw.largest` and `tw.smallest` mean ∞, MAX or True as the dtype has it.
     pad_m, pad_n: what fills the edge tiles of M and N; found by the law when not given.
     boolean: operands count as true where they are not 0, and the product is bool.
+    Where zero is a tuple, values have as many fields, x[0], x[1], … or by the names in `fields=`; add and mul return
+    tuples, and operands are tuples of arrays or structured arrays. `witnesses(rng, count)` draws values for the laws.
 
     >>> best_chance = tw.Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
     >>> tw.matmul([[0.5, 0.25]], [[0.5], [0.75]], semiring=best_chance)
@@ -76,6 +78,13 @@ class Semiring:
     pad_m: Expression | None = field(repr=False)
     pad_n: Expression | None = field(repr=False)
     boolean: bool = field(repr=False)
+
+    def __new__(cls, name: str = "", add: Any = None, mul: Any = None, zero: Any = None, **how: Any) -> Any:
+        if not isinstance(zero, tuple):
+            return object.__new__(cls)
+        from tilewise.algebra.structured import Structured  # which is no Semiring: values have fields
+
+        return Structured(name, add, mul, zero, **how)
 
     def __init__(
         self,

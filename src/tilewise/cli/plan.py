@@ -13,7 +13,7 @@ from tilewise.machine import Machine
 
 @click.command("plan")
 @click.option("--shape", required=True, help="MxKxN, for example 4097x4097x4097.")
-@click.option("--dtype", default="float32", show_default=True)
+@click.option("--dtype", default="float32", show_default=True, help="Of values with fields, one each: float32,int32.")
 @click.option("--semiring", default="plus_times", show_default=True)
 @click.option("--device", default="auto", show_default=True, help="auto, cpu, cuda, or a card by name: h200, a100, …")
 @click.option("--kernel", help="Pin a rung of the ladder.")
@@ -42,6 +42,7 @@ def command(
 ) -> None:
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
     from tilewise.arrays.card import card_count
+    from tilewise.cli.plan_structured import plan_structured, takes
     from tilewise.engines.cpu.limits import host_machine
     from tilewise.engines.reference.limits import measured_machine
     from tilewise.errors import UsageError
@@ -49,7 +50,7 @@ def command(
     from tilewise.planning import make_plan
     from tilewise.problem import parse_shape, problem_of_shape
 
-    problem = problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
+    problem = None if takes(semiring) else problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
     if device.lower() in KNOWN_CARDS:
         machine = _tuned(KNOWN_CARDS[device.lower()])
     elif device == "cpu" or (device == "auto" and not card_count() and not kernel and not source):
@@ -63,6 +64,9 @@ def command(
         from tilewise.engines.cuda.device import describe, full_name
 
         machine = describe(full_name("cuda" if device == "auto" else device))
+    if problem is None:
+        plan_structured(shape, dtype, semiring, machine, source, as_json)
+        return
     if closure or workers or memory:
         from tilewise.cli.plan_scale import plan_closure, plan_memory, plan_spread
 

@@ -1,0 +1,204 @@
+"""Straight-line programs: what functions of structured values do, one operation a line, every common part once.
+
+A tree would write a part out as often as it is used; a sorting network is then exponential. A program is a flat frozen
+value: lines refer to earlier lines. `run` gives it a meaning through a target: NumPy, LLVM or CUDA, one file each.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Mapping, Sequence
+from dataclasses import dataclass
+from typing import Any, Protocol
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.algebra.expression import (
+    Apply,
+    Expression,
+    Number,
+    Variable,
+    check_types,
+    constant_over,
+)
+from tilewise.errors import DtypeError
+
+TRUTH = DTYPES["bool"]
+COMPARISONS = ("lt", "le", "gt", "ge", "eq", "ne")
+LOGIC = ("and", "or", "not")
+
+
+@dataclass(frozen=True)
+class Line:
+    """An operation on earlier lines; or "input" with (operand, field), or "constant" with a Constant or an Extreme."""
+
+    op: str
+    args: tuple[int, ...] = ()
+    leaf: Any = None
+
+
+@dataclass(frozen=True)
+class Program:
+    """Lines in order, and which of them are the fields of the result."""
+
+    lines: tuple[Line, ...]
+    outputs: tuple[int, ...]
+
+    @property
+    def operations(self) -> int:
+        """Lines that do something."""
+        return sum(line.op not in ("input", "constant") for line in self.lines)
+
+
+class _Lines:
+    """A program while it is written: a line that is there already is not written again."""
+
+    def __init__(self) -> None:
+        self.lines: list[Line] = []
+        self._known: dict[Line, int] = {}
+
+    def put(self, line: Line) -> int:
+        if line not in self._known:
+            self._known[line] = len(self.lines)
+            self.lines.append(line)
+        return self._known[line]
+
+    def finished(self, outputs: Sequence[int]) -> Program:
+        """Without the lines that nothing comes from."""
+        needed, number = set(outputs), {}
+        for i in reversed(range(len(self.lines))):
+            if i in needed:
+                needed |= set(self.lines[i].args)
+        kept: list[Line] = []
+        for i in sorted(needed):
+            number[i] = len(kept)
+            line = self.lines[i]
+            kept.append(Line(line.op, tuple(number[a] for a in line.args), line.leaf))
+        return Program(tuple(kept), tuple(number[i] for i in outputs))
+
+
+def flattened(trees: Sequence[Expression]) -> Program:
+    """Trees whose variables are called x0, x1, …, y0, y1, …: field by field of the two operands."""
+    made, seen = _Lines(), {}
+
+    def put(tree: Expression) -> int:
+        if id(tree) not in seen:
+            if isinstance(tree, Variable):
+                line = Line("input", (), (tree.name[0], int(tree.name[1:])))
+            elif isinstance(tree, Apply):
+                line = Line(tree.op, tuple(put(arg) for arg in tree.args))
+            else:
+                line = Line("constant", (), tree)
+            seen[id(tree)] = made.put(line)
+        return seen[id(tree)]
+
+    return made.finished([put(tree) for tree in trees])
+
+
+def step_of(add: Program, mul: Program) -> Program:
+    """add(t, mul(x, y)): the step every product is made of; t is the sum so far."""
+    made = _Lines()
+
+    def copied(program: Program, inputs: dict[tuple[str, int], int]) -> list[int]:
+        at: list[int] = []
+        for line in program.lines:
+            if line.op == "input" and line.leaf in inputs:
+                at.append(inputs[line.leaf])
+            else:
+                at.append(made.put(Line(line.op, tuple(at[a] for a in line.args), line.leaf)))
+        return [at[i] for i in program.outputs]
+
+    products = copied(mul, {})
+    fields = range(len(products))
+    totals = {("x", i): made.put(Line("input", (), ("t", i))) for i in fields}
+    return made.finished(copied(add, totals | {("y", i): products[i] for i in fields}))
+
+
+def typed(program: Program, dtypes: Sequence[DType], what: str) -> list[DType | None]:
+    """The dtype of each line, bool for a truth, None for a constant, which is of what it meets. Refused where an
+    operation mixes dtypes or has no meaning over them."""
+    kinds: list[DType | None] = []
+    for line in program.lines:
+        if line.op == "input":
+            kinds.append(dtypes[line.leaf[1]])
+        elif line.op == "constant":
+            kinds.append(None)
+        elif line.op in LOGIC:
+            kinds.append(TRUTH)
+        else:
+            args = line.args[1:] if line.op == "where" else line.args
+            met = {kind for kind in (kinds[a] for a in args) if kind is not None and kind is not TRUTH}
+            if len(met) > 1:
+                names = " and ".join(sorted(kind.name for kind in met))
+                raise DtypeError(f"{what}: {line.op} meets fields of {names}; convert them to one dtype")
+            if not met:
+                raise DtypeError(f"{what}: {line.op} of constants and truths alone has no dtype: write its value")
+            (dtype,) = met
+            check_types(Apply(line.op, (Variable("x"),) * len(line.args)), dtype)
+            kinds.append(TRUTH if line.op in COMPARISONS else dtype)
+    for field, (i, dtype) in enumerate(zip(program.outputs, dtypes, strict=True)):
+        if kinds[i] not in (None, TRUTH, dtype):
+            raise DtypeError(f"{what}: field {field} would be {kinds[i]}, and it is {dtype}; convert one of them")
+    return kinds
+
+
+class Target(Protocol):
+    """What a program is rendered into; a value is whatever the target makes."""
+
+    def constant(self, value: Number, dtype: DType) -> Any: ...
+
+    def operate(self, op: str, dtype: DType, args: list[Any]) -> Any: ...
+
+    def compare(self, op: str, dtype: DType, a: Any, b: Any) -> Any: ...
+
+    def logic(self, op: str, args: list[Any]) -> Any: ...
+
+    def select(self, dtype: DType, truth: Any, a: Any, b: Any) -> Any: ...
+
+    def number(self, truth: Any, dtype: DType) -> Any: ...
+
+    def truth(self, value: Any, dtype: DType) -> Any: ...
+
+
+def run(program: Program, dtypes: Sequence[DType], inputs: Mapping[str, Sequence[Any]], to: Target) -> list[Any]:
+    """The fields of the result, as values of the target."""
+    kinds = typed(program, dtypes, "a structured semiring")
+    values: list[Any] = []
+
+    def number(i: int, dtype: DType) -> Any:
+        line = program.lines[i]
+        if line.op == "constant":
+            return to.constant(constant_over(line.leaf, dtype), dtype)
+        return to.number(values[i], dtype) if kinds[i] is TRUTH else values[i]
+
+    def truth(i: int) -> Any:
+        line, kind = program.lines[i], kinds[i]
+        if line.op == "constant":
+            return to.constant(bool(constant_over(line.leaf, DTYPES["float64"])), TRUTH)
+        return values[i] if kind is TRUTH or kind is None else to.truth(values[i], kind)
+
+    for i, line in enumerate(program.lines):
+        values.append(_value(i, line, kinds, inputs, number, truth, to))
+    return [number(i, dtype) for i, dtype in zip(program.outputs, dtypes, strict=True)]
+
+
+def _value(
+    i: int,
+    line: Line,
+    kinds: list[DType | None],
+    inputs: Mapping[str, Sequence[Any]],
+    number: Any,
+    truth: Any,
+    to: Target,
+) -> Any:
+    if line.op == "input":
+        return inputs[line.leaf[0]][line.leaf[1]]
+    if line.op == "constant":
+        return None  # written where it is used
+    if line.op in LOGIC:
+        return to.logic(line.op, [truth(a) for a in line.args])
+    if line.op in COMPARISONS:
+        dtype = next(kind for kind in (kinds[a] for a in line.args) if kind is not None and kind is not TRUTH)
+        return to.compare(line.op, dtype, *(number(a, dtype) for a in line.args))
+    dtype = kinds[i]  # type: ignore[assignment]
+    if line.op == "where":
+        return to.select(dtype, truth(line.args[0]), *(number(a, dtype) for a in line.args[1:]))
+    return to.operate(line.op, dtype, [number(a, dtype) for a in line.args])
