@@ -23,7 +23,7 @@ from tilewise.machine import Times
 from tilewise.options import DEFAULTS, Key, Keywords, KeywordsButArg, Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
-from tilewise.prepared import PREPARED, SIGNATURES, keep, signature_for, tick
+from tilewise.prepared import PREPARED, SIGNATURES, from_lists, keep, signature_for, tick
 from tilewise.sparse.arrays import is_sparse
 from tilewise.understanding import Call, understand
 
@@ -92,6 +92,10 @@ def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any:
             product = prepared(M, N, keywords)
             if product is not None:
                 return product
+    elif M.__class__ is list or N.__class__ is list:
+        arrays = from_lists(M, N, keywords.get("semiring"))
+        if arrays is not None:
+            return matmul(*arrays, **keywords)  # what NumPy makes of lists has a signature
     options = Options.of(keywords)
     product = _another_road(M, N, options)
     return product if product is not None else _first_call(M, N, options, key)

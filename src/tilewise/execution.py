@@ -15,12 +15,12 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays import HostArray, Operand
 from tilewise.engines import cpu, reference
-from tilewise.engines.reference.finish import finish
+from tilewise.engines.reference.finish import finish, finished
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
 from tilewise.machine import Machine, Times
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
-from tilewise.prepared import launcher_of
+from tilewise.prepared import MoreThanAProduct, launcher_of
 from tilewise.problem import Layout, Problem, row_major
 from tilewise.recipe import Recipe
 from tilewise.scale.pieces import is_long, run_in_pieces
@@ -80,15 +80,25 @@ def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int |
     problem, started = call.problem, time.perf_counter()
     made = make_plan(problem, machine_of(call.device), kernel, tile)
     sums = call.library.empty((*call.shape.stack, problem.m, problem.n), problem.bare.result, "cpu")
-    bare = replace(call, problem=problem.bare, bias=None)
+    bare, done = replace(call, problem=problem.bare, bias=None), None
     if call.device == "simt":
         _in_the_interpreter(bare, sums, kernel, tile)
     else:
-        _on_the_host(bare, sums, kernel, tile, None)
+        done = _on_the_host(bare, sums, kernel, tile, None)
     hosts = _hosts(sums, target)
     bias = None if call.bias is None else _hosts(call.bias)[0]
     finish(problem.epilogue, hosts[0], bias, hosts[1], problem.accumulate)
-    return Done(made, Times(0.0, time.perf_counter() - started, 0.0))
+    spent = Times(0.0, time.perf_counter() - started, 0.0)
+    if done is None or done.again is None or problem.accumulate or len(call.shape.product) < 2:
+        return Done(made, spent)
+    epilogue, dtype = problem.epilogue, problem.result.numpy
+    ready, converted = (
+        (done.again.ready, done.again.converted)
+        if isinstance(done.again, MoreThanAProduct)
+        else (done.again, (False, False))
+    )
+    again = MoreThanAProduct(ready, converted, False, lambda sums, bias: finished(epilogue, sums, bias, dtype))
+    return Done(made, spent, again)
 
 
 def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
@@ -114,8 +124,10 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
         ready = cpu.run(made, M, N, P, None if arg is None else _hosts(arg)[0].reshape(P.shape))
         if ready is not None:
             ready.shape = call.shape.product
-    alike = not (call.M.converted or call.N.converted) and arg is None
-    return Done(made, Times(0.0, time.perf_counter() - start, 0.0), ready if alike else None)
+    spent, converted = Times(0.0, time.perf_counter() - start, 0.0), (call.M.converted, call.N.converted)
+    if ready is not None and (any(converted) or arg is not None):
+        return Done(made, spent, MoreThanAProduct(ready, converted, arg is not None))
+    return Done(made, spent, ready)
 
 
 def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: int | None) -> Done:

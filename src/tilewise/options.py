@@ -87,10 +87,15 @@ class Options:
 DEFAULTS = {field.name: field.default for field in fields(Options)}
 NAMES = frozenset(DEFAULTS)
 UNPREPARED = frozenset(("kernel", "tile", "return_arg", "memory", "scales"))  # of calls that are not kept
+UNPREPARED_ON_HOST = frozenset(("memory", "scales"))  # the same of NumPy arrays
 ARRAYS = frozenset(("out", "bias"))
 
 
-def keywords_key(keywords: Mapping[str, Any], of_array: Callable[[Any], tuple[Any, ...] | None]) -> Key | None:
+def keywords_key(
+    keywords: Mapping[str, Any],
+    of_array: Callable[[Any], tuple[Any, ...] | None],
+    unprepared: frozenset[str] = UNPREPARED,
+) -> Key | None:
     """The part of a call's signature that its keywords make; None where such a call is not kept.
 
     `of_array`: how an array given as out= or bias= lies, None where that cannot be told.
@@ -99,7 +104,7 @@ def keywords_key(keywords: Mapping[str, Any], of_array: Callable[[Any], tuple[An
     for name, value in keywords.items():
         if value is None:
             continue
-        if name in UNPREPARED and value is not False:
+        if name in unprepared and value is not False:
             return None
         if name in ARRAYS:
             found = of_array(value)

@@ -16,6 +16,8 @@ from typing import Any, Protocol
 
 import numpy as np
 
+from tilewise.algebra.builtin import is_structured_name
+from tilewise.algebra.structured import Structured
 from tilewise.arrays.numpy_signature import quickest_signature
 from tilewise.engines.cpu.runtime import pool
 from tilewise.options import Key
@@ -105,6 +107,47 @@ class OnHost:
         return self._ready.multiply(M, N, out)
 
 
+class MoreThanAProduct:
+    """What a call of NumPy arrays does beside multiplying: operands converted first, the k that won, an epilogue."""
+
+    def __init__(self, ready: Any, converted: tuple[bool, bool], arg: bool, epilogue: Any = None) -> None:
+        self.ready, self.converted, self.arg, self.epilogue = ready, converted, arg, epilogue
+
+    def as_a_call(self, M: Any, N: Any) -> Any:
+        """As it is kept for arrays like M and N; None where an operand was copied for another reason than its dtype."""
+        kinds: list[Any] = []
+        for x, dtype, converted in zip((M, N), self.ready.dtypes, self.converted, strict=True):
+            if converted and (x.__class__ is not np.ndarray or x.dtype == dtype):
+                return None
+            kinds.append(dtype if converted else None)
+        return OnHostWithMore(self.ready, kinds, self.arg, self.epilogue, (M.dtype, N.dtype))
+
+
+class OnHostWithMore:
+    """Such a call, prepared."""
+
+    __slots__ = ("_arg", "_dtypes", "_epilogue", "_kinds", "_ready", "tick")
+
+    def __init__(self, ready: Any, kinds: list[Any], arg: bool, epilogue: Any, dtypes: tuple[Any, Any]) -> None:
+        """`kinds`: what M and N are converted to, if they are; `dtypes`: their own, which stay as `OnHost`'s do."""
+        self._ready, self._kinds, self._arg, self._epilogue = ready, kinds, arg, epilogue
+        self._dtypes = dtypes
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or P and the k that won; None where `out` is given to what goes by a detour."""
+        ready, (left, right), out = self._ready, self._kinds, keywords.get("out")
+        if left is not None or right is not None:
+            with np.errstate(all="ignore"):
+                M = M if left is None else M.astype(left, order="C")
+                N = N if right is None else N.astype(right, order="C")
+        if out is not None and (self._epilogue is not None or not ready.takes(out, M, N)):
+            return None
+        if self._arg:
+            return ready.multiply_with_arg(M, N, out)
+        P = ready.multiply(M, N, out)
+        return P if self._epilogue is None else self._epilogue(P, keywords.get("bias"))
+
+
 class OnCard:
     """A product of arrays on a card: addresses are read, scratch is taken, everything is launched by one call."""
 
@@ -170,6 +213,25 @@ def _at_once(launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> C
     return product
 
 
+def from_lists(M: Any, N: Any, semiring: Any) -> tuple[Any, Any] | None:
+    """Lists, and what stands beside them, as NumPy's arrays; None where they hold no numbers, or fields of values."""
+    if isinstance(semiring, Structured) or (isinstance(semiring, str) and is_structured_name(semiring)):
+        return None
+    made = []
+    for x in (M, N):
+        if x.__class__ is list:
+            try:
+                x = np.asarray(x)
+            except ValueError:
+                return None
+            if x.dtype.kind not in "biufc":
+                return None
+        elif x.__class__ is not np.ndarray:
+            return None
+        made.append(x)
+    return made[0], made[1]
+
+
 SIGNATURES: dict[type, Signature] = {}
 
 
@@ -193,7 +255,12 @@ def signature_for(array: Any) -> Signature | None:
 def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> None:
     """Remember what a call left that can run again; `product` is what it made of M and N."""
     if library == "numpy":
-        PREPARED.keep(key, OnHost(again, (M.dtype, N.dtype)))
+        more = isinstance(again, MoreThanAProduct)
+        call = again.as_a_call(M, N) if more else OnHost(again, (M.dtype, N.dtype))
+        if call is not None:
+            PREPARED.keep(key, call)
+    elif isinstance(again, MoreThanAProduct):
+        return
     elif library == "torch" and M.is_cpu:
         from tilewise.arrays.torch_signature import OnHostMemory
 

@@ -68,3 +68,11 @@ def test_the_closure_and_the_product_agree():
     np.testing.assert_array_equal(tw.closure(W), D)
     lengths = tw.closure(np.where(top > W, W, np.inf))
     np.testing.assert_array_equal(np.where(np.isinf(lengths), top, lengths), D)
+
+
+def test_operands_of_two_dtypes_go_by_the_wider_one():
+    rng = np.random.default_rng(time.time_ns() % 2**32)
+    M, N = rng.integers(-128, 127, (5, 6), dtype=np.int8, endpoint=True), rng.integers(-99, 99, (6, 4), dtype=np.int32)
+    for _ in range(2):  # the second time by a prepared call
+        for x, y in ((M, N), (N.T.copy(), M.T.copy())):
+            np.testing.assert_array_equal(tw.matmul(x, y, semiring="min_plus"), (x[:, :, None] + y[None]).min(1))

@@ -9,7 +9,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import cached_property, lru_cache
 from typing import Any
 
 import numpy as np
@@ -20,6 +20,7 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.errors import DtypeError
 
 Array = np.ndarray[Any, np.dtype[Any]]
+FEW = 65536  # weights whose distances from the lightest make no large array
 
 
 @dataclass(frozen=True)
@@ -39,10 +40,7 @@ class NoEdge:
 
     def enter(self, X: Array, name: str) -> tuple[Array, bool]:
         """An operand as sums are made of it, its strides kept; and whether it has cells without an edge."""
-        if not X.size:
-            return X, False
-        low, high = int(X.min()), int(X.max())
-        if low >= self.lightest and high <= self.heaviest:
+        if self.within(X):
             return X, False
         gone = self.outside == X
         beyond = ((self.lightest > X) | (self.heaviest < X)) & ~gone
@@ -55,6 +53,21 @@ class NoEdge:
         np.copyto(made, X)
         np.copyto(made, self.inside, where=gone)
         return made, True
+
+    def within(self, X: Array) -> bool:
+        """Whether all are weights. Few are looked through once: from the lightest on, the others wrap to far above."""
+        if not X.size or X.itemsize < self.dtype.itemsize:  # whatever a narrower dtype holds is a weight
+            return True
+        if X.size > FEW:
+            return int(X.min()) >= self.lightest and int(X.max()) <= self.heaviest
+        natural, lightest, most = self._unsigned
+        return int(np.maximum.reduce(X.view(natural) - lightest, None)) <= most
+
+    @cached_property
+    def _unsigned(self) -> tuple[Any, Any, int]:
+        """The unsigned dtype of as many bytes, the lightest weight in it, and how far the heaviest is from that."""
+        natural = np.dtype(f"u{self.dtype.itemsize}")
+        return natural, natural.type(self.lightest % 2 ** (8 * self.dtype.itemsize)), self.heaviest - self.lightest
 
     def leave(self, P: Array, arg: Array | None = None) -> None:
         """Sums in which "no edge" took part are "no edge" again, and no k won them."""

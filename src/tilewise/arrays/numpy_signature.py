@@ -14,7 +14,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.arrays.extent import owned
-from tilewise.options import Key, keywords_key
+from tilewise.options import UNPREPARED_ON_HOST, Key, keywords_key
 from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 
 OWNDATA = 4  # NumPy's NPY_ARRAY_OWNDATA
@@ -28,7 +28,7 @@ def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
         return None
     if not keywords:
         return (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype)
-    key = keywords_key(keywords, _numpy_array)
+    key = keywords_key(keywords, _numpy_array, UNPREPARED_ON_HOST)
     return None if key is None else (M.shape, N.shape, M.strides, N.strides, M.dtype, N.dtype, *key)
 
 

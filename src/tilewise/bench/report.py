@@ -79,6 +79,8 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         return ["measured", "", "size", "result"], [[str(row[name]) for name in names] for row in document["rows"]]
     if document["suite"] == "host":
         return host_time.HEAD, [host_time.line(row) for row in document["rows"]]
+    if document["suite"] == "calls":
+        return ["called from", "with", "µs", "its own, µs"], [_call_line(row) for row in document["rows"]]
     if document["suite"] == "dtypes":
         return ["measured", "of", "tilewise", "vendor", "ratio"], [_dtype_line(row) for row in document["rows"]]
     if document["suite"] == "semirings":
@@ -94,6 +96,11 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
     if len(cases) > len(lines) + 6:
         head, *lines = [list(column) for column in zip(head, *lines, strict=True)]
     return head, lines
+
+
+def _call_line(row: dict[str, Any]) -> list[str]:
+    own = row["own_microseconds"]
+    return [row["library"], row["keywords"], f"{row['microseconds']:.1f}", "" if own is None else f"{own:.1f}"]
 
 
 def _dtype_line(row: dict[str, Any]) -> list[str]:

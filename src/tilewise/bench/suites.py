@@ -4,7 +4,7 @@
 `mma` takes float64 and mma.sync on a card, and a fused bias and gelu,
 `host` is what a call costs the host on tensors that lie somewhere new every time,
 `semirings` holds every algebra against the machine's own limit and against those who also can, `linear` is a
-layer of a language model, forward and backward, beside torch's."""
+layer of a language model, forward and backward, beside torch's, `calls` is what a call costs by library and keyword."""
 
 from __future__ import annotations
 
@@ -29,7 +29,7 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "dtypes", "mma", "semirings", "linear", "scale", "host")
+SUITES = ("ladder", "tiles", "shapes", "dtypes", "mma", "semirings", "linear", "scale", "host", "calls")
 
 
 def pieces(
@@ -38,6 +38,12 @@ def pieces(
     """The suite as a list of measurements to run one by one, so that a caller can show how far it is."""
     if suite not in SUITES:
         raise UsageError(f"suite {suite!r} is not known; known are {', '.join(SUITES)}")
+    if suite == "calls":
+        from tilewise.bench import calls
+
+        if device != "cpu":
+            raise UsageError("bench calls measures the host's side of a call: pass --device cpu")
+        return [partial(calls.contest, library, 3 if quick else 15) for library in calls.libraries()]
     if suite == "scale":
         return list(_scale(device, sizes, quick))
     if suite == "linear":

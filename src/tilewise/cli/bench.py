@@ -39,7 +39,8 @@ def command(
     float32 and float64 on a CPU), `dtypes` (the other numbers on a card: speeds and errors), `mma` (float64 and
     mma.sync on a card, and a fused bias and gelu), `semirings` (every algebra against the machine's limit), `linear` (a
     layer of a language model beside torch's, forward and backward), `host` (what a call costs the host, tensors
-    somewhere new every time) or `scale` (larger than card, memory or one process). Peers that are installed take part.
+    somewhere new every time), `calls` (what a call costs, by library and keyword) or `scale` (larger than card, memory
+    or one process). Peers that are installed take part.
 
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.

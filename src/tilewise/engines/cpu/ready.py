@@ -100,6 +100,7 @@ class Ready:
         self.no_edge = no_edge_of(problem.algebra)
         self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy
+        self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
         self.shape: tuple[int, ...] = ()  # of P, as the caller sees it
         self.keeps: Any = None  # what must not go while this is known by its id
 
@@ -132,7 +133,8 @@ class Ready:
     def multiply(self, M: Array, N: Array, out: Array | None = None) -> Any:
         """The product of operands that lie as the ones this was made for."""
         P = np.empty(self.shape, self.result) if out is None else out
-        if self.enter is not None and self.no_edge is None:
+        edges = self.no_edge
+        if self.enter is not None and (edges is None or (edges.within(M) and edges.within(N))):
             if self.swapped:
                 M, N = N, M
             self.enter(self.template_address, M, N, P)
@@ -158,6 +160,12 @@ class Ready:
             return P
 
         return turned if self.swapped else product
+
+    def multiply_with_arg(self, M: Array, N: Array, out: Array | None = None) -> Any:
+        """The same and the k that won each cell."""
+        P, arg = np.empty(self.shape, self.result) if out is None else out, np.empty(self.shape, np.int64)
+        self.run(M, N, P, arg)
+        return (P, arg) if self.shape or out is not None else (P[()], arg[()])
 
     def takes(self, out: Any, M: Array, N: Array) -> bool:
         """Whether `out` can be written straight: an array of the product's shape and dtype, apart from M and N."""

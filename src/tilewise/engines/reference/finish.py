@@ -13,24 +13,40 @@ from tilewise.epilogue import Epilogue
 Array = np.ndarray[Any, np.dtype[Any]]
 FURTHEST = 6.0  # from here on erf is ±1 in every float
 PIECES, DEGREE = 24, 13
+FEW = 256  # values that math.erf has one by one before a table is looked up
 BLOCK_ELEMENTS = 2**18  # at a time: temporaries stay small
 
 
 def finish(epilogue: Epilogue, sums: Array, bias: Array | None, P: Array, accumulate: bool) -> None:
     """P = activation(alpha · sums + what P holds + bias); `accumulate` says whether what it holds counts."""
     rows = max(1, BLOCK_ELEMENTS // max(1, sums.shape[-1]))
-    added = None if bias is None else bias.astype(sums.dtype)
     with np.errstate(all="ignore"):
         for member in np.ndindex(sums.shape[:-2]):
             for top in range(0, sums.shape[-2], rows):
                 part, target = sums[member][top : top + rows], P[member][top : top + rows]
-                if epilogue.alpha != 1.0:
-                    part = part * sums.dtype.type(epilogue.alpha)
-                if accumulate:
-                    part = part + target.astype(sums.dtype)
-                if added is not None:
-                    part = part + added
-                target[...] = _activated(part, epilogue.activation)
+                target[...] = _of_a_block(epilogue, part, bias, target if accumulate else None)
+
+
+def finished(epilogue: Epilogue, sums: Array, bias: Array | None, dtype: Any) -> Array:
+    """The same of fresh sums, which may be written to, as an array of `dtype`."""
+    if sums.size > BLOCK_ELEMENTS:
+        P = np.empty(sums.shape, dtype)
+        finish(epilogue, sums, bias, P, False)
+        return P
+    with np.errstate(all="ignore"):
+        return _of_a_block(epilogue, sums, bias, None).astype(dtype, copy=False)
+
+
+def _of_a_block(epilogue: Epilogue, sums: Array, bias: Array | None, onto: Array | None) -> Array:
+    """`sums` is written over."""
+    kind = sums.dtype
+    if epilogue.alpha != 1.0:
+        np.multiply(sums, kind.type(epilogue.alpha), out=sums)
+    if onto is not None:
+        np.add(sums, onto.astype(kind), out=sums)
+    if bias is not None:
+        np.add(sums, bias.astype(kind, copy=False), out=sums)
+    return sums if epilogue.activation is None else _activated(sums, epilogue.activation)
 
 
 def _activated(x: Array, activation: str | None) -> Array:
@@ -48,7 +64,10 @@ def _activated(x: Array, activation: str | None) -> Array:
 
 
 def _erf(x: Array) -> Array:
-    """erf by polynomials on short pieces, which pass through values of `math.erf`: within 4e-15 of it."""
+    """erf: of few values by `math.erf`, of many by polynomials on short pieces that pass through it, within 4e-15."""
+    if x.size <= FEW:
+        one_by_one: Array = np.array([math.erf(v) for v in x.ravel().tolist()]).reshape(x.shape).astype(x.dtype)
+        return one_by_one
     size = np.minimum(np.abs(x.astype(np.float64)), FURTHEST)
     piece = np.minimum(np.nan_to_num(size) * (PIECES / FURTHEST), PIECES - 1).astype(np.intp)
     within = size * (2 * PIECES / FURTHEST) - (2 * piece + 1)  # from −1 to 1

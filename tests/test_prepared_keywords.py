@@ -1,0 +1,107 @@
+"""Every keyword of a call of NumPy arrays is served by a prepared call the second time, and gives the same."""
+
+from __future__ import annotations
+
+import time
+
+import numpy as np
+import pytest
+
+import tilewise as tw
+from tilewise import api
+from tilewise.prepared import PREPARED
+
+KEYWORDS = {
+    "nothing": {}, "semiring": {"semiring": "max_min"}, "return_arg": {"semiring": "min_plus", "return_arg": True},
+    "alpha": {"alpha": 2.5}, "bias": {"bias": True}, "relu": {"activation": "relu"},
+    "all of them": {"alpha": -0.5, "bias": True, "activation": "gelu"}, "silu": {"activation": "silu"},
+    "narrower": {"dtype": "float32"}, "narrower with a bias": {"dtype": "float32", "bias": True},
+    "narrower with the arg": {"dtype": "float32", "semiring": "max_plus", "return_arg": True},
+    "kernel": {"kernel": "packed"},
+    "tile": {"tile": 8}, "device": {"device": "cpu"}, "precision": {"precision": "ieee"},
+    "nonnegative": {"nonnegative": True}, "memory": {"memory": None},
+}  # fmt: skip
+
+
+def unlike(name, keywords, rng, n):
+    return {key: rng.random(n).astype(np.float32) if key == "bias" else value for key, value in keywords.items()}
+
+
+def all_of(product):
+    return product if isinstance(product, tuple) else (product,)
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+@pytest.mark.parametrize("shape", [(5, 7, 6), (3, 5, 7, 6)], ids=["matrices", "stacks"])
+def test_the_second_call_is_a_prepared_one(name, shape, monkeypatch):
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    *stack, m, k, n = shape
+    for dtype in ("float64", "float32"):
+
+        def drawn(dtype=dtype):
+            return (rng.standard_normal((*stack, m, k)).astype(dtype), rng.standard_normal((k, n)).astype(dtype))
+
+        PREPARED.clear()
+        tw.matmul(*drawn(), **unlike(name, KEYWORDS[name], rng, n))
+        M, N = drawn()
+        keywords = unlike(name, KEYWORDS[name], rng, n)
+        with monkeypatch.context() as never:
+            never.setattr(api, "_first_call", lambda *_: pytest.fail("it was understood anew"))
+            made = all_of(tw.matmul(M, N, **keywords))
+        PREPARED.clear()
+        for one, two in zip(made, all_of(tw.matmul(M, N, **keywords)), strict=True):
+            assert one.dtype == two.dtype
+            np.testing.assert_array_equal(one, two)
+
+
+def test_lists_are_what_numpy_makes_of_them():
+    A = [[1, 2], [3, 4]]
+    for left, right in ((A, A), (A, np.array(A)), (np.array(A, float), A), ([1.5, 2], A), ([A, A], A)):
+        for _ in range(2):
+            made = tw.matmul(left, right)
+            assert made.dtype == np.matmul(left, right).dtype
+            np.testing.assert_array_equal(made, np.matmul(left, right))
+    for bad, error in ((["a"], tw.DtypeError), ([[1, 2], [3]], tw.UsageError), ([None], tw.DtypeError)):
+        with pytest.raises(error):
+            tw.matmul(bad, A)
+
+
+def test_an_out_beside_them_is_still_right():
+    rng = np.random.default_rng(0)
+    M, N, bias = rng.random((4, 5)), rng.random((5, 3)), rng.random(3)
+    for _ in range(3):
+        out = np.ones((4, 3))
+        assert tw.matmul(M, N, alpha=2.0, bias=bias, out=out) is out
+        np.testing.assert_allclose(out, 2 * M @ N + bias)
+        onto = np.ones((4, 3))
+        tw.matmul(M, N, alpha=2.0, bias=bias, out=onto, accumulate=True)
+        np.testing.assert_allclose(onto, 2 * M @ N + bias + 1)
+        P, arg = tw.matmul(M, N, semiring="min_plus", return_arg=True, out=out)
+        assert P is out
+        np.testing.assert_array_equal(arg, (M[:, :, None] + N).argmin(1))
+
+
+def test_vectors_with_an_epilogue():
+    rng = np.random.default_rng(0)
+    x, N = rng.random(5), rng.random((5, 3))
+    for _ in range(2):
+        np.testing.assert_allclose(tw.matmul(x, N, alpha=3.0), 3 * x @ N)
+        value, arg = tw.matmul(x, x, semiring="max_plus", return_arg=True)
+        assert (float(value), int(arg)) == ((2 * x).max(), int(x.argmax()))
+
+
+@pytest.mark.parametrize("order", [">f8", "packed"])
+def test_operands_that_are_copied_for_another_reason_stay_right(order):
+    rng = np.random.default_rng(0)
+    for _ in range(3):
+        A = rng.random((6, 6))
+        if order == "packed":
+            records = np.zeros((6, 6), [("tag", "i1"), ("value", "f8")])
+            records["value"] = A
+            M = records["value"]
+        else:
+            M = A.astype(order)
+        np.testing.assert_allclose(tw.matmul(M, A), A @ A)
+        np.testing.assert_allclose(tw.matmul(M, A, alpha=2.0), 2 * A @ A)
