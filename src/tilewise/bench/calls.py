@@ -66,7 +66,8 @@ def _numpy() -> Iterator[Case]:
     for keywords in (
         {"semiring": "min_plus"}, {"semiring": best}, {"semiring": "min_plus", "return_arg": True}, {"alpha": 2.0},
         {"bias": bias}, {"activation": "relu"}, {"alpha": 2.0, "bias": bias, "activation": "gelu"},
-        {"dtype": "float32"}, {"precision": "ieee"}, {"nonnegative": True}, {"device": "cpu"}, {"kernel": "packed"}, {"tile": 8},
+        {"dtype": "float32"}, {"precision": "ieee"}, {"nonnegative": True}, {"device": "cpu"},
+        {"kernel": "packed"}, {"tile": 8},
     ):  # fmt: skip
         more: dict[str, Any] = dict(keywords)
         yield "numpy", _words(more), lambda more=more: product(A, B, **more), None  # type: ignore[misc]

@@ -13,10 +13,11 @@ import jax
 import numpy as np
 
 from tilewise import api
-from tilewise.algebra.builtin import SEMIRINGS, find_semiring
+from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import UsageError
+from tilewise.interop.jax_tangents import has_slopes, tangent
 from tilewise.options import Options
 from tilewise.shapes import product_shape
 
@@ -38,49 +39,59 @@ def matmul(
         )
     ring = find_semiring(semiring)
     if return_arg:
-        return _call(M, N, ring, precision, True)
+        return _with_arg(ring, precision)(M, N)
     return _differentiable(ring, precision)(M, N)
 
 
 @lru_cache(maxsize=256)
 def _differentiable(ring: Semiring, precision: str) -> Any:
-    """The product over one semiring as a function of M and N that JAX can differentiate."""
-    plain = (ring.add, ring.mul) == (SEMIRINGS["plus_times"].add, SEMIRINGS["plus_times"].mul)
+    """The product over one semiring as a function of M and N that JAX can differentiate, as often as it likes."""
 
-    @jax.custom_vjp
+    @jax.custom_jvp
     def product(M: Any, N: Any) -> Any:
         return _call(M, N, ring, precision, False)
 
-    def forward(M: Any, N: Any) -> Any:
-        if not plain:
-            raise UsageError(
-                f"in JAX tilewise has gradients for plus_times, not for {ring}: in PyTorch it has them all"
-            )
-        return product(M, N), (M, N)
+    @product.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        if ring.selective and has_slopes(ring) is None:
+            whole, moved = jax.jvp(_with_arg(ring, precision), primals, tangents)
+            return whole[0], moved[0]
+        P = product(*primals)
+        return P, _moved(ring, primals, P, None, tangents)
 
-    def backward(saved: Any, dP: Any) -> Any:
-        M, N = saved
-        rows, cols = M[None] if M.ndim == 1 else M, N[:, None] if N.ndim == 1 else N
-        dP = dP[..., None] if N.ndim == 1 else dP
-        dP = dP[..., None, :] if M.ndim == 1 else dP
-        dM, dN = product(dP, _turned(cols)), product(_turned(rows), dP)
-        return _summed_to(dM, rows.shape).reshape(M.shape).astype(M.dtype), _summed_to(dN, cols.shape).reshape(
-            N.shape
-        ).astype(N.dtype)
-
-    product.defvjp(forward, backward)
     return product
 
 
-def _turned(x: Any) -> Any:
-    return x.swapaxes(-1, -2)
+@lru_cache(maxsize=256)
+def _with_arg(ring: Semiring, precision: str) -> Any:
+    """The same with the k that won, which does not move."""
+
+    @jax.custom_jvp
+    def product(M: Any, N: Any) -> Any:
+        return _call(M, N, ring, precision, True)
+
+    @product.defjvp
+    def _(primals: Any, tangents: Any) -> Any:
+        P, arg = product(*primals)
+        still = np.zeros(arg.shape, jax.dtypes.float0)
+        return (P, arg), (_moved(ring, primals, P, arg, tangents), still)
+
+    return product
 
 
-def _summed_to(x: Any, shape: tuple[int, ...]) -> Any:
-    """Summed over the axes that broadcasting had stretched."""
-    x = x.sum(tuple(range(x.ndim - len(shape))))
-    folded = tuple(axis for axis, size in enumerate(shape) if size == 1 != x.shape[axis])
-    return x.sum(folded, keepdims=True)
+def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any:
+    """The tangent of P, vectors brought to matrices and back."""
+    M, N = primals
+
+    def sides(x: Any, y: Any) -> tuple[Any, Any]:
+        return (x[None] if M.ndim == 1 else x), (y[:, None] if N.ndim == 1 else y)
+
+    def whole(x: Any) -> Any:
+        x = x[..., None] if N.ndim == 1 else x
+        return x[..., None, :] if M.ndim == 1 else x
+
+    held = None if arg is None else whole(arg)
+    return tangent(ring, *sides(M, N), whole(P), held, *sides(*tangents)).reshape(P.shape)
 
 
 def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:

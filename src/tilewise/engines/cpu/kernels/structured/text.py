@@ -169,14 +169,28 @@ def _pack(size: int) -> Function:
     job = JobReader(f)
     lanes, k, width, lane_bytes, k_bytes = job.words("m", "k", "n", "row_m", "col_m")
     source, target = job.pointer("M"), job.pointer("P")
-    first, last = f.mul("%task", width), f.sub(lanes, 1)
-    panel = f.at(f"i{8 * size}", target, f.mul(first, k))
-    with f.loop(0, k) as kk, f.loop(0, width) as lane:
-        at = f.lower(f.add(first, lane.index), last)
-        place = f.at("i8", source, f.mul(at, lane_bytes), f.mul(kk.index, k_bytes))
-        value = f.op(f"load i{8 * size}, ptr {place}, align 1")
-        to = f.at(f"i{8 * size}", panel, f.mul(kk.index, width), lane.index)
-        f.do(f"store i{8 * size} {value}, ptr {to}, align {size}")
+    first, last, kind = f.mul("%task", width), f.sub(lanes, 1), f"i{8 * size}"
+    panel = f.at(kind, target, f.mul(first, k))
+
+    def by_vectors() -> None:
+        start, nbytes = f.at("i8", source, f.mul(first, size)), f.mul(width, size)
+        with f.loop(0, k) as kk:
+            line, to = f.at("i8", start, f.mul(kk.index, k_bytes)), f.at("i8", panel, f.mul(kk.index, nbytes))
+            with f.loop(0, nbytes, 16) as at:
+                value = f.op(f"load <16 x i8>, ptr {f.at('i8', line, at.index)}, align 1")
+                f.do(f"store <16 x i8> {value}, ptr {f.at('i8', to, at.index)}, align 1")
+
+    def one_by_one() -> None:
+        with f.loop(0, k) as kk, f.loop(0, width) as lane:
+            at = f.lower(f.add(first, lane.index), last)
+            place = f.at("i8", source, f.mul(at, lane_bytes), f.mul(kk.index, k_bytes))
+            value = f.op(f"load {kind}, ptr {place}, align 1")
+            f.do(f"store {kind} {value}, ptr {f.at(kind, panel, f.mul(kk.index, width), lane.index)}, align {size}")
+
+    whole = f.test("sle", f.add(first, width), lanes)
+    beside = f.op(f"and i1 {whole}, {f.test('eq', lane_bytes, size)}")
+    even = f.test("eq", f.rem(f.mul(width, size), 16), 0)
+    f.either(f.op(f"and i1 {beside}, {even}"), by_vectors, one_by_one)
     return f
 
 
