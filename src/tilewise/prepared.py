@@ -156,7 +156,7 @@ class OnCard:
     def __init__(self, launcher: Any, library: CardLibrary, empty: Callable[[], Any], arrays: tuple[Any, ...]) -> None:
         """`arrays`: M, N and P of the call that was prepared."""
         self._launcher, self._library, self._empty = launcher, library, empty
-        self._holds = tuple(library.holds(x) for x in arrays)
+        self._holds: tuple[Any, ...] = tuple(library.holds(x) for x in arrays)
         plain = launcher.header and not launcher.scratch_bytes
         self._quick = _at_once(launcher, library, empty) if plain else None
 
