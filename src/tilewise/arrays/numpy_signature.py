@@ -61,6 +61,11 @@ def _tells_true(quick: Callable[[Any, Any, Any], Any]) -> bool:
 
 def signature_text(header: int) -> str:
     """`sign(M, N, keywords)`; `header`: the bytes of CPython's object header. M is an array, N may be anything."""
+    return _vouched_text(header) + _matrix_text(header) + _sign_text(header)
+
+
+def _vouched_text(header: int) -> str:
+    """Whether NumPy vouches for an array, as `extent.owned` asks."""
     return f"""
 define private i64 @vouched(ptr %array) {{
 {_field("base", "%array", header)}
@@ -87,7 +92,12 @@ yes:
 no:
   ret i64 0
 }}
+"""
 
+
+def _matrix_text(header: int) -> str:
+    """Whether it has two axes, too."""
+    return f"""
 define private i64 @matrix(ptr %array) {{
   %at = getelementptr i8, ptr %array, i64 {header + FIELDS["nd"]}
   %axes = load i32, ptr %at
@@ -99,7 +109,11 @@ ask:
 no:
   ret i64 0
 }}
+"""
 
+
+def _sign_text(header: int) -> str:
+    return f"""
 define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
   %words = alloca [{WORDS} x i64]
   %three = icmp eq i64 %count, 3

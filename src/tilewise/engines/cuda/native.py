@@ -95,7 +95,16 @@ def _apart(side: str, base: int) -> str:
 
 
 def native_text() -> str:
-    """`fill_and_launch(header, bases)`: 0, or the driver's error code with the number of its step above 32 bits."""
+    """`fill_and_launch(header, bases)`: 0, or the driver's error code with the number of its step above 32 bits; and
+    `fill_three_and_launch`, which is given the bases that most calls have."""
+    return f"""declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
+{_fill_and_launch()}
+{_fill_three_and_launch()}"""
+
+
+def _loops() -> tuple[str, str, str]:
+    """The bodies of the loops over holes, maps and steps."""
     holes = _entry("hole_table", "holes", WORDS_A_HOLE, ("pos", "base", "offset")) + _filled("holes")
     holes += "  store i64 %address.holes, ptr %to.holes\n  br label %next.holes"
     maps = _entry("map_table", "maps", WORDS_A_HOLE, ("pos", "base", "offset")) + _filled("maps")
@@ -106,6 +115,11 @@ def native_text() -> str:
 failed.maps:
   %wide.maps = zext i32 %code.maps to i64
   ret i64 %wide.maps"""
+    return holes, maps, _steps()
+
+
+def _steps() -> str:
+    """The body of the loop over steps: a launch, or a word set to zero."""
     steps = _entry("step_table", "steps", WORDS_A_STEP, ("kind", "function", "config", "params"))
     steps += f"""  %is.zero = icmp eq i64 %kind.steps, {ZERO}
   %config.at = getelementptr i8, ptr %copy, i64 %config.steps
@@ -132,9 +146,13 @@ failed.steps:
   %number.steps = shl i64 %i.steps, 32
   %answer.steps = or i64 %wide.steps, %number.steps
   ret i64 %answer.steps"""
-    words = "".join(_word(name) for name in HEADER)
-    return f"""declare void @llvm.memcpy.p0.p0.i64(ptr, ptr, i64, i1)
+    return steps
 
+
+def _fill_and_launch() -> str:
+    holes, maps, steps = _loops()
+    words = "".join(_word(name) for name in HEADER)
+    return f"""
 define i64 @fill_and_launch(ptr %h, ptr %given) {{
 entry:
 {words}
@@ -169,7 +187,11 @@ before.steps:
 done:
   ret i64 0
 }}
+"""
 
+
+def _fill_three_and_launch() -> str:
+    return f"""
 define i64 @fill_three_and_launch(ptr %h, i64 %M, i64 %N, i64 %P, i64 %scratch, i64 %stream) {{
   %bases = alloca [{SELF} x i64], align 16
   call void @llvm.memset.p0.i64(ptr %bases, i8 0, i64 {8 * SELF}, i1 false)
@@ -178,7 +200,6 @@ define i64 @fill_three_and_launch(ptr %h, i64 %M, i64 %N, i64 %P, i64 %scratch, 
   ret i64 %answer
 }}
 
-declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 """
 
 
