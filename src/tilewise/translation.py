@@ -33,8 +33,8 @@ FORMS = {
     "other_direction": r"cudaMemcpy\w+",
 }  # fmt: skip
 SENTENCES = frozenset({  # placeholders that hold a sentence of their own
-    "rest", "headline", "reading", "where", "block", "problem", "access", "verb", "reason", "covers", "condition",
-    "side", "other_side",
+    "rest", "headline", "doing", "reading", "where", "block", "problem", "access", "verb", "reason", "covers",
+    "condition", "side", "other_side",
 })  # fmt: skip
 
 

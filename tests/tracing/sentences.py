@@ -117,7 +117,11 @@ def every_sentence():
             giver = function.name in GIVERS.get(inside, ())
             for node, line in said_in(function, giver, inside.startswith("check/")):
                 plain, spelt = (
-                    {f for f in forms(node, scope, way) if f[:1].strip() and any(c.isalpha() for c in f)}
+                    {
+                        f
+                        for f in forms(node, scope, way)
+                        if (f[:1].isalnum() or f[:1] == FILLED) and any(c.isalpha() for c in f)
+                    }
                     for way in (False, True)
                 )
                 if plain:

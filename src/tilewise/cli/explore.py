@@ -58,11 +58,7 @@ def command(
             raise click.UsageError(
                 "--live takes one KERNEL.cu or none, --watch one; neither takes --compare, -o or --kernel"
             )
-        given = {"shape": parse_shape(shapes[0])} if shapes else {}
-        given |= {
-            k: v for k, v in settings(**rest).items() if v is not None and not (k == "limits" and not rest["limits"])
-        }
-        return serve(file, watch, language, port, given, show)
+        return serve(file, watch, language, port, _given(shapes, rest), show)
     chosen: Any = None if file is None and kernel is None else chosen_kernel(file, kernel, None)
     options = settings(**rest)
     with reserved(output, ()) as place, budget.within(options["limits"]):
@@ -98,6 +94,15 @@ def command(
         if not webbrowser.open(target.as_uri()):
             remark("no browser could be opened: open the file yourself")
     return 0
+
+
+def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:
+    """What was said about the kernel, and nothing that was not: the live page has defaults of its own."""
+    from tilewise.problem import parse_shape
+
+    given = {"shape": parse_shape(shapes[0])} if shapes else {}
+    named = {k: v for k, v in settings(**rest).items() if v is not None and (k != "limits" or rest["limits"])}
+    return {**given, **named}
 
 
 def file_or_rung(name: Path) -> str | Path:

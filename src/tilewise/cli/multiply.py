@@ -79,10 +79,7 @@ def command(
         made = multiply_streaming(
             m_file, n_file, output, semiring, device, precision, memory, restart, cluster, check, keys
         )
-        if as_json:
-            print_json(made.document)
-        else:
-            print_rows(made.rows)
+        print_json(made.document) if as_json else print_rows(made.rows)
         return 0 if made.passed else 1
     from tilewise.cli.npy import reserved, write_matrix
 
@@ -92,10 +89,7 @@ def command(
         report, checked = _multiplied(M, N, device, bias, check, alpha=alpha, activation=activation, **how)
         if place:
             write_matrix(place, report.product)
-    if as_json:
-        print_json(_document(report, checked, output))
-    else:
-        print_rows(_rows(report, checked, output))
+    print_json(_document(report, checked, output)) if as_json else print_rows(_rows(report, checked, output))
     return 1 if checked and not checked.passed else 0
 
 

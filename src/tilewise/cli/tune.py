@@ -74,13 +74,17 @@ def command(
             _write(path, table.to_json())
             rows.append(_row(product.name, key, entry))
     describe.cache_clear()
+    _print(machine.name, path, rows, len(table.entries), as_json)
+
+
+def _print(name: str, path: Path, rows: list[dict[str, Any]], classes: int, as_json: bool) -> None:
     gains = [row["gain"] for row in rows]
     mean = math.exp(sum(map(math.log, gains)) / len(gains)) if gains else 1.0
     if as_json:
-        print_json({"table": str(path), "measured": rows, "geometric_mean_gain": mean, "classes": len(table.entries)})
+        print_json({"table": str(path), "measured": rows, "geometric_mean_gain": mean, "classes": classes})
         return
     print_table(
-        f"{machine.name}: what measuring won over the model",
+        f"{name}: what measuring won over the model",
         ["product", "model's way", "µs", "fastest way", "µs", "won"],
         [
             [
@@ -94,7 +98,7 @@ def command(
             for r in rows
         ],
     )
-    remark(f"{len(rows)} measured, {len(table.entries)} classes in {path}; geometric mean of what was won {mean:.3f}")
+    remark(f"{len(rows)} measured, {classes} classes in {path}; geometric mean of what was won {mean:.3f}")
 
 
 def _row(name: str, key: str, entry: Any) -> dict[str, Any]:

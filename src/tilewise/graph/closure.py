@@ -115,19 +115,12 @@ def closure(
         if device not in ("auto", W.device.type, str(W.device)) or progress is not None:
             raise UsageError("device= and progress= take no part in what torch follows: pass W.detach()")
         return tilewise.torch.closure(W, semiring=semiring, return_predecessors=return_predecessors)
-    library = find_library(W)
-    operand = library.operand(W, "W")
+    operand = find_library(W).operand(W, "W")
     if len(operand.shape) > 2 and operand.shape[-1] == operand.shape[-2]:
         return _of_each(operand, semiring, return_predecessors, device)
     if len(operand.shape) != 2 or operand.shape[0] != operand.shape[1]:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {operand.shape}")
-    ring = find_semiring(semiring)
-    algebra = ring.over(operand.dtype)
-    check_idempotent(algebra)
-    if return_predecessors and not ring.selective and algebra.partial.kind != "b":
-        raise UsageError(f"return_predecessors=True needs an add that picks a winner (min, max), unlike {ring}'s")
-    if algebra.partial.name not in DTYPES or algebra.partial.name.endswith("longdouble"):
-        raise DtypeError(f"closure has no kernel for {operand.dtype}: convert the weights to float64")
+    algebra = _algebra(operand, find_semiring(semiring), return_predecessors)
     work = algebra
     if return_predecessors and algebra.partial.kind == "b":  # the fewest hops: then no two nodes name each other
         work = find_semiring("min_plus").over(DTYPES["float32"])
@@ -136,20 +129,37 @@ def closure(
         if sources is not None:
             raise DeviceError("sources= works on the host: copy W there, or take rows of the whole closure")
         return _on_a_card(operand, algebra, work, return_predecessors, place, progress)
-    host = operand.host
+    return _on_the_host(operand, algebra, work, return_predecessors, progress, sources)
+
+
+def _algebra(operand: Operand, ring: Semiring, tracks: bool) -> Algebra:
+    """The semiring over W's numbers, where there are closures of it."""
+    algebra = ring.over(operand.dtype)
+    check_idempotent(algebra)
+    if tracks and not ring.selective and algebra.partial.kind != "b":
+        raise UsageError(f"return_predecessors=True needs an add that picks a winner (min, max), unlike {ring}'s")
+    if algebra.partial.name not in DTYPES or algebra.partial.name.endswith("longdouble"):
+        raise DtypeError(f"closure has no kernel for {operand.dtype}: convert the weights to float64")
+    return algebra
+
+
+def _on_the_host(
+    operand: Operand, algebra: Algebra, work: Algebra, tracks: bool, progress: Progress | None, sources: Any
+) -> Any:
+    library, host = operand.library, operand.host
     assert host is not None
-    copies = 2 + 4 * return_predecessors if sources is None else 1
+    copies = 2 + 4 * tracks if sources is None else 1
     check_room(copies * host.size * work.element.numpy.itemsize, f"a closure of {len(host):,} nodes")
     if work is not algebra:
         host = np.where(host != 0, np.float32(1), np.float32(np.inf))
     host = host.astype(work.element.numpy, copy=False)
     chosen = None if sources is None else np.atleast_1d(np.asarray(sources))
     if chosen is not None:
-        D, before = closed_from(host, chosen, work, return_predecessors)
+        D, before = closed_from(host, chosen, work, tracks)
     elif progress is None and (rows := rows_worth_searching(host, work)) is not None:
-        D, before = search(rows, return_predecessors)
+        D, before = search(rows, tracks)
     else:
-        D, before = _by_tiles(host, work, return_predecessors, progress)
+        D, before = _by_tiles(host, work, tracks, progress)
     results = [(np.inf > D if algebra.result.kind == "b" != D.dtype.kind else D, algebra.result)]
     results += [] if before is None else [(before, DTYPES["int64"])]
     handed = []
@@ -158,7 +168,7 @@ def closure(
         assert made.host is not None
         np.copyto(made.host, values, casting="unsafe")
         handed.append(library.deliver(made))
-    return tuple(handed) if return_predecessors else handed[0]
+    return tuple(handed) if tracks else handed[0]
 
 
 def _by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | None) -> tuple[Array, Array | None]:

@@ -76,6 +76,7 @@ def render_mma_sync(
             render_numbers(sums, made, form.accumulate and not form.split),
             render_epilogue(PLAIN if form.split else epilogue, sums),
             _product(dtype, step, arch),
+            kernel_text("mma_sync/copies.cuh"),
             kernel_text("mma_sync/mma_sync.cu"),
         )
     )
