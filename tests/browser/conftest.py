@@ -90,7 +90,7 @@ class Browser:
             message = json.loads(entry["message"])["message"]
             if message["method"] == "Network.requestWillBeSent":
                 address = message["params"]["request"]["url"]
-                if not address.startswith(("file:", "data:", "about:", "blob:", "chrome:")):
+                if not address.startswith(("file:", "data:", "about:", "blob:", "chrome:", "chrome-untrusted:")):
                     said.append(address)
         return said
 
