@@ -1,18 +1,14 @@
-"""The faults, one function each: given a folder with A.npy and B.npy, something goes wrong and the product is made
-again. Each gives back the bytes of C.npy at the end."""
+"""Faults in the process, one function each: given a folder with A.npy and B.npy, something goes wrong and the product
+is made again. Each gives back the bytes of C.npy at the end."""
 
 from __future__ import annotations
 
-import contextlib
 import errno
 import os
 import shutil
 import signal
-import subprocess
-import sys
 import threading
 import time
-from pathlib import Path
 
 import numpy as np
 
@@ -242,108 +238,6 @@ def fork(folder, chance):
     return (folder / "C.npy").read_bytes()
 
 
-ENVIRONMENT = os.environ | {"PYTHONPATH": str(Path(tw.__file__).parents[1])}
-
-
-def command(folder, *more, before=None):
-    words = [sys.executable, "-m", "tilewise", "multiply", "A.npy", "B.npy", "-o", "C.npy", "--memory", "140MB", *more]
-    return subprocess.Popen(
-        words, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, preexec_fn=before
-    )
-
-
-def _end(process, seconds=300):
-    _, err = process.communicate(timeout=seconds)
-    return process.returncode, err.decode()
-
-
-def _begun(folder, process):
-    end = time.monotonic() + 60
-    while not (folder / ".C.npy.tilewise").exists() and process.poll() is None and time.monotonic() < end:
-        time.sleep(0.002)
-
-
-def kill(folder, chance):
-    """kill -9 of a real process, a few times over, then the last one in peace."""
-    for _ in range(chance.randint(1, 3)):
-        process = command(folder)
-        _begun(folder, process)
-        time.sleep(chance.random() * 0.8)
-        process.kill()
-        _end(process)
-    code, err = _end(command(folder))
-    assert code == 0, err
-    return (folder / "C.npy").read_bytes()
-
-
-def stop_and_go_on(folder, chance):
-    """SIGSTOP, a second run that is refused, SIGCONT."""
-    process = command(folder)
-    _begun(folder, process)
-    time.sleep(chance.random() * 0.3)
-    process.send_signal(signal.SIGSTOP)
-    if process.poll() is None and (folder / ".C.npy.tilewise").exists():
-        code, err = _end(command(folder, "--restart"))
-        assert code == 2, err
-        assert f"process {process.pid}" in err, err
-    process.send_signal(signal.SIGCONT)
-    code, err = _end(process)
-    assert code == 0, err
-    return (folder / "C.npy").read_bytes()
-
-
-def little_memory(folder, chance):
-    """A limit of the process: it fits, or is refused; then without the limit."""
-    import resource
-
-    limit = int(chance.uniform(150e6, 900e6))
-    process = command(folder, before=lambda: resource.setrlimit(resource.RLIMIT_AS, (limit, limit)))
-    _end(process)
-    code, err = _end(command(folder))
-    assert code == 0, err
-    return (folder / "C.npy").read_bytes()
-
-
-def worker_death(folder, chance):
-    """A Dask worker is killed; Dask makes another, or the command fails and leaves no output."""
-    words = [sys.executable, "-m", "tilewise", "multiply", "A.npy", "B.npy", "-o", "C.npy", "--cluster", "local"]
-    process = subprocess.Popen(
-        words, cwd=folder, env=ENVIRONMENT, stdout=subprocess.DEVNULL, stderr=subprocess.PIPE, start_new_session=True
-    )
-    _begun(folder, process)
-    time.sleep(chance.uniform(0.5, 4.0))
-    workers = [pid for pid in _children(process.pid) if b"spawn" in _words(pid) or b"forkserver" in _words(pid)]
-    if workers:
-        with contextlib.suppress(ProcessLookupError):
-            os.kill(chance.choice(workers), signal.SIGKILL)
-    code, _ = _end(process)
-    if code != 0:
-        assert not (folder / "C.npy").exists()
-        code, err = _end(command(folder))
-        assert code == 0, err
-    return (folder / "C.npy").read_bytes()
-
-
-def _children(pid):
-    found = []
-    for entry in Path("/proc").iterdir():
-        if entry.name.isdigit():
-            try:
-                parent = int((entry / "stat").read_text().rsplit(")", 1)[1].split()[1])
-            except (OSError, IndexError):
-                continue
-            if parent == pid:
-                found += [int(entry.name), *_children(int(entry.name))]
-    return found
-
-
-def _words(pid):
-    try:
-        return (Path("/proc") / str(pid) / "cmdline").read_bytes()
-    except OSError:
-        return b""
-
-
 INSIDE = {
     "machine stops (record played back)": (crash, 8),
     "stopped between two writes": (stopped, 4),
@@ -355,10 +249,4 @@ INSIDE = {
     "clock jumps": (clock_jump, 2),
     "two runs at once": (two_at_once, 2),
     "fork while it works": (fork, 2),
-}
-OUTSIDE = {
-    "kill -9": (kill, 5),
-    "SIGSTOP, a second run, SIGCONT": (stop_and_go_on, 3),
-    "limit of memory": (little_memory, 2),
-    "Dask worker killed": (worker_death, 1),
 }

@@ -10,6 +10,7 @@ import signal
 import subprocess
 import sys
 import time
+from dataclasses import replace
 from pathlib import Path
 
 import numpy as np
@@ -19,7 +20,10 @@ import tilewise as tw
 from oracle import assert_product
 from strategies import values
 from tilewise.cli.main import run
-from tilewise.scale import files, host, sources, targets
+from tilewise.engines.cpu.limits import host_machine
+from tilewise.engines.reference.limits import NOMINAL
+from tilewise.problem import problem_of_shape
+from tilewise.scale import files, host, pieces, sources, targets
 from tilewise.scale.files import FileProduct
 from tilewise.scale.schedule import Level
 
@@ -443,3 +447,18 @@ def test_small_chunks_count_in_what_is_expected(folder):
     source.read(slice(0, 500), slice(0, 300), out)
     took = time.process_time() - start
     assert took / 8 < A.nbytes / rates[1] < took * 8
+
+
+@pytest.mark.parametrize(("semiring", "dtype"), [("plus_times", "float32"), ("logaddexp_plus", "float64")])
+def test_a_phase_is_short_however_large_its_tile(semiring, dtype):
+    """Sums are saved between phases, so a phase bounds what a kill can cost."""
+    problem = replace(problem_of_shape(100_000, 100_000, 100_000, dtype, semiring), unrounded=True)
+    whole = replace(host.host_schedule(problem, LEVEL, 10**12), rows=50_000, cols=50_000, depth=100_000)
+    made = files.short_phases(whole)
+    second = pieces.piece_steps(problem, host_machine(NOMINAL)) / pieces.SECONDS  # steps of one core
+    assert whole.rows * whole.cols * whole.depth > 60 * second
+    assert made.depth == 256 or made.rows * made.cols * made.depth <= files.PHASE * second
+    assert (made.rows, made.cols) == (whole.rows, whole.cols)
+    assert made.needs <= whole.needs
+    small = host.host_schedule(replace(problem, m=900, k=900, n=900), LEVEL, 10**9)
+    assert files.short_phases(small) is small

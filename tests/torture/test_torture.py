@@ -13,6 +13,7 @@ import numpy as np
 import pytest
 
 import faults
+import faults_outside
 from crashes import play
 from tilewise.scale import checkpoint
 from tilewise.scale import files as product_files
@@ -79,7 +80,7 @@ def crashes_at_every_prefix(tmp_path, step):
 
 @torture
 @pytest.mark.filterwarnings("ignore")
-@pytest.mark.parametrize("kinds", [faults.INSIDE, faults.OUTSIDE], ids=["in the process", "from outside"])
+@pytest.mark.parametrize("kinds", [faults.INSIDE, faults_outside.OUTSIDE], ids=["in the process", "from outside"])
 def test_faults(tmp_path, quick_disk, kinds, request):
     inside = kinds is faults.INSIDE
     if inside:
@@ -94,7 +95,7 @@ def test_faults(tmp_path, quick_disk, kinds, request):
         faults.again(whole)
     else:
         operands(whole, 2600, 2600, 2600, seed)
-        code, err = faults._end(faults.command(whole))
+        code, err = faults_outside._end(faults_outside.command(whole))
         assert code == 0, err
     right = (whole / "C.npy").read_bytes()
     faults.clear(whole)

@@ -18,12 +18,14 @@ from typing import Any
 from tilewise import __version__
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.semiring import Semiring
+from tilewise.engines.cpu.limits import host_machine
+from tilewise.engines.reference.limits import NOMINAL
 from tilewise.errors import FileError, ShapeError
 from tilewise.problem import Problem, check_precision, row_major
-from tilewise.scale import host
+from tilewise.scale import host, pieces
 from tilewise.scale.checkpoint import Begun, Checkpoint
 from tilewise.scale.journal import Journal
-from tilewise.scale.schedule import Level, Schedule, Tile
+from tilewise.scale.schedule import GRAIN, Level, Schedule, Tile
 from tilewise.scale.sources import BAND, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
 from tilewise.system.memory import resident as memory_now
@@ -35,6 +37,7 @@ CHUNK_SECONDS = 7e-4  # that Zarr takes to find and decode a chunk, beside its b
 TIGHT = 10**9  # a budget below this has kernels compiled by another process: LLVM takes 60 MB for a moment
 GROWN = 40_000_000  # bytes beyond BASE that still count as this command's own start
 SPARE = 8 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
+PHASE = 40.0  # seconds of one core, by nominal rates, that a phase takes at most
 LEAST_TILE = (512, 512, 256)  # rows, columns and depth: with smaller tiles a product would hardly end
 BASE = 112_000_000  # bytes of the process beside that: the interpreter, NumPy and LLVM
 
@@ -104,6 +107,7 @@ class FileProduct:
             stores = decoded or isinstance(self.target, ZarrTarget)
             spare = SPARE + decoded + resident() + (ZARR_BYTES if stores else 0)
             self.schedule = host.host_schedule(problem, known, memory, spare=spare, grain=grain, least=LEAST_TILE)
+            self.schedule = short_phases(self.schedule)
             if memory < TIGHT:
                 host.compile_apart(self.schedule)
             measured = level or replace(host.host_level(problem, files=True), read=read)
@@ -231,6 +235,15 @@ def resident() -> int:
     the same tiles; more only where a program that has grown calls."""
     now = memory_now()
     return BASE if now < BASE + GROWN else now
+
+
+def short_phases(schedule: Schedule) -> Schedule:
+    """The same with phases of at most about PHASE seconds of one core: sums are saved between two of them, and what a
+    kill costs is bounded by what lies between. By nominal rates, so that every run has the same tiles."""
+    problem = schedule.problem
+    most = PHASE / pieces.SECONDS * pieces.piece_steps(problem, host_machine(NOMINAL))
+    depth = max(LEAST_TILE[2], int(most / max(1, schedule.rows * schedule.cols)) // GRAIN * GRAIN)
+    return replace(schedule, depth=depth) if depth < schedule.depth else schedule
 
 
 def read_rate(*sources: Any) -> float:
