@@ -73,38 +73,73 @@ class Recorder(PosixFiles):
 
 
 def play(log, root, chance):
-    """What the disk may hold if the machine stops after these operations."""
-    synced = {}
+    """What the disk may hold if the machine stops after these operations.
+
+    Data: what was written before a file's last sync is there; of the rest each write may be there, missing or half
+    there. Names: what was done in a folder before its last sync is there; of the rest a beginning is, as journalling
+    file systems have it. A file that was synced may so be without a name.
+    """
+    live, data, synced = {}, [], {}  # names to files; for each file its operations; the number of its last sync
     for number, (what, *rest) in enumerate(log):
-        if what == "sync":
-            synced[rest[0]] = number
-        elif what == "replace":
-            synced[rest[1]] = synced.pop(rest[0], -1)
-    last = {}
-    moved = {}
-    for _number, (what, *rest) in enumerate(log):
-        if what == "replace":
-            moved[rest[0]] = rest[1]
-    for number, (what, *rest) in enumerate(log):
-        name = rest[0] if rest else ""
-        path = root / name
-        final = moved.get(name, name)
-        safe = number <= max(synced.get(name, -1), synced.get(final, -1))
-        if what == "mkdir":
-            path.mkdir(mode=0o700, exist_ok=True)
-        elif what == "create":
-            path.write_bytes(b"")
-            last[name] = number
-        elif what == "write" and path.exists():
-            data = rest[2] if safe else chance.choice([rest[2], rest[2][: len(rest[2]) // 2], b"", rest[2]])
-            with path.open("r+b") as file:
-                file.seek(rest[1])
-                file.write(data)
-        elif what == "truncate" and path.exists():
-            os.truncate(path, rest[1])
-        elif what == "replace" and path.exists():
-            os.replace(path, root / rest[1])
+        if what == "create":
+            live[rest[0]] = len(data)
+            data.append([])
+        elif what in ("write", "truncate") and rest[0] in live:
+            data[live[rest[0]]].append((number, what, *rest[1:]))
+        elif what == "sync" and rest[0] in live:
+            synced[live[rest[0]]] = number
+        elif what == "replace" and rest[0] in live:
+            live[rest[1]] = live.pop(rest[0])
         elif what == "remove":
-            path.unlink(missing_ok=True)
-        elif what == "rmdir" and path.is_dir() and not any(path.iterdir()):
-            path.rmdir()
+            live.pop(rest[0], None)
+    for name, file in _names(log, chance).items():
+        if file is None:
+            (root / name).mkdir(mode=0o700, exist_ok=True)
+            continue
+        with (root / name).open("wb") as stream:
+            for number, what, *rest in data[file]:
+                if what == "truncate":
+                    stream.truncate(rest[0])
+                    continue
+                at, written = rest
+                if number > synced.get(file, -1):
+                    written = chance.choice([written, written[: len(written) // 2], b"", written])
+                stream.seek(at)
+                stream.write(written)
+
+
+def _names(log, chance):
+    """The names that survive, each with the number of its file; None for a folder."""
+    durable = {}
+    for number, (what, *rest) in enumerate(log):
+        if what == "sync_folder":
+            durable[rest[0]] = number
+    kept = {}
+
+    def survives(number, *names):
+        folders = [os.path.dirname(name) or "." for name in names]
+        for folder in folders:
+            least = durable.get(folder, -1)
+            kept.setdefault(folder, chance.choice([len(log), least, chance.randint(least, max(least, len(log)))]))
+        return any(number <= durable.get(folder, -1) for folder in folders) or all(
+            number <= kept[folder] for folder in folders
+        )
+
+    names, count = {}, 0
+    for number, (what, *rest) in enumerate(log):
+        if what == "create":
+            count += 1
+        inside = all((os.path.dirname(name) or ".") in (".", *names) for name in rest[:1])
+        if what not in ("create", "mkdir", "replace", "remove", "rmdir") or not inside:
+            continue
+        if not survives(number, *(rest if what == "replace" else rest[:1])):
+            continue
+        if what == "create":
+            names[rest[0]] = count - 1
+        elif what == "mkdir":
+            names[rest[0]] = None
+        elif what == "replace" and rest[0] in names:
+            names[rest[1]] = names.pop(rest[0])
+        elif what in ("remove", "rmdir"):
+            names.pop(rest[0], None)
+    return {name: file for name, file in names.items() if os.path.dirname(name) in ("", *names)}
