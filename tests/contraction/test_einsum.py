@@ -212,3 +212,34 @@ class TestChainAndPower:
     def test_matvec(self):
         A, x = np.random.default_rng(0).random((2, 3, 4)), np.random.default_rng(1).random((5, 1, 4))
         np.testing.assert_allclose(tw.matvec(A, x), np.einsum("bij,cbj->cbi", A, np.broadcast_to(x, (5, 2, 4))))
+
+
+def test_a_call_done_before_is_replayed_on_other_arrays(monkeypatch):
+    import tilewise.contraction.einsum as module
+
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    replayed = 0
+    for semiring in ("plus_times", "min_plus"):
+        for _ in range(60):
+            subscripts, shapes = random_expression(rng)
+            first, second = ([rng.random(s) for s in shapes] for _ in range(2))
+            try:
+                tw.einsum(subscripts, *first, semiring=semiring)
+            except tw.ShapeError:
+                continue
+            with monkeypatch.context() as never:
+                never.setattr(module, "contraction_of", lambda *_: pytest.fail("it was planned anew"))
+                made = tw.einsum(subscripts, *second, semiring=semiring)
+            module.REPLAYS.clear()
+            np.testing.assert_array_equal(made, tw.einsum(subscripts, *second, semiring=semiring), err_msg=subscripts)
+            replayed += 1
+    assert replayed > 60
+
+
+def test_what_depends_on_the_values_is_looked_at_each_time():
+    A, B = np.ones((2, 3, 3))
+    assert tw.einsum("ij,jk,kl->il", A, B, A, semiring="max_times")[0, 0] == 1
+    with pytest.raises(tw.UsageError, match="not below 0 only"):
+        tw.einsum("ij,jk,kl->il", A, -B, A, semiring="max_times")

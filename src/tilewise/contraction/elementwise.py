@@ -1,4 +1,4 @@
-"""A semiring's mul on whole arrays that broadcast, for pairs that share no summed label."""
+"""A semiring's mul on whole arrays that broadcast, for pairs that share no summed label; NumPy's sums along axes."""
 
 from __future__ import annotations
 
@@ -30,3 +30,15 @@ def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
     from tilewise.api import matmul
 
     return matmul(x[..., None, None], y[..., None, None], semiring=algebra.semiring)[..., 0, 0]
+
+
+def sums_in_numpy(algebra: Algebra, x: Any) -> bool:
+    """Whether NumPy's own sum along axes is what plus_times means: of NumPy's arrays in full precision."""
+    plain = is_plus_times(algebra.semiring) and algebra.partial == algebra.result
+    return plain and type(x) is np.ndarray and x.dtype == algebra.result.numpy and algebra.result.kind in "iufc"
+
+
+def summed(x: Any, axes: tuple[int, ...]) -> Any:
+    """Over these axes, in its own dtype."""
+    with np.errstate(all="ignore"):
+        return np.asarray(np.add.reduce(x, axes, x.dtype))
