@@ -63,8 +63,8 @@ for _ in range(200):
 ratios = np.array(ratios)
 mean, least = np.exp(np.log(ratios).mean()), np.quantile(ratios, 0.05)
 print(
-    f"200 expressions, seed {seed}: np.einsum(optimize=True) takes {mean:.2f} times as long (geometric mean), 5 % of them "
-    f"below {least:.2f}, {100 * (ratios >= 1).mean():.0f} % at 1 or more"
+    f"200 expressions, seed {seed}: np.einsum(optimize=True) takes {mean:.2f} times as long (geometric mean), 5 % "
+    f"of them below {least:.2f}, {100 * (ratios >= 1).mean():.0f} % at 1 or more"
 )
 for words, left, right in (("ij,jk->ik", (300, 300), (300, 300)), ("bij,bjk->bik", (16, 100, 100), (16, 100, 100))):
     x, y = rng.random(left), rng.random(right)

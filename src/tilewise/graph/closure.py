@@ -181,9 +181,8 @@ def _by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | None) 
 
 
 def closed_from(W: Array, sources: Array, algebra: Algebra, tracks: bool) -> tuple[Array, Array | None]:
-    """Rows of the closure: by search where SciPy's takes such weights, else by rounds of products."""
-    if sources.dtype.kind not in "iu" or sources.ndim != 1 or not ((sources >= 0) & (sources < len(W))).all():
-        raise UsageError(f"sources={sources.tolist()} must be numbers of nodes, from 0 to {len(W) - 1}")
+    """Rows of the closure: by search where it takes such weights, else by rounds of products."""
+    _check_sources(sources, len(W))
     rows = rows_of_dense(W, algebra.zero)
     if searchable(rows, algebra):
         return search(rows, tracks, sources)
@@ -193,6 +192,11 @@ def closed_from(W: Array, sources: Array, algebra: Algebra, tracks: bool) -> tup
         graph.raise_cycle()
     graph.D = best
     return graph.finished(), found if tracks else None
+
+
+def _check_sources(sources: Array, nodes: int) -> None:
+    if sources.dtype.kind not in "iu" or sources.ndim != 1 or not ((sources >= 0) & (sources < nodes)).all():
+        raise UsageError(f"sources={sources.tolist()} must be numbers of nodes, from 0 to {nodes - 1}")
 
 
 def closure_of_sparse(
@@ -206,6 +210,8 @@ def closure_of_sparse(
     kept = rows.without(algebra.zero)
     if device in ("auto", "cpu") and progress is None and searchable(kept, algebra):
         chosen = None if sources is None else np.atleast_1d(np.asarray(sources))
+        if chosen is not None:
+            _check_sources(chosen, rows.shape[0])
         if chosen is not None or by_search(kept, algebra):
             D, before = search(kept, tracks, chosen)
             D = D.astype(algebra.result.numpy, copy=False)

@@ -1,6 +1,7 @@
 """Closures of sparse graphs: a search from every node where that is sooner done than tiles, by counts alone.
 
-What Dijkstra of SciPy costs is counted beforehand: edges and nodes that a few nodes reach. What tiles cost is n³ steps.
+What a search costs is counted beforehand: edges and nodes that a few nodes reach. What tiles cost is n³ steps. Both
+are shared among threads alike, so how many there are does not matter.
 Both are of weights that are not below 0 over min_plus; every other question goes by tiles.
 """
 
@@ -16,25 +17,33 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.sparse.arrays import Array, Rows
 from tilewise.system.memory import check_room
 
-EDGE = 28.0  # nanoseconds an edge or a node of a search takes (docs/how/sparse.md has the command)
-STEP = {4: 0.09, 8: 0.2}  # nanoseconds a step of the tiles takes, by itemsize
+# nanoseconds of one core (docs/how/sparse.md has the command): an edge that is looked at, a level of the heap for what
+# is put on it, and a step of the tiles by itemsize, with vectors of 64 bytes
+EDGE, LEVEL = 3.0, 8.0
+STEP = {4: 0.055, 8: 0.11}
 STEP_OF = ("float32", "float64")
 LEAST = 256  # nodes; below, tiles are never slower
 SAMPLES = 8
 
 
 def searchable(rows: Rows, algebra: Algebra) -> bool:
-    """Whether Dijkstra of SciPy answers this question: min_plus over floats that are not below 0."""
+    """Whether Dijkstra answers this question: min_plus over floats that are not below 0."""
     plain, ring = SEMIRINGS["min_plus"], algebra.semiring
     same = (ring.add, ring.mul, ring.zero) == (plain.add, plain.mul, plain.zero)
-    return same and algebra.result.name in ("float32", "float64") and _scipy() and bool((rows.data >= 0).all())
+    return same and algebra.result.name in ("float32", "float64") and _compiles() and bool((rows.data >= 0).all())
 
 
 def by_search(rows: Rows, algebra: Algebra) -> bool:
     """Whether searches from all nodes are expected to be done before tiles, of a graph that is searchable."""
     n = rows.shape[0]
-    tiles = n**3 * STEP[algebra.partial.itemsize]
-    return n >= LEAST and n * reached_by_a_few(rows) * EDGE < tiles
+    return n >= LEAST and n * search_cost(rows) < n**3 * step_cost(algebra)
+
+
+def step_cost(algebra: Algebra) -> float:
+    """Nanoseconds of one core, by how wide its vectors are."""
+    from tilewise.engines.cpu.runtime.target import host_target
+
+    return STEP[algebra.partial.itemsize] * 64 / host_target().vector_bytes
 
 
 def rows_worth_searching(W: Array, algebra: Algebra) -> Rows | None:
@@ -42,14 +51,15 @@ def rows_worth_searching(W: Array, algebra: Algebra) -> Rows | None:
     n = len(W)
     if n < LEAST or algebra.result.name not in STEP_OF:
         return None
-    if np.count_nonzero(algebra.zero != W) * EDGE > 20 * n * n * STEP[algebra.partial.itemsize]:
-        return None  # more than a few edges a node: no search can be sooner
+    if not _compiles() or np.count_nonzero(algebra.zero != W) * EDGE > n * n * step_cost(algebra):
+        return None  # so many edges that looking at them takes longer than tiles
     rows = rows_of_dense(W, algebra.zero)
     return rows if searchable(rows, algebra) and by_search(rows, algebra) else None
 
 
-def reached_by_a_few(rows: Rows) -> float:
-    """Edges looked at and nodes taken off the heap, for one source, as a few evenly spread ones have it."""
+def search_cost(rows: Rows) -> float:
+    """Nanoseconds of a search from one source, as a few evenly spread ones have it. A node of degree d is put on the
+    heap about 1 + ln d times: so often a random edge is the shortest so far."""
     n = rows.shape[0]
     degree = np.diff(rows.starts)
     total = 0.0
@@ -60,11 +70,13 @@ def reached_by_a_few(rows: Rows) -> float:
         front = np.array([source])
         while front.size:
             cells = _cells(rows.starts, front, degree)
-            nodes = np.unique(rows.indices[cells])
-            front = nodes[~seen[nodes]]
-            seen[front] = True
-        count = int(seen.sum())
-        total += float(degree[seen].sum()) + count * math.log2(count + 1)
+            met = np.zeros(n, bool)
+            met[rows.indices[cells]] = True
+            front = np.flatnonzero(met & ~seen)
+            seen |= met
+        count, edges = int(seen.sum()), float(degree[seen].sum())
+        puts = count * (1 + math.log(max(1.0, edges / count)))
+        total += EDGE * edges + LEVEL * puts * math.log2(count + 1)
     return total / len(sources)
 
 
@@ -78,22 +90,13 @@ def _cells(starts: Array, nodes: Array, degree: Array) -> Array:
 
 
 def search(rows: Rows, tracks: bool, sources: Array | None = None) -> tuple[Array, Array | None]:
-    """Lengths (and the node before each target, −1 for none) by Dijkstra of SciPy."""
+    """Lengths (and the node before each target, −1 for none) by Dijkstra, from all nodes or from `sources`."""
     lines = rows.shape[0] if sources is None else len(sources)
-    check_room(
-        lines * rows.shape[0] * (8 + 12 * tracks), f"a closure of {rows.shape[0]:,} nodes from {lines:,} of them"
-    )
-    import scipy.sparse
-    from scipy.sparse.csgraph import dijkstra
+    check_room(lines * rows.shape[0] * (8 + 8 * tracks), f"a closure of {rows.shape[0]:,} nodes from {lines:,} of them")
+    from tilewise.engines.cpu.kernels.search.run import search_from
 
-    graph = scipy.sparse.csr_array(
-        (rows.data.astype(np.float64), rows.indices.astype(np.int32), rows.starts.astype(np.int32)), shape=rows.shape
-    )
-    made = dijkstra(graph, indices=sources, return_predecessors=tracks)
-    if not tracks:
-        return made, None
-    lengths, before = made
-    return lengths, np.where(before < 0, -1, before).astype(np.int64)
+    chosen = np.arange(rows.shape[0]) if sources is None else np.atleast_1d(sources)
+    return search_from(rows.starts, rows.indices, rows.data, chosen, tracks)
 
 
 def rows_of_dense(W: Array, zero: Any) -> Rows:
@@ -103,7 +106,7 @@ def rows_of_dense(W: Array, zero: Any) -> Rows:
     return Rows((W.shape[0], W.shape[1]), starts, np.nonzero(held)[1], W[held])
 
 
-def _scipy() -> bool:
+def _compiles() -> bool:
     from importlib.util import find_spec
 
-    return find_spec("scipy") is not None
+    return find_spec("llvmlite") is not None

@@ -1,0 +1,1 @@
+"""Dijkstra from many sources, one a task: closures of graphs with few edges. No product, so no family."""
