@@ -2,7 +2,9 @@
 
 from __future__ import annotations
 
+import json
 import os
+import shutil
 import subprocess
 import sys
 from pathlib import Path
@@ -11,6 +13,7 @@ import pytest
 
 import tilewise as tw
 
+TOOLS = os.pathsep.join((str(Path(sys.executable).parent), os.environ.get("PATH", "")))
 PROGRAM = """
 import numpy as np
 import tilewise as tw
@@ -53,6 +56,54 @@ def test_mypy_strict(tmp_path):
     assert both.lower().strip(chr(34)).startswith("tuple")
     assert "int" in count
     assert "semirings" in done.stdout, "a keyword nobody knows is an error"
+
+
+USERS = Path(__file__).with_name("typed_program.py")
+
+
+def test_the_users_program_runs():
+    subprocess.run([sys.executable, str(USERS)], check=True, capture_output=True)
+
+
+@pytest.mark.slow
+def test_nothing_in_a_users_program_is_any(tmp_path):
+    pytest.importorskip("mypy")
+    text = USERS.read_text(encoding="utf-8")
+    names = [line.split(" = ")[0].split(":")[0] for line in text.splitlines() if " = " in line and line[0].isalpha()]
+    names = [name.strip() for line in names for name in line.split(",")]
+    assert len(names) > 20
+    program = tmp_path / "program.py"
+    program.write_text(text + "".join(f"reveal_type({name})\n" for name in names), encoding="utf-8")
+    command = [
+        sys.executable,
+        "-m",
+        "mypy",
+        "--strict",
+        "--follow-imports=silent",
+        "--cache-dir",
+        str(tmp_path / "cache"),
+    ]
+    where = {**os.environ, "MYPYPATH": str(Path(tw.__file__).parents[1])}
+    done = subprocess.run([*command, str(program)], capture_output=True, text=True, check=False, env=where)
+    revealed = [line.partition("Revealed type is ")[2].strip('"') for line in done.stdout.splitlines()]
+    revealed = [kind for kind in revealed if kind]
+    assert done.returncode == 0, done.stdout
+    assert len(revealed) == len(names)
+    assert not [name for name, kind in zip(names, revealed, strict=True) if kind in ("Any", "builtins.object")]
+
+
+@pytest.mark.slow
+def test_pyright_has_nothing_to_say_of_it(tmp_path):
+    checker = next((name for name in ("pyright", "basedpyright") if shutil.which(name, path=TOOLS)), None)
+    if checker is None:
+        pytest.skip("no pyright here")
+    (tmp_path / "program.py").write_text(USERS.read_text(encoding="utf-8"), encoding="utf-8")
+    source = str(Path(tw.__file__).parents[1])
+    settings = {"typeCheckingMode": "strict", "extraPaths": [source], "reportMissingTypeStubs": False}
+    (tmp_path / "pyrightconfig.json").write_text(json.dumps(settings))
+    command = [shutil.which(checker, path=TOOLS), "--level", "error", "--pythonpath", sys.executable, "program.py"]
+    done = subprocess.run(command, capture_output=True, text=True, check=False, cwd=tmp_path)
+    assert done.returncode == 0, done.stdout
 
 
 def test_every_public_name_is_listed():

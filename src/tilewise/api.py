@@ -5,6 +5,7 @@ from __future__ import annotations
 import inspect
 import logging
 import sys
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -50,8 +51,18 @@ def matmul(
     M: Tensor, N: Tensor, /, *, return_arg: Literal[False] = False, **keywords: Unpack[KeywordsButArg]
 ) -> Tensor: ...
 @overload
+def matmul(
+    M: Sequence[HostArray], N: Sequence[HostArray], /, *, semiring: Structured, device: str = "auto"
+) -> tuple[HostArray, ...]: ...
+@overload
+def matmul(M: HostArray, N: HostArray, /, *, semiring: Structured, device: str = "auto") -> HostArray: ...
+@overload
+def matmul(
+    M: Sequence[Tensor], N: Sequence[Tensor], /, *, semiring: Structured, device: str = "auto"
+) -> tuple[Tensor, ...]: ...
+@overload
 def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any: ...
-def matmul(M: Any, N: Any, /, **keywords: Unpack[Keywords]) -> Any:
+def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     """The product of M and N over a semiring, by the rules of `numpy.matmul`.
 
     M, N: arrays of NumPy, CuPy, PyTorch, JAX, or of any library with DLPack; both of one kind, and P is of that kind.

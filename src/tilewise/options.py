@@ -58,7 +58,7 @@ class Options:
     activation: str | None = None
 
     @classmethod
-    def of(cls, keywords: Keywords) -> Options:
+    def of(cls, keywords: dict[str, Any]) -> Options:
         unknown = [name for name in keywords if name not in NAMES]
         if unknown:
             raise TypeError(f"matmul() got an unexpected keyword argument {unknown[0]!r}")

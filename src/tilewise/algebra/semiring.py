@@ -7,10 +7,10 @@ and MAX + MAX wraps in integer min_plus. So pads are found by the law, per dtype
 
 from __future__ import annotations
 
-from collections.abc import Callable, Iterator
+from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
@@ -79,12 +79,14 @@ class Semiring:
     pad_n: Expression | None = field(repr=False)
     boolean: bool = field(repr=False)
 
-    def __new__(cls, name: str = "", add: Any = None, mul: Any = None, zero: Any = None, **how: Any) -> Any:
-        if not isinstance(zero, tuple):
-            return object.__new__(cls)
-        from tilewise.algebra.structured import Structured  # which is no Semiring: values have fields
+    if not TYPE_CHECKING:  # for a checker, what is made is a Semiring
 
-        return Structured(name, add, mul, zero, **how)
+        def __new__(cls, name="", add=None, mul=None, zero=None, **how):
+            if not isinstance(zero, tuple):
+                return object.__new__(cls)
+            from tilewise.algebra.structured import Structured  # which is no Semiring: values have fields
+
+            return Structured(name, add, mul, zero, **how)
 
     def __init__(
         self,
@@ -96,7 +98,11 @@ class Semiring:
         pad_m: Any = None,
         pad_n: Any = None,
         boolean: bool = False,
+        fields: Sequence[str] | None = None,
+        witnesses: Callable[[np.random.Generator, int], Any] | None = None,
     ) -> None:
+        if fields is not None or witnesses is not None:
+            raise AlgebraError(f"semiring {name!r}: fields= and witnesses= go with a zero that is a tuple")
         if not isinstance(name, str) or not name:
             raise AlgebraError(f"a semiring's name must be a word, got {name!r}")
         if (pad_m is None) != (pad_n is None):

@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DType
 from tilewise.problem import Layout
 
-HostArray = np.ndarray[Any, np.dtype[Any]]
+HostArray = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
 
 @dataclass(frozen=True, eq=False)

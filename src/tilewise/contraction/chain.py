@@ -4,16 +4,23 @@ from __future__ import annotations
 
 from collections.abc import Sequence
 from functools import lru_cache
-from typing import Any
+from typing import Any, TypeVar, overload
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
+from tilewise.arrays import HostArray
 from tilewise.contraction.laws import check_regroups, one_over
 from tilewise.contraction.views import brought, dtype_of_array
 from tilewise.errors import ShapeError, UsageError
 
+T = TypeVar("T")  # an array of any library: the same kind out
 
+
+@overload
+def chain(operands: Sequence[HostArray], /, *, semiring: str | Semiring = "plus_times") -> HostArray: ...
+@overload
+def chain(operands: Sequence[T], /, *, semiring: str | Semiring = "plus_times") -> T: ...
 def chain(operands: Sequence[Any], /, *, semiring: str | Semiring = "plus_times") -> Any:
     """The product of all of them from left to right, grouped so that it takes the fewest steps.
 
@@ -68,6 +75,10 @@ def _multiply(matrices: list[Any], cut: dict[tuple[int, int], int], i: int, j: i
     return matmul(left, right, semiring=ring)
 
 
+@overload
+def power(A: HostArray, n: int, /, *, semiring: str | Semiring = "plus_times") -> HostArray: ...
+@overload
+def power(A: T, n: int, /, *, semiring: str | Semiring = "plus_times") -> T: ...
 def power(A: Any, n: int, /, *, semiring: str | Semiring = "plus_times") -> Any:
     """A ⊗ A ⊗ … ⊗ A, n times, by squaring. The power 0 is the semiring's identity matrix.
 
@@ -108,6 +119,10 @@ def _identity(A: Any, ring: Semiring) -> Any:
     return brought(A, host, algebra.result.name)
 
 
+@overload
+def matvec(A: HostArray, x: HostArray, /, *, semiring: str | Semiring = "plus_times") -> HostArray: ...
+@overload
+def matvec(A: T, x: T, /, *, semiring: str | Semiring = "plus_times") -> T: ...
 def matvec(A: Any, x: Any, /, *, semiring: str | Semiring = "plus_times") -> Any:
     """A matrix with a vector, or stacks of both, which broadcast: as `numpy.matvec`.
 

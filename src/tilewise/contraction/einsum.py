@@ -9,7 +9,7 @@ Axes are turned as views; a group of labels becomes one axis, which copies only 
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Any, TypeVar, overload
 
 import numpy as np
 
@@ -17,6 +17,7 @@ from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
+from tilewise.arrays import HostArray
 from tilewise.contraction.elementwise import multiplied, summed, sums_in_numpy
 from tilewise.contraction.laws import check_regroups, one_over, result_over
 from tilewise.contraction.plan import Pair, contraction_of, pair_of
@@ -24,7 +25,15 @@ from tilewise.contraction.replay import REPLAYS, Record, signature
 from tilewise.contraction.views import diagonal, dtype_of_array, filled, repeated, reshaped, turned
 from tilewise.errors import UsageError
 
+A = TypeVar("A")  # an array of any library: the same kind out
 
+
+@overload
+def einsum(
+    subscripts: str, /, *operands: HostArray, semiring: str | Semiring = "plus_times", optimize: Any = "auto"
+) -> HostArray: ...
+@overload
+def einsum(subscripts: str, /, *operands: A, semiring: str | Semiring = "plus_times", optimize: Any = "auto") -> A: ...
 def einsum(subscripts: str, /, *operands: Any, semiring: str | Semiring = "plus_times", optimize: Any = "auto") -> Any:
     """Einstein's summation over a semiring: the sum is its add, the product its mul.
 
