@@ -18,7 +18,7 @@ BURST = 0.06  # seconds that a burst aims at
 LONG = 20.0  # seconds from which a work is run once: beside that, warming up is nothing
 
 
-def bursts(works: Mapping[str, Work], rounds: int, threads: int) -> dict[str, float]:
+def bursts(works: Mapping[str, Work], rounds: int, threads: int, pause: float = PAUSE) -> dict[str, float]:
     """Median seconds of each work over all its timed runs."""
     times: dict[str, list[float]] = {name: [] for name in works}
     runs = {}
@@ -34,7 +34,7 @@ def bursts(works: Mapping[str, Work], rounds: int, threads: int) -> dict[str, fl
             if not runs[name]:
                 continue
             if threads > 1:
-                time.sleep(PAUSE)
+                time.sleep(pause)
                 works[name]()
             times[name] += [_seconds(works[name]) for _ in range(runs[name])]
     return {name: statistics.median(values) for name, values in times.items()}

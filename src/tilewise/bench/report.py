@@ -81,6 +81,10 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         return host_time.HEAD, [host_time.line(row) for row in document["rows"]]
     if document["suite"] == "calls":
         return ["called from", "with", "µs", "its own, µs"], [_call_line(row) for row in document["rows"]]
+    if document["suite"] == "cpu-random":
+        from tilewise.bench.cpu_random import summary
+
+        return ["dtype", "against", "products", "mean", "under 0.9", "lowest"], summary(document["rows"])
     if document["suite"] == "dtypes":
         return ["measured", "of", "tilewise", "vendor", "ratio"], [_dtype_line(row) for row in document["rows"]]
     if document["suite"] == "semirings":

@@ -10,7 +10,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.bench.bursts import bursts
+from tilewise.bench.bursts import PAUSE, bursts
 
 Shape = tuple[int, int, int]
 Row = dict[str, Any]
@@ -36,9 +36,9 @@ def shapes(
     return [row for dtype in dtypes for shape in which for row in contest(shape, dtype, threads, rounds)]
 
 
-def contest(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
+def contest(shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE) -> list[Row]:
     from tilewise.accuracy import relative_error
-    from tilewise.api import matmul
+    from tilewise.api import matmul, plan
     from tilewise.engines.cpu.runtime.pool import set_num_threads
 
     set_num_threads(threads)
@@ -56,7 +56,7 @@ def contest(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
         tM, tN = torch.from_numpy(M), torch.from_numpy(N)
         tP = torch.empty(m, n, dtype=tM.dtype)
         works["mkl"] = lambda: torch.matmul(tM, tN, out=tP)
-    seconds = bursts(works, rounds, threads)
+    seconds = bursts(works, rounds, threads, pause)
     matmul(M, N, out=P)
     rows = M[: max(1, min(m, 1 + 2**24 // (k * n)))].astype(np.float64)
     error = relative_error(P[: len(rows)], rows @ N.astype(np.float64))
@@ -64,6 +64,7 @@ def contest(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:
         "shape": list(shape),
         "dtype": dtype,
         "threads": threads,
+        "kernel": plan(M, N).kernel,
         "gflops": 2 * m * k * n / seconds["tilewise"] / 1e9,
         "relative_error": error,
         "seconds": seconds,

@@ -1,5 +1,6 @@
 """What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
 `shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
+`cpu-random` float32 and float64 on a CPU over shapes that nobody chose,
 `dtypes` the other numbers on a card, speeds and errors,
 `mma` takes float64 and mma.sync on a card, and a fused bias and gelu,
 `host` is what a call costs the host on tensors that lie somewhere new every time,
@@ -29,11 +30,17 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "dtypes", "mma", "semirings", "linear", "scale", "host", "calls")
+SUITES = ("ladder", "tiles", "shapes", "cpu-random", "dtypes", "mma", "semirings", "linear", "scale", "host", "calls")
 
 
 def pieces(
-    suite: str, device: str, sizes: tuple[int, ...], quick: bool, threads: int = 1
+    suite: str,
+    device: str,
+    sizes: tuple[int, ...],
+    quick: bool,
+    threads: int = 1,
+    count: int = 30,
+    seed: int = 0,
 ) -> list[Callable[[], list[Row]]]:
     """The suite as a list of measurements to run one by one, so that a caller can show how far it is."""
     if suite not in SUITES:
@@ -54,6 +61,10 @@ def pieces(
         return [lambda: linear.contest(shape, dtype, 3 if quick else 7, kind)]
     if device == "cpu" and suite == "host":
         raise UsageError("bench host measures calls that launch on a card: pass --device cuda")
+    if suite == "cpu-random":
+        if device != "cpu":
+            raise UsageError("bench cpu-random measures the CPU's engine: pass --device cpu")
+        return list(_cpu_random(count, seed, quick, threads))
     if suite == "dtypes" and device == "cpu":
         raise UsageError("bench dtypes measures a card: pass --device cuda")
     if device == "cpu" and suite == "mma":
@@ -207,6 +218,13 @@ def _cpu_engine(suite: str, sizes: tuple[int, ...], quick: bool, threads: int) -
     yield lambda: semirings.rivals(threads=threads, rounds=rounds)
     yield lambda: semirings.closures(sizes or (1024,), threads, rounds)
     yield lambda: semirings.reachability(threads=threads, rounds=rounds)
+
+
+def _cpu_random(count: int, seed: int, quick: bool, threads: int) -> Iterator[Callable[[], list[Row]]]:
+    from tilewise.bench import cpu_random, shapes
+
+    for shape, dtype in product(cpu_random.draw(count, seed), shapes.DTYPES):
+        yield partial(cpu_random.measure, shape, dtype, threads, 3 if quick else 7)
 
 
 def _on_cpu(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:

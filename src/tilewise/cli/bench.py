@@ -17,6 +17,8 @@ from tilewise.cli.output import json_option, print_json, print_table, progress, 
 @click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda.")
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
 @click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
+@click.option("--count", default=30, show_default=True, help="Of `cpu-random`: how many shapes.")
+@click.option("--seed", default=0, show_default=True, help="Of `cpu-random`: which shapes.")
 @click.option("--quick", is_flag=True, help="Fewer rounds: a first impression.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG or SVG.")
 @click.option("--save", type=click.Path(path_type=Path), help="Keep the JSON document in this file as well.")
@@ -28,6 +30,8 @@ def command(
     device: str,
     sizes: str | None,
     threads: int,
+    count: int,
+    seed: int,
     quick: bool,
     plot: Path | None,
     save: Path | None,
@@ -36,11 +40,11 @@ def command(
     as_json: bool,
 ) -> None:
     """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep), `shapes` (half precision on a card,
-    float32 and float64 on a CPU), `dtypes` (the other numbers on a card: speeds and errors), `mma` (float64 and
-    mma.sync on a card, and a fused bias and gelu), `semirings` (every algebra against the machine's limit), `linear` (a
-    layer of a language model beside torch's, forward and backward), `host` (what a call costs the host, tensors
-    somewhere new every time), `calls` (what a call costs, by library and keyword) or `scale` (larger than card, memory
-    or one process). Peers that are installed take part.
+    float32 and float64 on a CPU), `cpu-random` (the same on a CPU, over shapes by chance), `dtypes` (the other numbers
+    on a card: speeds and errors), `mma` (float64 and mma.sync on a card, and a fused bias and gelu), `semirings` (every
+    algebra against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward),
+    `host` (what a call costs the host, tensors somewhere new every time), `calls` (what a call costs, by library and
+    keyword) or `scale` (larger than card, memory or one process). Peers that are installed take part.
 
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
@@ -59,7 +63,7 @@ def command(
         chosen = best_device(device)
         if device == "auto":
             remark(f"device: {chosen}")
-        work = pieces(suite, chosen, _sizes(sizes), quick, threads)
+        work = pieces(suite, chosen, _sizes(sizes), quick, threads, count, seed)
         command_line = shlex.join(["tilewise", *sys.argv[1:]])
         document = make_document(suite, chosen, command_line, [])
         bar, task = progress(len(work), f"bench {suite}")
@@ -91,6 +95,12 @@ def command(
         head, lines = table(document)
         dtypes = ", ".join(dict.fromkeys(row["dtype"] for row in document["rows"] if "dtype" in row))
         print_table(f"{document['suite']} on {document['device']['name']}: {dtypes}", head, lines)
+        if document["suite"] == "cpu-random":
+            from tilewise.bench.cpu_random import worst
+
+            print_table(
+                "furthest behind", ["m×k×n", "dtype", "kernel", "against", "ratio"], list(worst(document["rows"]))
+            )
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:

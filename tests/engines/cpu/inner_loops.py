@@ -11,7 +11,7 @@ from tilewise.engines.cpu.runtime.target import Target
 
 LABEL = re.compile(r"^(\.L\w+):")
 JUMP = re.compile(r"\t(b|b\.\w+|cbn?z|tbn?z|j\w+)\t(?:.*, ?)?(\.L\w+)")
-STACK = re.compile(r"\[(sp|x29)|\(%r(sp|bp)\)")
+STACK = re.compile(r"\[sp|\(%rsp[),]")  # without a frame pointer, rbp and x29 are registers like any other
 
 
 @dataclass(frozen=True)

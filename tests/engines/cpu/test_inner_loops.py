@@ -5,6 +5,9 @@ Counted in the assembly that LLVM makes, so that NEON's are looked at on any mac
 
 from __future__ import annotations
 
+from dataclasses import replace
+from functools import lru_cache
+
 import pytest
 from inner_loops import Loop, innermost
 
@@ -12,6 +15,8 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cpu.kernels.floyd.text import floyd_module
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
+from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
+from tilewise.engines.cpu.kernels.shared.grid import tallest, widest
 from tilewise.engines.cpu.registry import FAMILIES
 from tilewise.engines.cpu.runtime.target import known_target
 
@@ -20,10 +25,14 @@ def of(target: str, ring: str, dtype: str) -> Arithmetic:
     return arithmetic(find_semiring(ring).over(DTYPES[dtype]), DTYPES[dtype], DTYPES[dtype], known_target(target))
 
 
+@lru_cache(maxsize=8)
+def loops_of(kernel: str, a: Arithmetic) -> list[Loop]:
+    return list(innermost(FAMILIES[kernel].text(a), a.target))
+
+
 def main_loop(kernel: str, a: Arithmetic, tile: str) -> Loop:
     """The longest loop of the register tile whose name ends so."""
-    loops = [loop for loop in innermost(FAMILIES[kernel].text(a), a.target) if loop.function == f"tile_{tile}"]
-    return max(loops, key=lambda loop: loop.instructions)
+    return max((x for x in loops_of(kernel, a) if x.function == f"tile_{tile}"), key=lambda loop: loop.instructions)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
@@ -34,16 +43,23 @@ def test_neons_packed_tile_is_fused_multiply_adds(dtype: str) -> None:
     assert loop.fma >= 0.85 * loop.instructions, loop
 
 
+FORMS = {
+    "packed_n": ExactForm(1, 1, along_k=True, panel=1),
+    "little": ExactForm(1, 1, along_k=True),
+    "few_rows": ExactForm(1, 1, panel_m=1),
+    "few_columns": ExactForm(1, 1, along_k=True),
+}
+
+
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-@pytest.mark.parametrize(
-    ("kernel", "tile"),
-    [("packed_n", "direct_packed_8x3"), ("packed_n", "direct_direct_8x3_keeps"), ("little", "direct_direct_8x3"),
-     ("little", "direct_direct_4x6"), ("few_rows", "packed_direct_8x3"), ("few_columns", "direct_packed_8x3")],
-)  # fmt: skip
-def test_neons_other_tiles_do_not_spill(kernel: str, tile: str, dtype: str) -> None:
+@pytest.mark.parametrize("kernel", FORMS)
+def test_neons_other_tiles_do_not_spill(kernel: str, dtype: str) -> None:
     """Two multiply-adds a cycle leave room for two more instructions of the four that are decoded."""
-    loop = main_loop(kernel, of("neon", "plus_times", dtype), tile)
-    assert loop.spills == 0, loop
+    a, form = of("neon", "plus_times", dtype), FORMS[kernel]
+    for rows in range(1, tallest(a, form) + 1):
+        vectors = min(widest(a, form, rows), a.tile[1] if form.panel else 6)
+        loop = main_loop(kernel, a, replace(form, rows=rows, vectors=vectors).name.removeprefix("tile_"))
+        assert loop.spills == 0, loop
     assert loop.fma >= 0.5 * loop.instructions, loop
 
 
@@ -57,7 +73,7 @@ def test_a_step_of_a_semiring_is_two_operations_on_neon(ring: str, dtype: str) -
     loop = main_loop("packed", a, f"packed_packed_{a.MR}x{a.tile[1]}")
     assert loop.spills == 0, loop
     assert 2 * a.MR * a.tile[1] >= 0.88 * loop.vector_operations, loop
-    beside = main_loop("packed_n", a, f"direct_packed_{a.MR}x{a.tile[1]}")
+    beside = main_loop("packed_n", a, f"direct_packed_{a.MR}x{a.tile[1]}_k")
     assert beside.spills == 0, beside
 
 
@@ -66,8 +82,8 @@ def test_a_step_of_a_semiring_is_two_operations_on_neon(ring: str, dtype: str) -
 @pytest.mark.parametrize("target", ["avx512", "avx2"])
 def test_large_products_do_not_spill_on_x86(target: str, ring: str, dtype: str) -> None:
     a = of(target, ring, dtype)
-    for kernel, origin in (("packed", "packed_packed"), ("packed_n", "direct_packed")):
-        loop = main_loop(kernel, a, f"{origin}_{a.MR}x{a.tile[1]}")
+    for kernel, form in (("packed", "packed_packed_{}"), ("packed_n", "direct_packed_{}_k")):
+        loop = main_loop(kernel, a, form.format(f"{a.MR}x{a.tile[1]}"))
         assert loop.spills == 0, loop
         if ring == "plus_times":
             assert loop.fma == 4 * a.MR * a.tile[1], loop
@@ -82,3 +98,17 @@ def test_a_closures_square_has_no_branches_but_its_loops(target: str) -> None:
     for loop in loops:
         assert loop.instructions <= 10, loop
         assert loop.count(r"\t(b\.|cb|tb|j)\w+") == 1, loop
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+@pytest.mark.parametrize("target", ["avx512", "avx2"])
+def test_tiles_of_any_height_do_not_spill_on_x86(target: str, dtype: str) -> None:
+    """`little` and its like: hardly anything beside loads and multiply-adds."""
+    a = of(target, "plus_times", dtype)
+    for kernel, form in (("little", "direct_direct_{}"), ("few_rows", "packed_direct_{}")):
+        for rows in range(3, a.MR + 1):
+            vectors = widest(a, FORMS[kernel], rows)
+            loop = main_loop(kernel, a, form.format(f"{rows}x{vectors}"))
+            asked = vectors if kernel == "few_rows" else 0
+            assert loop.count(r"\tvmov\w+\t%[yz]mm\d+, .*%r[sb]p") == 0, loop
+            assert loop.instructions <= loop.fma + rows + vectors + asked + 7, loop

@@ -16,10 +16,11 @@ from tilewise.blocking import Blocking
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.engines.cpu.kernels.shared.job import WORDS
 from tilewise.engines.cpu.kernels.shared.strips import count_words
-from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks
+from tilewise.engines.cpu.kernels.shared.tasks import Extents
 from tilewise.engines.cpu.registry import FAMILIES
 from tilewise.engines.cpu.runtime import compile, workspace
 from tilewise.engines.cpu.runtime.address import address, data_field
+from tilewise.engines.cpu.runtime.again import known_call
 from tilewise.engines.cpu.runtime.pool import current_pool, native, num_threads
 from tilewise.engines.cpu.runtime.target import Target, host_target
 from tilewise.plans import Plan
@@ -85,9 +86,9 @@ class Ready:
             self.placed = [x.turned() for x in self.placed]
             self.placed[0], self.placed[1] = self.placed[1], self.placed[0]
         self.functions = kernel_for(cut.kernel, a)
-        threads = num_threads()
-        self.tasks = _tasks(a, cut, self.placed, threads)
-        self.workers = min(threads, self.tasks.count) if self.tasks.worth_threads else 1
+        extents = _extents(a, self.placed)
+        self.tasks = FAMILIES[cut.kernel].tasks(a, cut, extents)
+        self.workers = min(extents.workers, self.tasks.count)
         self.space = self.workers * self.tasks.each + self.tasks.sums
         self.template = self._words(cut, problem.accumulate)
         self.template_address = ctypes.addressof(self.template)
@@ -95,14 +96,15 @@ class Ready:
         self.by_object = bool(data_field())
         self.launch = native()["launch_arrays" if self.by_object else "launch"]
         short = "enter" in self.functions and not problem.stack and self.tasks.count == 1 and data_field()
-        gil = FAMILIES[cut.kernel].keeps_gil
-        self.enter = builtin(self.functions["enter"], "wooo", answers=False, keeps_gil=gil) if short else None
+        self.keeps_gil = FAMILIES[cut.kernel].keeps_gil
+        enter = self.functions.get("enter", 0)
+        self.enter = builtin(enter, "wooo", answers=False, keeps_gil=self.keeps_gil) if short else None
         self.no_edge = no_edge_of(problem.algebra)
         self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy
         self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
         self.shape: tuple[int, ...] = ()  # of P, as the caller sees it
-        self.keeps: Any = None  # what must not go while this is known by its id
+        self._again: tuple[Any, ...] | None = None
 
     def _words(self, cut: Blocking, onto: bool) -> Any:
         t = self.tasks
@@ -167,17 +169,26 @@ class Ready:
         self.run(M, N, P, arg)
         return (P, arg) if self.shape or out is not None else (P[()], arg[()])
 
+    def again(self, M: Array, N: Array, P: Array) -> tuple[Any, ...] | None:
+        """(f, address, …): f(address, M, N, P) multiplies arrays that lie like these, or says 0."""
+        if self._again is None and self.enter is not None and self.no_edge is None:
+            entry = self.functions["enter"]
+            words = known_call(entry, self.template_address, self.swapped, (M, N, P))
+            if words is not None:
+                name = "again_at_once" if self.keeps_gil else "again"
+                self._again = native()[name], ctypes.addressof(words), words, self
+        return self._again
+
     def takes(self, out: Any, M: Array, N: Array) -> bool:
         """Whether `out` can be written straight: an array of the product's shape and dtype, apart from M and N."""
-        return (
-            type(out) is np.ndarray
-            and out.shape == self.shape
-            and out.dtype == self.result
-            and out.flags.writeable
-            and owned(out)
-            and _apart(out, M)
-            and _apart(out, N)
-        )
+        if type(out) is not np.ndarray or out.shape != self.shape or out.dtype != self.result:
+            return False
+        flags = out.flags
+        if not (flags.writeable and owned(out)):
+            return False
+        if flags.owndata and M.flags.owndata and N.flags.owndata:  # two owners share no memory
+            return out is not M and out is not N
+        return not (np.may_share_memory(out, M) or np.may_share_memory(out, N))
 
     def run(self, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
         around(self.no_edge, self._launch, M, N, P, arg, self.onto)
@@ -201,14 +212,7 @@ class Ready:
             workspace.give_back(space)
 
 
-def _apart(x: Array, y: Array) -> bool:
-    """Whether two arrays share no memory, as far as their first and last elements tell; two owners never do."""
-    if x is not y and x.flags.owndata and y.flags.owndata:
-        return True
-    return not np.may_share_memory(x, y)
-
-
-def _tasks(a: Arithmetic, cut: Blocking, placed: list[Placed], threads: int) -> Tasks:
+def _extents(a: Arithmetic, placed: list[Placed]) -> Extents:
     M, N, P = placed[:3]
-    extents = Extents(M.rows, M.cols, N.cols, len(P.offsets), P.col == 1, N.row == 1, threads)
-    return FAMILIES[cut.kernel].tasks(a, cut, extents)
+    lanes = 1 if a.heavy else a.lanes  # a heavy step takes as long as a vector of light ones, and longer
+    return Extents(M.rows, M.cols, N.cols, len(P.offsets), P.col == 1, N.row == 1, num_threads(), lanes)

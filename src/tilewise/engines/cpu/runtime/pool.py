@@ -22,9 +22,12 @@ from tilewise.system.builtin_call import builtin
 @lru_cache(maxsize=1)
 def native() -> dict[str, Any]:
     """The pool's functions, callable; the GIL is released inside. Arrays come as objects to `launch_arrays`."""
-    kinds = {"run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start": "ww", "stop": "ww"}
+    kinds = {
+        "run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start": "ww", "stop": "ww", "again": "wooo"
+    }  # fmt: skip
     found = compile.load(pool_module(host_target(), data_field()), host_target(), tuple(kinds))
-    return {name: builtin(found[name], kinds[name], answers=name == "start") for name in kinds}
+    calls = {name: builtin(found[name], kinds[name], answers=name in ("start", "again")) for name in kinds}
+    return {**calls, "again_at_once": builtin(found["again"], kinds["again"], keeps_gil=True)}
 
 
 class Pool:

@@ -31,6 +31,11 @@ class Target:
     by_lane: bool = False  # multiplies by one lane of a vector (NEON), so M is best loaded by whole vectors
     min_number: bool = False  # fminnm: min and max that skip quiet NaN on either side
 
+    @property
+    def cheap_masks(self) -> bool:
+        """A masked load takes no vector port (AVX-512), so that one kind of tile serves whole and broken vectors."""
+        return self.masks and self.vector_bytes == 64
+
     def lanes(self, dtype: DType) -> int:
         """Lanes of one vector of the dtype's (real) parts."""
         return self.vector_bytes // part(dtype).itemsize

@@ -9,7 +9,7 @@ from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
 from tilewise.problem import Problem
 
 IDEA = "a column or a few; dot products along k"
-LONG = 16  # vectors of k, from which adding across their lanes is little beside the rest
+LONG = 4  # vectors of k, from which adding across their lanes is little beside the rest
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:

@@ -7,11 +7,12 @@ Where a tile of P has fewer columns than half a vector, that is sooner done than
 from __future__ import annotations
 
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.engines.cpu.kernels.shared.ir import Function, module
+from tilewise.engines.cpu.kernels.shared.ir import Function, Table, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_load
 
-ROWS = 4  # at a time
+ROWS = 4  # at most at a time
+TURNED = 4  # elements of a column of N that are copied at a time
 PARAMS = [
     ("i64", "k"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "N"), ("i64", "column"), ("ptr", "P"), ("i64", "row_p"),
     ("i64", "col_p"), ("i64", "onto"),
@@ -24,8 +25,9 @@ def widest(a: Arithmetic) -> int:
 
 
 def dots_module(a: Arithmetic) -> str:
-    dots = [_dot(a, rows, columns) for columns in range(1, widest(a) + 1) for rows in (ROWS, 1)]
-    return module([*dots, _rows(a), _run(a)])
+    columns = range(1, widest(a) + 1)
+    dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in columns]
+    return module([*dots, Table("dots", [dot.name for dot in dots]), _turned(a), _rows(a), _run(a)])
 
 
 def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
@@ -33,7 +35,7 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
     f = Function(f"dot{rows}x{columns}", PARAMS)
     wide = a.renderer(f, a.lanes)
     cells = [(row, col) for row in range(rows) for col in range(columns)]
-    unroll = 2 if columns == 1 else 1  # enough chains of sums to hide an addition's time
+    unroll = 2 if len(cells) < 8 else 1  # enough chains of sums to hide an addition's time
     ms = [f.at(a.kind, "%M", f.mul("%row_m", row)) for row in range(rows)]
     ns = [f.at(a.kind, "%N", f.mul("%column", col)) for col in range(columns)]
 
@@ -65,8 +67,8 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
             more = wide.accumulate(a.add, a.mul, (total,), (x[row],), (y[col],))[0]
             following.append(f.op(f"select <{a.lanes} x i1> {mask}, {a.vector} {more}, {a.vector} {total}"))
         tail.next = following
-    for total, (row, col) in zip(tail.values, cells, strict=True):
-        _keep(f, a, across(f, a, total), f.at(a.kind, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
+    for total, (row, col) in zip(across(f, a, tail.values), cells, strict=True):
+        _keep(f, a, total, f.at(a.kind, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
     return f
 
 
@@ -79,39 +81,67 @@ def _keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
         f.do(f"store {a.kind} {total}, ptr {place}")
 
 
-def across(f: Function, a: Arithmetic, total: str) -> str:
-    """The sum over a vector's lanes, by halves."""
-    lanes = a.lanes
-    while lanes > 1:
-        kind, half = f"<{lanes} x {a.kind}>", lanes // 2
-        parts = []
-        for start in (0, half):
-            picks = ", ".join(f"i32 {start + i}" for i in range(half))
-            if half == 1:
-                parts.append(f.op(f"extractelement {kind} {total}, i32 {start}"))
-            else:
-                parts.append(f.op(f"shufflevector {kind} {total}, {kind} poison, <{half} x i32> <{picks}>"))
-        total = a.renderer(f, half).value(a.add, (parts[0],), (parts[1],))[0]
-        lanes = half
-    return total
+def across(f: Function, a: Arithmetic, totals: list[str]) -> list[str]:
+    """The sum over each vector's lanes. Two vectors are halved together: one's halves are added in the low half of a
+    third, the other's in its high half; so their number halves with every round, and not only their lanes."""
+    lanes, sums, left = a.lanes, 1, list(totals)  # a vector holds what is still to be added of `sums` sums
+    while lanes > sums:
+        pairs: list[tuple[str, str | None]] = [(left[0], None)]
+        if len(left) > 1:
+            pairs = list(zip(left[::2], [*left[1::2], left[-1]], strict=False))
+        halves = [tuple(_picked(f, a, pair, (lanes, sums), half) for half in (0, 1)) for pair in pairs]
+        lanes, sums = (lanes, 2 * sums) if len(left) > 1 else (lanes // 2, sums)
+        left = [a.renderer(f, lanes).value(a.add, (low,), (high,))[0] for low, high in halves]
+    if lanes == 1:
+        return left
+    cells = [(register, lane) for register in left for lane in range(lanes)]
+    kind = f"<{lanes} x {a.kind}>"
+    return [f.op(f"extractelement {kind} {register}, i32 {lane}") for register, lane in cells[: len(totals)]]
+
+
+def _picked(f: Function, a: Arithmetic, pair: tuple[str, str | None], size: tuple[int, int], half: int) -> str:
+    """One half of what each sum in x has lanes for, and then of each in y."""
+    (x, y), (lanes, sums) = pair, size
+    each, kind = lanes // sums, f"<{lanes} x {a.kind}>"
+    chosen = [sum_ * each + half * (each // 2) + i for sum_ in range(sums) for i in range(each // 2)]
+    chosen += [lanes + lane for lane in chosen] if y else []
+    if len(chosen) == 1:
+        return f.op(f"extractelement {kind} {x}, i32 {chosen[0]}")
+    picks = ", ".join(f"i32 {lane}" for lane in chosen)
+    return f.op(f"shufflevector {kind} {x}, {kind} {y or 'poison'}, <{len(chosen)} x i32> <{picks}>")
 
 
 def _rows(a: Arithmetic) -> Function:
-    """Some rows of P, all columns: groups of columns, as wide as they go."""
+    """Some rows of P, all columns: tiles of up to ROWS rows, and as many columns as registers allow."""
     f = Function("rows", [*PARAMS, ("i64", "rows"), ("i64", "columns")])
-    bulk, most = f.mul(f.div("%rows", ROWS), ROWS), widest(a)
-    for start, stop, height in (("0", bulk, ROWS), (bulk, "%rows", 1)):
-        with f.loop(start, stop, height) as i, f.loop(0, "%columns", most) as j:
-            M = f.at(a.kind, "%M", f.mul(i.index, "%row_m"))
-            N = f.at(a.kind, "%N", f.mul(j.index, "%column"))
-            P = f.at(a.kind, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
-            left = f.lower(f.sub("%columns", j.index), most)
-            for columns in range(1, most + 1):
-                with f.when(f.test("eq", left, columns)):
-                    f.do(
-                        f"call void @dot{height}x{columns}(i64 %k, ptr {M}, i64 %row_m, ptr {N}, i64 %column, ptr {P}, "
-                        "i64 %row_p, i64 %col_p, i64 %onto)"
-                    )
+    most = widest(a)
+    with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
+        height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
+        M = f.at(a.kind, "%M", f.mul(i.index, "%row_m"))
+        N = f.at(a.kind, "%N", f.mul(j.index, "%column"))
+        P = f.at(a.kind, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
+        place = f.at("ptr", "@dots", f.add(f.mul(f.sub(height, 1), most), f.sub(width, 1)))
+        f.do(
+            f"call void {f.op(f'load ptr, ptr {place}')}(i64 %k, ptr {M}, i64 %row_m, ptr {N}, i64 %column, ptr {P}, "
+            "i64 %row_p, i64 %col_p, i64 %onto)"
+        )
+    return f
+
+
+def _turned(a: Arithmetic) -> Function:
+    """N's columns, each copied to lie side by side along k."""
+    f = Function(
+        "turned", [("ptr", "N"), ("i64", "row_n"), ("i64", "col_n"), ("i64", "k"), ("i64", "n"), ("ptr", "to")]
+    )
+    bulk = f.op(f"and i64 %k, {-TURNED}")
+    with f.loop(0, "%n") as j:
+        source, place = f.at(a.kind, "%N", f.mul(j.index, "%col_n")), f.at(a.kind, "%to", f.mul(j.index, "%k"))
+        for start, stop, count in (("0", bulk, TURNED), (bulk, "%k", 1)):
+            with f.loop(start, stop, count) as i:
+                rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
+                found = [f.op(f"load {a.kind}, ptr {f.at(a.kind, source, f.mul(row, '%row_n'))}") for row in rows]
+                for row, element in zip(rows, found, strict=True):
+                    f.do(f"store {a.kind} {element}, ptr {f.at(a.kind, place, row)}")
     return f
 
 
@@ -128,9 +158,8 @@ def _run(a: Arithmetic) -> Function:
     P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), f.mul(i0, row_p))
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
     apart = f.test("ne", row_n, 1)
-    with f.when(apart), f.loop(0, k) as i, f.loop(0, n) as j:
-        element = f.op(f"load {a.kind}, ptr {f.at(a.kind, N, f.mul(i.index, row_n), f.mul(j.index, col_n))}")
-        f.do(f"store {a.kind} {element}, ptr {f.at(a.kind, space, f.mul(j.index, k), i.index)}")
+    with f.when(apart):
+        f.do(f"call void @turned(ptr {N}, i64 {row_n}, i64 {col_n}, i64 {k}, i64 {n}, ptr {space})")
     columns = f.op(f"select i1 {apart}, ptr {space}, ptr {N}")
     column = f.op(f"select i1 {apart}, i64 {k}, i64 {col_n}")
     f.do(

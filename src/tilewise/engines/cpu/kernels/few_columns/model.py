@@ -16,12 +16,12 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    few = view.n <= FEW < view.m
+    few = view.m > FEW
     return f"{view.n} columns: M is read once where it lies, packing it would cost more" if few else ""
 
 
 def KC(problem: Problem) -> int:
-    return 4096
+    return 1024
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

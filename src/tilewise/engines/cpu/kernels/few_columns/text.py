@@ -1,25 +1,25 @@
 """`few_columns`: N has a handful of columns, so M is read once, along its rows, and packing it would cost too much.
 
-N is packed (it is small), a tile takes 8 rows of M where they lie, k side by side, and as few vectors as cover N.
+N is packed (it is small): its rows lie side by side, whatever its strides. Tiles take M's rows where they lie.
 """
 
 from __future__ import annotations
 
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
+from tilewise.engines.cpu.kernels.shared.grid import grid_functions
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.engines.cpu.kernels.shared.merge import merge_function
 from tilewise.engines.cpu.kernels.shared.pack import pack_function
-from tilewise.engines.cpu.kernels.shared.tile import TileForm, tile_function
+
+FORM = ExactForm(1, 1, along_k=True)
 
 
 def few_columns_module(a: Arithmetic) -> str:
-    forms = [TileForm(a.MR, v, direct_m=True, along_k=True, panel=v * a.lanes) for v in range(1, a.tile[1] + 1)]
-    packs = [pack_function(a, f"pack_n{form.vectors}", form.panel, a.source_n) for form in forms]
-    return module([*packs, merge_function(a), *(tile_function(a, form) for form in forms), _run(a, forms)])
+    return module([pack_function(a, "pack_n", a.width, a.source_n), *grid_functions(a, FORM), _run(a)])
 
 
-def _run(a: Arithmetic, forms: list[TileForm]) -> Function:
+def _run(a: Arithmetic) -> Function:
     """One task: a range of rows of P, all of k, all columns."""
     f = Function("run", TASK_PARAMS, public=True)
     job = JobReader(f)
@@ -37,20 +37,9 @@ def _run(a: Arithmetic, forms: list[TileForm]) -> Function:
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
         strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
-        for form in forms:
-            above = f.test("sgt", n, (form.vectors - 1) * a.lanes)
-            below = f.test("sle", n, form.vectors * a.lanes)
-            with f.when(f.op(f"and i1 {above}, {below}")):
-                f.do(
-                    f"call void @pack_n{form.vectors}(ptr {strip_n}, i64 {col_n}, i64 {row_n}, i64 {n}, i64 {kc}, "
-                    f"ptr {space})"
-                )
-                with f.loop(0, rows, form.rows) as i:
-                    tall = f.at(a.kind, strip_m, f.mul(i.index, row_m))
-                    cells = f.at(a.kind, P, f.mul(i.index, row_p))
-                    left = f.lower(f.sub(rows, i.index), form.rows)
-                    f.do(
-                        f"call void @{form.name}(i64 {kc}, ptr {tall}, i64 {row_m}, i64 {col_m}, ptr {space}, i64 0, "
-                        f"ptr {cells}, i64 {row_p}, i64 0, i64 {left}, i64 {n}, i1 {first}, i64 0)"
-                    )
+        f.do(f"call void @pack_n(ptr {strip_n}, i64 {col_n}, i64 {row_n}, i64 {n}, i64 {kc}, ptr {space})")
+        f.do(
+            f"call void @grid_k(i64 {kc}, ptr {strip_m}, i64 {row_m}, i64 {col_m}, ptr {space}, i64 {a.width}, "
+            f"ptr {P}, i64 {row_p}, i64 {rows}, i64 {n}, i1 {first}, i1 true)"
+        )
     return f

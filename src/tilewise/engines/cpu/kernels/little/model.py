@@ -1,18 +1,23 @@
-"""`little`: rows of N and of P side by side, M with any strides; for what lies in the caches whole."""
+"""`little`: rows of N and of P side by side, M with any strides; for what lies in the caches, or has few rows."""
 
 from __future__ import annotations
 
+import math
+
 from tilewise.blocking import Blocking, RegisterTile
 from tilewise.engines.cpu.family import View, light
-from tilewise.engines.cpu.kernels.few_rows.model import KC
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart
 from tilewise.problem import Problem
 
 IDEA = "everything lies in the caches; M and N are read where they lie"
-STEPS = 2**20  # times bytes, up to which packing costs more than it brings: 64³ in float32
-
-__all__ = ["IDEA", "KC", "suits", "takes", "tasks"]
+STEPS = 2**23  # times bytes, up to which packing costs more than it brings: 128³ in float32
+PANELS = 6  # of M's rows, up to which a packed N is read too seldom
+SECOND_CACHE = 2**20  # bytes that it holds of each operand
+DEPTH = 512  # of a strip of k
+P_NEAR = 2**19  # bytes of P up to which it may be written in any order; beyond, along its rows
+N_NEAR = 2**15  # bytes of N that stay in the first cache while P is written along its rows
+SHALLOW = 32  # k up to which P is the cost, and M and N are read where they lie
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -20,8 +25,18 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    small = view.m * view.k * view.n * problem.dtype.itemsize <= STEPS
-    return "little enough for N to be read where it lies" if small else ""
+    m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
+    if view.k <= SHALLOW and view.k * n <= SECOND_CACHE:
+        return "P is the cost, and is written once along its rows"
+    if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
+        return ""
+    few = view.m <= PANELS * tile.MR
+    return "little enough for N to be read where it lies" if few or m * view.k * view.n <= STEPS else ""
+
+
+def KC(problem: Problem) -> int:
+    """Strips of k alike, near DEPTH."""
+    return math.ceil(problem.k / max(1, round(problem.k / DEPTH)))
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

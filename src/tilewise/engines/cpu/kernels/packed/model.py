@@ -43,4 +43,4 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     block = task_m * (task_n // a.columns) * (a.parts * a.bytes + (8 if a.tracks_arg else 0)) + 128 if own else 0
     sums = x.members * tasks_k * m * n * a.parts * a.bytes if tasks_k > 1 else 0
     count, each = x.members * tasks_m * tasks_n * tasks_k, pages(packed_n + packed_m + block)
-    return Tasks(count, tasks_m, tasks_n, tasks_k, task_m, task_n, task_k, each, sums, x.worth_threads)
+    return Tasks(count, tasks_m, tasks_n, tasks_k, task_m, task_n, task_k, each, sums)

@@ -80,8 +80,8 @@ def _choose_width(f: Function, a: Arithmetic, forms: list[TileForm], place: tupl
     rows, cols, M, N, P, plane = place
     for form in reversed(forms):
         call = (
-            f"call void @{form.name}(i64 %kc, ptr {M}, i64 0, i64 0, ptr {N}, i64 0, ptr {P}, "
-            f"i64 %row_p, i64 {plane}, i64 {rows}, i64 {cols}, i1 %first, i64 %k0)"
+            f"call void @{form.name}(i64 %kc, ptr {M}, ptr {N}, ptr {P}, i64 %row_p, i64 {plane}, i64 {rows}, "
+            f"i64 {cols}, i1 %first, i64 %k0)"
         )
         if form.vectors == len(forms):
             with f.when(f.test("sgt", cols, (form.vectors - 1) * a.lanes)):

@@ -13,7 +13,6 @@ from tilewise.problem import Problem
 
 IDEA = "M is read where it lies, panels of N are packed on the way, a register tile over all of KC"
 NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
-NEON_STEPS = 4**3 * 10**9  # over the cube of the itemsize: from 1000³ in float32, 500³ in float64
 COLUMNS = 64  # from which a repeated M is read often enough
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 
@@ -34,9 +33,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 def _better_packed(problem: Problem, view: View) -> bool:
     """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port."""
-    if multiplies(problem):
-        return view.m * view.k * view.n >= NEON_STEPS // problem.dtype.itemsize**3
-    return view.n >= COLUMNS
+    return multiplies(problem) or view.n >= COLUMNS
 
 
 def KC(problem: Problem) -> int:
@@ -50,4 +47,4 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
     each = pages(min(cut.group, -(-task_n // a.NR) * a.NR) * min(cut.KC, x.k) * a.bytes)
     count = x.members * tasks_m * tasks_n
-    return Tasks(count, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each, worth_threads=x.worth_threads)
+    return Tasks(count, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each)

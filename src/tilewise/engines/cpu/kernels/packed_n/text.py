@@ -1,35 +1,32 @@
-"""`packed_n`: M is read where it lies, its k side by side; N is packed while the first rows of P are made.
+"""`packed_n`: M is read where it lies, its k side by side; N is packed, a group of columns at a time.
 
-For each strip of KC and each group of columns that fits the second cache: the first panel of M takes N where it lies
-and leaves it packed on the way, which costs nothing beside the sums; all other panels read it from there. What reads
-an operand a few times only gains nothing from packing it first, so this wins until M is read for too many groups.
+For each strip of KC and each group of columns that fits the second cache, N is packed along its rows; then tile after
+tile along the group, so that P is walked along its rows and M's few lie in the first cache. Tiles are as high as the
+rows divide evenly. What reads an operand a few times only gains nothing from packing it, so this wins until M is read
+for too many groups.
 """
 
 from __future__ import annotations
 
-from functools import partial
-
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
+from tilewise.engines.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.engines.cpu.kernels.shared.merge import merge_function
 from tilewise.engines.cpu.kernels.shared.pack import pack_function
 from tilewise.engines.cpu.kernels.shared.strips import strip_functions
-from tilewise.engines.cpu.kernels.shared.tile import TileForm, tile_function
+
+
+def form(a: Arithmetic) -> ExactForm:
+    return ExactForm(1, 1, along_k=True, panel=a.width)
 
 
 def packed_n_module(a: Arithmetic) -> str:
-    rows, vectors = a.tile
-    forms = [
-        TileForm(rows, v, direct_m=True, along_k=True, panel=a.width, edge=v < vectors) for v in range(1, vectors + 1)
-    ]
-    keeping = TileForm(rows, vectors, direct_m=True, along_k=True, direct_n=True, keeps_n=True, panel=a.width)
     return module(
         [
             pack_function(a, "pack_n", a.width, a.source_n),
-            merge_function(a),
-            *(tile_function(a, form) for form in (*forms, keeping)),
-            _group(a, forms, keeping),
+            *tile_functions(a, form(a), "group", a.tile[1]),
+            _group(a),
             _run(a),
             _against_strip(a),
             *strip_functions(a),
@@ -37,43 +34,34 @@ def packed_n_module(a: Arithmetic) -> str:
     )
 
 
-def _group(a: Arithmetic, forms: list[TileForm], keeping: TileForm) -> Function:
-    """All rows of a task against one group of columns and one strip of k. `packs`: N does not lie packed yet."""
+def _group(a: Arithmetic) -> Function:
+    """All rows of a task against one group of columns, which lies packed, and one strip of k."""
     params = [
-        ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "N"), ("i64", "row_n"),
-        ("ptr", "P"), ("i64", "row_p"), ("i1", "first"), ("ptr", "panels"), ("i1", "packs"),
+        ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "panels"),
+        ("ptr", "P"), ("i64", "row_p"), ("i1", "first"),
     ]  # fmt: skip
     f = Function("group", params)
+    parts = split_evenly(f, "%rows", tallest(a, form(a)))
     whole = f.mul(f.div("%cols", a.NR), a.NR)
     left = f.sub("%cols", whole)
-    edge_n, edge = f.at(a.kind, "%N", whole), f.at(a.kind, "%panels", f.mul(whole, "%kc"))
-    with f.when(f.op(f"and i1 %packs, {f.test('sgt', left, 0)}")):
-        f.do(f"call void @pack_n(ptr {edge_n}, i64 1, i64 %row_n, i64 {left}, i64 %kc, ptr {edge})")
+    vectors = f.div(f.add(left, a.lanes - 1), a.lanes)
+    with f.loop(0, parts.count, 1, [("i64", "0")]) as i:
+        (row,) = i.values
+        rows = f.sub(parts.larger, f.op(f"zext i1 {f.test('sge', i.index, parts.larger_ones)} to i64"))
+        M, P = f.at(a.kind, "%M", f.mul(row, "%row_m")), f.at(a.kind, "%P", f.mul(row, "%row_p"))
 
-    def tile(form: TileForm, M: str, N: str, P: str, rows: str, cols: str | int, kept: str = "") -> None:
-        f.do(
-            f"call void @{form.name}(i64 %kc, ptr {M}, i64 %row_m, i64 1, ptr {N}, i64 %row_n, ptr {P}, i64 %row_p, "
-            f"i64 0, i64 {rows}, i64 {cols}, i1 %first, i64 0{kept})"
-        )
+        def tiles(vectors: str, panel: str, P: str, cols: str, count: str, M: str = M, rows: str = rows) -> None:
+            with f.when(f.test("sgt", count, 0)):
+                tile = tile_of(f, a, "group", a.tile[1], rows, vectors, cols)
+                f.do(
+                    f"call void {tile}(i64 %kc, ptr {M}, i64 %row_m, i64 1, ptr {panel}, i64 {a.NR}, ptr {P}, "
+                    f"i64 %row_p, i64 {cols}, i1 %first, i64 {count}, i64 0, i64 {f.mul('%kc', a.NR)}, i64 {a.NR})"
+                )
 
-    with f.loop(0, "%rows", a.MR) as i:
-        rows = f.lower(f.sub("%rows", i.index), a.MR)
-        M, P = f.at(a.kind, "%M", f.mul(i.index, "%row_m")), f.at(a.kind, "%P", f.mul(i.index, "%row_p"))
-        with f.loop(0, whole, a.NR) as j:
-            panel, cells = f.at(a.kind, "%panels", f.mul(j.index, "%kc")), f.at(a.kind, P, j.index)
-            in_place = f.at(a.kind, "%N", j.index)
-            f.either(
-                f.op(f"and i1 %packs, {f.test('eq', i.index, 0)}"),
-                partial(tile, keeping, M, in_place, cells, rows, a.NR, f", ptr {panel}"),
-                partial(tile, forms[-1], M, panel, cells, rows, a.NR),
-            )
-        for form in forms:
-            fits = f.op(
-                f"and i1 {f.test('sgt', left, (form.vectors - 1) * a.lanes)}, "
-                f"{f.test('sle', left, form.vectors * a.lanes)}"
-            )
-            with f.when(fits):
-                tile(form, M, edge, f.at(a.kind, P, whole), rows, left)
+        tiles(str(a.tile[1]), "%panels", P, str(a.NR), f.div("%cols", a.NR))
+        more = f.op(f"zext i1 {f.test('sgt', left, 0)} to i64")
+        tiles(vectors, f.at(a.kind, "%panels", f.mul(whole, "%kc")), f.at(a.kind, P, whole), left, more)
+        i.next = [f.add(row, rows)]
     return f
 
 
@@ -94,11 +82,12 @@ def _run(a: Arithmetic) -> Function:
     fresh = f.test("eq", job.word("onto"), 0)
     with f.loop(0, k, KC) as p, f.loop(0, cols, group) as g:
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
+        wide, kc = f.lower(f.sub(cols, g.index), group), f.lower(f.sub(k, p.index), KC)
+        strip_n = f.at(a.kind, N, f.mul(p.index, row_n), g.index)
+        f.do(f"call void @pack_n(ptr {strip_n}, i64 1, i64 {row_n}, i64 {wide}, i64 {kc}, ptr {space})")
         f.do(
-            f"call void @group(i64 {rows}, i64 {f.lower(f.sub(cols, g.index), group)}, "
-            f"i64 {f.lower(f.sub(k, p.index), KC)}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
-            f"ptr {f.at(a.kind, N, f.mul(p.index, row_n), g.index)}, i64 {row_n}, ptr {f.at(a.kind, P, g.index)}, "
-            f"i64 {row_p}, i1 {first}, ptr {space}, i1 true)"
+            f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
+            f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first})"
         )
     return f
 
@@ -114,7 +103,7 @@ def _against_strip(a: Arithmetic) -> Function:
     with f.loop(0, "%cols", group) as g:
         f.do(
             f"call void @group(i64 %rows, i64 {f.lower(f.sub('%cols', g.index), group)}, i64 %kc, ptr %M, i64 {row_m}, "
-            f"ptr null, i64 0, ptr {f.at(a.kind, '%P', g.index)}, i64 {row_p}, i1 %first, "
-            f"ptr {f.at(a.kind, '%panels', f.mul(g.index, '%kc'))}, i1 false)"
+            f"ptr {f.at(a.kind, '%panels', f.mul(g.index, '%kc'))}, ptr {f.at(a.kind, '%P', g.index)}, i64 {row_p}, "
+            "i1 %first)"
         )
     return f

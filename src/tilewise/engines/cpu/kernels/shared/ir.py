@@ -152,9 +152,21 @@ class Function:
         return f"{head} {{\nentry:\n{body}{ret}\n}}\n"
 
 
-def module(functions: Sequence[Function]) -> str:
-    """A whole module: every function, and a declaration for whatever they call outside it."""
+class Table:
+    """Functions of a module by number."""
+
+    def __init__(self, name: str, functions: Sequence[str]) -> None:
+        self.name, self.functions = name, functions
+
+    def text(self) -> str:
+        entries = ", ".join(f"ptr @{name}" for name in self.functions)
+        return f"@{self.name} = internal constant [{len(self.functions)} x ptr] [{entries}]\n"
+
+
+def module(parts: Sequence[Function | Table]) -> str:
+    """A whole module: every function and table, and a declaration for whatever they call outside it."""
+    functions = [part for part in parts if isinstance(part, Function)]
     declared = sorted(set().union(*(f.declarations for f in functions)))
     own = {f"@{f.name}(" for f in functions}
     outside = [d for d in declared if not any(name in d for name in own)]
-    return "\n".join([*outside, "", *(f.text() for f in functions), "attributes #0 = { nounwind }", ""])
+    return "\n".join([*outside, "", *(part.text() for part in parts), "attributes #0 = { nounwind }", ""])

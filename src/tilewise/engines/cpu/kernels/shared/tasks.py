@@ -13,7 +13,7 @@ from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.strips import count_tasks
 
 BITS_ROWS = 4096  # rows of a task whose N is packed into bits: packing it costs more than such a block
-SMALL = 150_000  # steps below which a second thread costs more than it brings
+EACH = 2**15  # steps, a vector at a time, that are worth a thread: some five microseconds
 OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
 STRETCH, STRETCHES = 4096, 16  # k is cut into stretches of STRETCH where P is small
 
@@ -29,14 +29,12 @@ class Extents:
     rows_of_P: bool  # P's columns lie side by side
     column_of_N: bool  # its first column's elements do
     threads: int
-
-    @property
-    def worth_threads(self) -> bool:
-        return self.m * self.k * self.n * self.members > SMALL
+    lanes: int = 1  # steps that one instruction makes
 
     @property
     def workers(self) -> int:
-        return self.threads if self.worth_threads else 1
+        """As many threads as have enough to do each."""
+        return max(1, min(self.threads, self.m * self.k * self.n * self.members // (EACH * self.lanes)))
 
     @property
     def workers_a_member(self) -> int:
@@ -55,7 +53,6 @@ class Tasks:
     task_k: int = 1
     each: int = 0  # bytes of scratch memory for each worker
     sums: int = 0  # bytes for the sums that stretches of k leave apart
-    worth_threads: bool = True
     strip: int = 0  # elements of a packed strip of N, where all workers share them
 
 
@@ -74,14 +71,14 @@ def columns_apart(a: Arithmetic, x: Extents, packed: int) -> Tasks:
     each = 1 if x.m <= 2 else 2  # nothing but memory counts: long lines of N
     task_n = share(x.n, x.workers_a_member, 64 // a.bytes, each)
     tasks_n = -(-x.n // task_n)
-    return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed), worth_threads=x.worth_threads)
+    return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed))
 
 
 def rows_apart(a: Arithmetic, x: Extents, packed: int) -> Tasks:
     """Every task a range of P's rows; `packed` bytes for each worker."""
     task_m = share(x.m, x.workers_a_member, a.MR)
     tasks_m = -(-x.m // task_m)
-    return Tasks(x.members * tasks_m, tasks_m=tasks_m, task_m=task_m, each=pages(packed), worth_threads=x.worth_threads)
+    return Tasks(x.members * tasks_m, tasks_m=tasks_m, task_m=task_m, each=pages(packed))
 
 
 def shared_strips(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

@@ -1,9 +1,8 @@
 """The micro-kernel: a tile of P, rows × vectors, whose sums stay in registers over all of kc.
 
 A step of k loads the vectors of N once, broadcasts each element of M, and makes rows × vectors accumulations. M and N
-come from packed panels, or from where they lie: `direct_m` with any strides, `direct_n` with columns side by side.
-Afterwards the sums are written to P, or added onto what earlier strips of k left there; an edge goes by way of the
-stack.
+come from packed panels (from where they lie: `exact_tile`). Afterwards the sums are written to P, or added onto what
+earlier strips of k left there; an edge goes by way of the stack.
 """
 
 from __future__ import annotations
@@ -14,37 +13,24 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Function, Loop
-from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_load
 
 # plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
 PARAMS = [
-    ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("i64", "step_m"), ("ptr", "N"), ("i64", "step_n"), ("ptr", "P"),
-    ("i64", "row_p"), ("i64", "plane"), ("i64", "rows"), ("i64", "cols"), ("i1", "first"), ("i64", "k0"),
+    ("i64", "kc"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"), ("i64", "plane"), ("i64", "rows"),
+    ("i64", "cols"), ("i1", "first"), ("i64", "k0"),
 ]  # fmt: skip
-
-
-AHEAD = 8  # rows of N that are asked for before they are packed
-AHEAD_ALONG = 4  # vectors of a row of N that are asked for before they are read where they lie
 
 
 @dataclass(frozen=True)
 class TileForm:
     rows: int
     vectors: int
-    direct_m: bool = False
-    direct_n: bool = False
-    panel: int = 0  # lanes of a packed panel of N
+    panel: int  # lanes of a packed panel of N
     edge: bool = False  # used at P's edge only: shorter code matters more than a faster loop
-    along_k: bool = False  # with direct_m: M's elements lie side by side along k
-    keeps_n: bool = False  # with direct_n: N is left packed on the way, in the panel at `kept`
-    panel_m: int = 0  # rows of a packed panel of M; 0: as many as the tile has
-    masked: bool = False  # N is read where it lies, and fewer columns are left than a vector has lanes
 
     @property
     def name(self) -> str:
-        origin = ("direct" if self.direct_m else "packed") + "_" + ("direct" if self.direct_n else "packed")
-        how = "_masked" if self.masked else "_keeps" if self.keeps_n else ""
-        return f"tile_{origin}_{self.rows}x{self.vectors}{how}"
+        return f"tile_packed_packed_{self.rows}x{self.vectors}"
 
 
 def tile_function(a: Arithmetic, form: TileForm) -> Function:
@@ -59,13 +45,11 @@ def index_kind(a: Arithmetic) -> str:
 class _Tile:
     def __init__(self, a: Arithmetic, form: TileForm) -> None:
         self.a, self.form = a, form
-        self.f = Function(form.name, [*PARAMS, ("ptr", "kept")] if form.keeps_n else PARAMS)
-        self.quiets = a.quiets and a.target.min_number  # what is read where it lies; on x86 that would cost more
-        packed = not (form.direct_m or form.direct_n)
-        self.render = a.renderer(self.f, a.lanes, quiet=self.quiets or (a.quiets and packed))
+        self.f = Function(form.name, PARAMS)
+        self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
         long_loop = a.partial.kind in "fc" and not (a.heavy or a.tracks_arg or form.edge)
         if a.target.by_lane:  # the sums leave few registers: not enough for M's elements of several k
-            long_loop &= not (form.direct_m or form.direct_n or form.masked) and a.fused
+            long_loop &= a.fused
         often = a.bytes if a.target.by_lane else 4
         self.unroll = often if long_loop else 1  # unrolled integer chains are reassociated, and spill
         self.width = form.vectors * a.lanes
@@ -79,14 +63,6 @@ class _Tile:
         if not a.tracks_arg:
             full = f.op(f"and i1 {f.test('eq', '%rows', form.rows)}, {f.test('eq', '%cols', self.width)}")
         self.ask_for_P()
-        if form.direct_m:  # rows past the edge are the last one again
-            last = f.sub("%rows", 1)
-            self.rows = [f.at(a.kind, "%M", f.mul(f.lower(r, last), "%row_m")) for r in range(form.rows)]
-        if form.masked and a.target.masks:
-            self.inside = mask_below(f, "%cols", a.lanes)
-        elif form.masked:  # lanes past the edge are the last column again
-            right = f.sub("%cols", 1)
-            self.columns = [f.lower(lane, right) for lane in range(a.lanes)]
         carry = [(a.vector, z) for _ in range(cells) for z in a.zeros(a.lanes)]
         if a.tracks_arg:
             carry += [(self.index_vector, self.number(-1))] * cells + [(self.index_vector, self.number(0))]
@@ -114,9 +90,8 @@ class _Tile:
             for v in range(0, self.form.vectors, per_line):
                 self.prefetch(f.at(a.kind, line, v * a.lanes))
 
-    def prefetch(self, address: str, hint: int = 3) -> None:
-        """Into the first cache, or (with 2) no nearer than the second."""
-        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", hint), ("i32", 1)])
+    def prefetch(self, address: str) -> None:
+        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
 
     def steps(self, start: str, stop: str, unroll: int, carry: list[tuple[str, str]]) -> list[str]:
         """The loop over k from start to stop, and the sums after it."""
@@ -131,18 +106,11 @@ class _Tile:
     def step(self, loop: Loop, u: int, values: list[str]) -> list[str]:
         a, f, form = self.a, self.f, self.form
         k = loop.index if u == 0 else f.add(loop.index, u)
-        row_n = f.at(a.kind, "%N", f.mul(k, "%step_n" if form.direct_n else form.panel * a.parts))
+        row_n = f.at(a.kind, "%N", f.mul(k, form.panel * a.parts))
         ns: list[Value] = []
         for v in range(form.vectors):
             places = [f.at(a.kind, row_n, number * form.panel + v * a.lanes) for number in range(a.parts)]
-            ns.append(tuple(self.load_N(place) for place in places))
-            if form.keeps_n:
-                self.prefetch(f.at(a.kind, places[0], f.mul("%step_n", AHEAD)))
-                kept = f.at(a.kind, "%kept", f.mul(k, form.panel), v * a.lanes)
-                f.do(f"store {a.vector} {ns[v][0]}, ptr {kept}, align {a.bytes}")
-            elif form.direct_n:
-                ahead = f.at(a.kind, places[0], max(AHEAD_ALONG * a.lanes, self.width))
-                self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
+            ns.append(tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for place in places))
         result = list(values)
         cells = form.rows * form.vectors
         count = values[-1] if a.tracks_arg else ""
@@ -165,25 +133,12 @@ class _Tile:
             result[-1] = f.op(f"add {self.index_vector} {count}, {self.number(1)}")
         return result
 
-    def load_N(self, place: str) -> str:
-        a, f = self.a, self.f
-        if self.form.masked and a.target.masks:
-            loaded = masked_load(f, a, place, self.inside)
-        elif self.form.masked:
-            loaded = "poison"
-            for lane, column in enumerate(self.columns):
-                one = f.op(f"load {a.kind}, ptr {f.at(a.kind, place, column)}, align {a.bytes}")
-                loaded = f.op(f"insertelement {a.vector} {loaded}, {a.kind} {one}, i32 {lane}")
-        else:
-            loaded = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
-        return a.quiet(f, loaded, a.lanes) if self.quiets and self.form.direct_n else loaded
-
     def vectors_of_M(self, k: str) -> list[Value]:
         """A packed panel's rows at k by whole vectors, where a product takes one lane of them; nothing elsewhere."""
         a, f, form = self.a, self.f, self.form
-        if not (a.target.by_lane and a.fused) or form.direct_m or form.rows % a.lanes:
+        if not (a.target.by_lane and a.fused) or form.rows % a.lanes:
             return []
-        panel = form.panel_m or form.rows
+        panel = form.rows
         base = f.at(a.kind, "%M", f.mul(k, panel * a.parts))
         return [
             tuple(
@@ -205,11 +160,7 @@ class _Tile:
     def element_of_M(self, k: str, row: int) -> Value:
         """M[row, k] in every lane."""
         a, f = self.a, self.f
-        if self.form.direct_m:
-            place = f.at(a.kind, self.rows[row], k if self.form.along_k else f.mul(k, "%step_m"))
-            element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
-            return (self.broadcast(a.quiet(f, element, 1) if self.quiets else element, a.kind, a.lanes),)
-        panel = self.form.panel_m or self.form.rows
+        panel = self.form.rows
         if a.spread > 1:
             place = f.at("i32", "%M", f.mul(k, panel), row)
             lanes = a.lanes // a.spread

@@ -27,4 +27,4 @@ def KC(problem: Problem) -> int:
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     each = max(1, -(-x.members // (4 * x.workers)))
-    return Tasks(-(-x.members // each), task_m=each, worth_threads=x.worth_threads)
+    return Tasks(-(-x.members // each), task_m=each)

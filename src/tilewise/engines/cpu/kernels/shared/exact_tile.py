@@ -1,0 +1,233 @@
+"""A tile of P of any height and width, as many rows and columns as there are, and M's rows where they lie.
+
+M may be packed, and so may N: then its rows are a panel's width apart. P is written straight, its last vector under a
+mask, or overlapping the one before where the machine has no cheap masks: the columns they share are made twice, alike.
+A tile with few sums keeps several of each, for every other k, so that an addition need not wait for the one before.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+
+from tilewise.algebra.to_llvm import vector
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.ir import Function
+from tilewise.engines.cpu.kernels.shared.masks import everywhere, load_lanes, mask_below, store_lanes
+
+# `count` tiles, each next_m, next_n and next_p elements behind the one before, in M, N and P
+PARAMS = [
+    ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("i64", "step_m"), ("ptr", "N"), ("i64", "step_n"), ("ptr", "P"),
+    ("i64", "row_p"), ("i64", "cols"), ("i1", "first"), ("i64", "count"), ("i64", "next_m"), ("i64", "next_n"),
+    ("i64", "next_p"),
+]  # fmt: skip
+CHAINS = 8  # sums that hide an addition's latency: 4 cycles, two ports
+AHEAD = 4  # vectors of a row of N that are asked for before they are read
+
+
+@dataclass(frozen=True)
+class ExactForm:
+    """`narrow`: fewer columns than a vector has lanes. `panel_m`: rows of a packed panel of M; 0: read where it lies.
+    `panel`: lanes of a packed panel of N; 0: read where it lies. `along_k`: M's elements lie side by side along k.
+    `asks`: N comes from memory, and is asked for ahead."""
+
+    rows: int
+    vectors: int
+    narrow: bool = False
+    panel_m: int = 0
+    panel: int = 0
+    along_k: bool = False
+    asks: bool = False
+
+    @property
+    def name(self) -> str:
+        origin = "packed" if self.panel_m else "direct"
+        origin += "_packed" if self.panel else "_direct"
+        return f"tile_{origin}_{self.rows}x{self.vectors}" + "_k" * self.along_k + "_narrow" * self.narrow
+
+
+def by_lane(a: Arithmetic, form: ExactForm) -> bool:
+    """Whether M's rows come by whole vectors along k: NEON multiplies by one lane of a vector."""
+    return form.along_k and a.target.by_lane and a.fused
+
+
+def exact_tile_function(a: Arithmetic, form: ExactForm) -> Function:
+    return _ExactTile(a, form).function()
+
+
+class _ExactTile:
+    def __init__(self, a: Arithmetic, form: ExactForm) -> None:
+        self.a, self.form = a, form
+        self.f = Function(form.name, PARAMS)
+        self.quiets = a.quiets and a.target.min_number
+        self.render = a.renderer(self.f, a.lanes, quiet=self.quiets)
+        self.cells = form.rows * form.vectors
+        self.masked = form.narrow or a.target.cheap_masks
+        self.by_lane = by_lane(a, form)
+        self.ways = 1
+        while self.cells * self.ways < CHAINS:
+            self.ways *= 2
+        # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
+        large = form.panel and form.rows >= a.MR - 1 and form.vectors == a.tile[1] and a.fused
+        self.unroll = max(self.ways, a.lanes if self.by_lane else 4 if large else 1)
+
+    def function(self) -> Function:
+        a, f, form = self.a, self.f, self.form
+        before = (form.vectors - 1) * a.lanes
+        self.inside = mask_below(f, f.sub("%cols", before), a.lanes) if self.masked and a.target.masks else None
+        self.last = str(before) if self.masked else f.sub("%cols", a.lanes)
+        with f.loop(0, "%count", 1, [("ptr", "%M"), ("ptr", "%N"), ("ptr", "%P")]) as tile:
+            self.M, self.N, self.P = tile.values
+            self.one()
+            size_m = a.packed_m_kind if form.panel_m else a.kind
+            tile.next = [
+                f.at(size_m, self.M, "%next_m"),
+                f.at(a.kind, self.N, "%next_n"),
+                f.at(a.kind, self.P, "%next_p"),
+            ]
+        return f
+
+    def one(self) -> None:
+        """The tile at M, N and P."""
+        a, f, form = self.a, self.f, self.form
+        rows = range(form.rows) if not form.panel_m else []
+        # a register each: left to itself, LLVM would go from row to row by additions in the loop
+        self.rows = [f.op(f"freeze ptr {f.at(a.kind, self.M, f.mul('%row_m', row))}") for row in rows]
+        if form.panel:
+            self.ask_for_P()
+        zeros = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * self.ways)
+        bulk = f.op(f"and i64 %kc, {-self.unroll}")
+        with f.loop(0, bulk, self.unroll, zeros) as loop:
+            loop.next = self.steps(loop.index, list(loop.values))
+        sums = self.together(loop.values)
+        if self.unroll > 1:
+            with f.loop(bulk, "%kc", 1, [(a.vector, value) for value in sums]) as tail:
+                tail.next = self.step(tail.index, list(tail.values), [])
+            sums = tail.values
+        self.write(sums)
+
+    def ask_for_P(self) -> None:
+        """Bring the lines of P near while the sums are made."""
+        f, a = self.f, self.a
+        for row in range(self.form.rows):
+            line = f.at(a.kind, self.P, f.mul("%row_p", row))
+            for v in range(0, self.form.vectors, max(1, 64 // a.target.vector_bytes)):
+                self.prefetch(f.at(a.kind, line, v * a.lanes))
+
+    def prefetch(self, address: str, hint: int = 3) -> None:
+        """Into the first cache, or (with 2) no nearer than the second."""
+        self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", hint), ("i32", 1)])
+
+    def steps(self, k: str, values: list[str]) -> list[str]:
+        """`unroll` steps of k, each with its own of the `ways` sets of sums."""
+        f, a = self.f, self.a
+        along: list[str] = []
+        for u in range(self.unroll):
+            at = k if u == 0 else f.add(k, u)
+            if self.by_lane and u % a.lanes == 0:
+                along = [f.op(f"load {a.vector}, ptr {f.at(a.kind, row, at)}, align {a.bytes}") for row in self.rows]
+            way = slice(u % self.ways * self.cells, (u % self.ways + 1) * self.cells)
+            values[way] = self.step(at, values[way], [self.lane(x, u % a.lanes) for x in along])
+        return values
+
+    def lane(self, x: str, number: int) -> str:
+        a = self.a
+        picks = ", ".join([f"i32 {number}"] * a.lanes)
+        return self.f.op(f"shufflevector {a.vector} {x}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+
+    def together(self, values: list[str]) -> list[str]:
+        """The sums of every other k, added up."""
+        a, ways = self.a, [values[i : i + self.cells] for i in range(0, len(values), self.cells)]
+        while len(ways) > 1:
+            half = len(ways) // 2
+            ways = [
+                [self.render.value(a.add, (x,), (y,))[0] for x, y in zip(low, high, strict=True)]
+                for low, high in zip(ways[:half], ways[half:], strict=True)
+            ]
+        return ways[0]
+
+    def step(self, k: str, sums: list[str], lanes: list[str]) -> list[str]:
+        """One k: the vectors of N once, each element of M in every lane (`lanes`, where they are there already)."""
+        a, f, form = self.a, self.f, self.form
+        row_n, ns, result = f.at(a.kind, self.N, f.mul(k, form.panel or "%step_n")), [], []
+        for v in range(form.vectors):
+            place = f.at(a.kind, row_n, self.last if v == form.vectors - 1 else v * a.lanes)
+            ns.append(self.load_N(place, v))
+            if form.asks:
+                ahead = f.at(a.kind, place, max(AHEAD, form.vectors) * a.lanes)
+                self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
+        for row in range(form.rows):
+            element = lanes[row] if lanes else self.element_of_M(k, row)
+            for v in range(form.vectors):
+                total = sums[row * form.vectors + v]
+                result.append(self.render.accumulate(a.add, a.mul, (total,), (element,), (ns[v],))[0])
+        return result
+
+    def load_N(self, place: str, v: int) -> str:
+        a, f = self.a, self.f
+        if v < self.form.vectors - 1 or not self.masked:
+            loaded = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+        elif self.inside is not None:
+            loaded = load_lanes(f, a, place, a.lanes, self.inside)
+        else:  # lanes past the edge are the last column again
+            loaded, right = "poison", f.sub("%cols", 1)
+            for lane in range(a.lanes):
+                one = f.op(f"load {a.kind}, ptr {f.at(a.kind, place, f.lower(lane, right))}, align {a.bytes}")
+                loaded = f.op(f"insertelement {a.vector} {loaded}, {a.kind} {one}, i32 {lane}")
+        return a.quiet(f, loaded, a.lanes) if self.quiets else loaded
+
+    def element_of_M(self, k: str, row: int) -> str:
+        """M[row, k] in every lane."""
+        a, f, form = self.a, self.f, self.form
+        if not form.panel_m:
+            place = f.at(a.kind, self.rows[row], k if form.along_k else f.mul(k, "%step_m"))
+        else:
+            place = f.at(a.packed_m_kind, self.M, f.mul(k, form.panel_m), row)
+            if a.spread > 1:
+                lanes = a.lanes // a.spread
+                wide = f.op(f"load i32, ptr {place}, align 4")
+                one = f.op(f"insertelement {vector('i32', lanes)} poison, i32 {wide}, i32 0")
+                zero = f"<{lanes} x i32> zeroinitializer"
+                every = f.op(f"shufflevector {vector('i32', lanes)} {one}, {vector('i32', lanes)} poison, {zero}")
+                return f.op(f"bitcast {vector('i32', lanes)} {every} to {a.vector}")
+            if a.repeats > 1:
+                return f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+        element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
+        return everywhere(f, a, a.quiet(f, element, 1) if self.quiets and not form.panel_m else element, a.lanes)
+
+    def write(self, sums: list[str]) -> None:
+        """Into P, or onto what it holds: all of that is read before any is written, because vectors may overlap."""
+        a, f, form = self.a, self.f, self.form
+        places = []
+        for cell in range(self.cells):
+            row, v = divmod(cell, form.vectors)
+            line = f.at(a.kind, self.P, f.mul("%row_p", row))
+            places.append(f.at(a.kind, line, self.last if v == form.vectors - 1 else v * a.lanes))
+        if self.masked and self.inside is None:
+            self.write_one_by_one(sums, places)
+            return
+        masks = [self.inside if cell % form.vectors == form.vectors - 1 else None for cell in range(self.cells)]
+
+        def keep(values: list[str]) -> None:
+            for value, place, mask in zip(values, places, masks, strict=True):
+                store_lanes(f, a, value, place, a.lanes, mask)
+
+        def onto() -> None:
+            olds = [load_lanes(f, a, place, a.lanes, mask) for place, mask in zip(places, masks, strict=True)]
+            keep([self.render.value(a.add, (x,), (y,))[0] for x, y in zip(olds, sums, strict=True)])
+
+        f.either("%first", lambda: keep(sums), onto)
+
+    def write_one_by_one(self, sums: list[str], places: list[str]) -> None:
+        """A narrow tile where there are no masks."""
+        a, f = self.a, self.f
+        single = a.renderer(f, 1)
+        for total, place in zip(sums, places, strict=True):
+            for lane in range(a.lanes - 1):
+                with f.when(f.test("sgt", "%cols", lane)):
+                    value, cell = f.op(f"extractelement {a.vector} {total}, i32 {lane}"), f.at(a.kind, place, lane)
+
+                    def onto(value: str = value, cell: str = cell) -> None:
+                        old = f.op(f"load {a.kind}, ptr {cell}, align {a.bytes}")
+                        f.do(f"store {a.kind} {single.value(a.add, (old,), (value,))[0]}, ptr {cell}")
+
+                    f.either("%first", lambda value=value, cell=cell: f.do(f"store {a.kind} {value}, ptr {cell}"), onto)  # type: ignore[misc]

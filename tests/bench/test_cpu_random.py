@@ -1,0 +1,60 @@
+"""`bench cpu-random`: shapes by chance from a seed, held against the peers that are there."""
+
+from __future__ import annotations
+
+import json
+import time
+
+import pytest
+from click.testing import CliRunner
+
+from tilewise.bench import cpu_random
+from tilewise.bench.suites import pieces
+from tilewise.cli.bench import command
+from tilewise.errors import UsageError
+
+
+def row(shape: list[int], dtype: str, **ratios: float) -> dict[str, object]:
+    return {"shape": shape, "dtype": dtype, "kernel": "little", **ratios}
+
+
+def test_shapes_are_drawn_from_their_seed_and_have_work_enough() -> None:
+    seed = time.time_ns()
+    print(f"seed {seed}")
+    shapes = cpu_random.draw(200, seed)
+    assert shapes == cpu_random.draw(200, seed) != cpu_random.draw(200, seed + 1)
+    for m, k, n in shapes:
+        assert cpu_random.MIN_STEPS <= m * k * n <= cpu_random.MAX_STEPS
+        assert max(m, k, n) <= cpu_random.LARGEST
+    assert min(min(shape) for shape in shapes) < 10  # thin ones are among them
+
+
+def test_the_summary_counts_what_is_short_and_the_worst_come_first() -> None:
+    rows = [
+        row([1, 2, 3], "float32", over_openblas=2.0, over_mkl=0.8),
+        row([4, 5, 6], "float32", over_openblas=0.5, over_mkl=1.25),
+        row([7, 8, 9], "float64", over_openblas=1.5),
+    ]
+    assert cpu_random.summary(rows) == [
+        ["float32", "openblas", "2", "1.000", "1 (50 %)", "0.50"],
+        ["float32", "mkl", "2", "1.000", "1 (50 %)", "0.80"],
+        ["float64", "openblas", "1", "1.500", "0 (0 %)", "1.50"],
+    ]
+    worst = list(cpu_random.worst(rows, 2))
+    assert worst == [["4×5×6", "float32", "little", "openblas", "0.50"], ["1×2×3", "float32", "little", "mkl", "0.80"]]
+
+
+@pytest.mark.parametrize("seed", [time.time_ns() % 1000])
+def test_one_shape_is_measured_and_shown(seed: int, monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cpu_random, "MAX_STEPS", 2 * cpu_random.MIN_STEPS)
+    asked = ["cpu-random", "--device", "cpu", "--count", "1", "--seed", str(seed), "--quick"]
+    done = CliRunner().invoke(command, [*asked, "--json"])
+    assert done.exit_code == 0, done.output
+    rows = json.loads(done.stdout)["rows"]
+    assert [row["dtype"] for row in rows] == ["float32", "float64"]
+    assert all(row["over_openblas"] > 0 and row["relative_error"] < 1e-4 for row in rows)
+
+
+def test_a_card_is_not_what_it_measures() -> None:
+    with pytest.raises(UsageError, match="pass --device cpu"):
+        pieces("cpu-random", "cuda", (), True)
