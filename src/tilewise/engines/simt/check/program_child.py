@@ -17,7 +17,6 @@ def main() -> None:
         with os.fdopen(descriptor, "w", encoding="utf-8") as out:
             json.dump(document, out)
 
-    from tilewise.engines.simt.check.wording import word
     from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.running import build, execute
     from tilewise.engines.simt.host.watch import Watch
@@ -33,7 +32,7 @@ def main() -> None:
     try:
         session, text = build(settings["path"], options, report)
         watch.session, watch.part = session, "compiling it"
-        session.cuda.word = word
+        session.cuda.word = _word
         if settings.get("dump"):
             with open(settings["dump"], "w", encoding="utf-8") as out:
                 out.write(text)
@@ -64,6 +63,13 @@ def main() -> None:
             }
         )
         os._exit(4)
+
+
+def _word(finding: Any, given: Any) -> None:
+    """Sentences for a kernel's finding; what they need is only loaded where there is one."""
+    from tilewise.engines.simt.check.wording import word
+
+    word(finding, given)
 
 
 def _limits(settings: dict[str, Any]) -> None:

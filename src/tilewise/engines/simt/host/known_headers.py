@@ -6,6 +6,7 @@ ALWAYS = ("c_library.h", "cuda_runtime.h")
 
 C = "c_library.h"
 CUDA = "cuda_runtime.h"
+DEVICE = "device.h"  # where the program has kernels
 STREAMS = "streams.h"
 VECTOR = "vector.h"
 STRING = "cpp_string.h"

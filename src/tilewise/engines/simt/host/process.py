@@ -45,6 +45,11 @@ class ProgramReport:
         return not self.faults and self.ended == "exit"
 
     @property
+    def silent(self) -> bool:
+        """Whether there is nothing to tell besides what the program printed."""
+        return self.ended == "exit" and not self.findings and not self.notes
+
+    @property
     def exit_code(self) -> int:
         """The program's own status; 1 where it says 0 and faults were found; 2 and 4 where it could not run."""
         return self.status or (1 if self.faults else 0)

@@ -9,9 +9,8 @@ from importlib import import_module
 from typing import Any
 
 from tilewise.engines.simt.host.language.read_entity import read_tokens
-from tilewise.engines.simt.host.lower.call import PREFIX
 from tilewise.engines.simt.host.lower.jit import compile_module
-from tilewise.engines.simt.host.lower.module import module_text, runtime_signature
+from tilewise.engines.simt.host.lower.module import module_text
 from tilewise.engines.simt.host.lower.program import Program
 from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.runtime import (
@@ -24,7 +23,8 @@ from tilewise.engines.simt.host.runtime import (
     host_faults,
     streams,
 )
-from tilewise.engines.simt.host.runtime.session import FUNCTIONS, Session
+from tilewise.engines.simt.host.runtime.linking import symbols_of
+from tilewise.engines.simt.host.runtime.session import Session
 from tilewise.engines.simt.host.translation_unit import read_unit
 from tilewise.errors import EngineError, TilewiseError
 
@@ -69,25 +69,7 @@ def execute(session: Session, text: str, arguments: list[str], name: str) -> Non
     program = session.program
     if program.launches:  # the machine and the compiler of kernels are only loaded where there is one
         import_module("tilewise.engines.simt.host.runtime.cuda_launch")
-    symbols: dict[str, int] = {}
-    libraries = [ctypes.CDLL(None)]
-    for library in ("libm.so.6", "libm.dylib"):
-        try:
-            libraries.append(ctypes.CDLL(library))
-        except OSError:
-            continue
-    for external, declaration in program.externals.items():
-        if external.startswith("llvm."):
-            continue
-        name_in_c = external.removeprefix(PREFIX)
-        if name_in_c in FUNCTIONS:
-            symbols[external] = session.address_of(name_in_c, *runtime_signature(external, declaration))
-            continue
-        address = _c_function(libraries, name_in_c)
-        if address is None:
-            raise EngineError(f"{name_in_c} is declared in a known header and not modelled")
-        symbols[external] = address
-    start = compile_module(text, symbols)
+    start = compile_module(text, symbols_of(session))
     argv = _argv(session, [name, *arguments])
     main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64)(start)
 
@@ -101,15 +83,6 @@ def execute(session: Session, text: str, arguments: list[str], name: str) -> Non
     thread = threading.Thread(target=run, daemon=True)
     thread.start()
     thread.join()  # the watch ends what takes too long
-
-
-def _c_function(libraries: list[Any], name: str) -> int | None:
-    for library in libraries:
-        try:
-            return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
-        except AttributeError:
-            continue
-    return None
 
 
 def _argv(session: Session, words: list[str]) -> int:

@@ -11,7 +11,7 @@ from tilewise.engines.simt.frontend.lexer import Token, tokenize
 from tilewise.engines.simt.frontend.preprocess import Preprocessor
 from tilewise.engines.simt.frontend.source import Source, read_source
 from tilewise.engines.simt.host.header_cache import load_headers
-from tilewise.engines.simt.host.known_headers import ALWAYS, KNOWN
+from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, KNOWN
 from tilewise.engines.simt.host.language.read_entity import Declared
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
 from tilewise.errors import FileError
@@ -40,13 +40,16 @@ class UnitReader(Preprocessor):
         self.local: list[str] = []
         self.depth = 0
         self.host = host
+        self._texts = [source.text]
 
     def unit(self) -> Unit:
         """Known headers first: their declarations do not depend on the program's macros."""
         main = tokenize(self.source)
         declared = Declared()
         if self.host:
-            library = load_headers([*ALWAYS, *self._named(main, set())])
+            named = self._named(main, set())
+            kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
+            library = load_headers([*ALWAYS, *named, *kernels])
             self.sources.others = [Source(name, text) for name, text in library.files]
             self.macros = {**library.macros, **self.macros}
             declared = library.declared
@@ -67,7 +70,9 @@ class UnitReader(Preprocessor):
             path = self._find(name) if text.startswith('"') else None
             if path is not None and str(path) not in seen and len(seen) < 200:
                 seen.add(str(path))
-                out += self._named(tokenize(read_source(path)), seen)
+                found = read_source(path)
+                self._texts.append(found.text)
+                out += self._named(tokenize(found), seen)
             elif header_name(name) in KNOWN:
                 name = header_name(name)
                 out.append(name)

@@ -15,30 +15,30 @@ def load(b: Builder, place: Place) -> Value:
     type_ = place.type
     if isinstance(type_, (Record, Array)):
         return Value(type_, place.address)
-    if place.register:
-        if place.flag:
-            has = b.make(f"load i1, ptr {place.flag}")
-            lacks = b.make(f"xor i1 {has}, true")
-            word = b.program.text(place.name)
-            b.complain(lacks, "rt_unset", [("i32", b.line_text()), ("i32", str(word))])
-    elif place.check != KNOWN:
-        check_read(b, place.address, type_.size, place.check)
-    text = b.make(f"load {stored(type_)}, ptr {place.address}, align 1")
+    if place.register and place.flag:
+        has = b.make(f"load i1, ptr {place.flag}")
+        lacks = b.make(f"xor i1 {has}, true")
+        word = b.program.text(place.name)
+        b.complain(lacks, "rt_unset", [("i32", b.line_text()), ("i32", str(word))])
+    address = place.address
+    if not place.register and place.check != KNOWN:
+        address = check_read(b, address, type_.size, place.check)
+    text = b.make(f"load {stored(type_)}, ptr {address}, align 1")
     return Value(type_, b.from_memory(type_, text))
 
 
 def store(b: Builder, place: Place, text: str) -> None:
     """Put a scalar into a place; from then on it has a value."""
     type_ = place.type
-    if place.register:
-        if place.flag:
-            b.emit(f"store i1 true, ptr {place.flag}")
-    elif place.check == FULL:
-        check_write(b, place.address, type_.size)
-    elif place.check != KNOWN:
-        mark(b, place.address, type_.size)
+    if place.register and place.flag:
+        b.emit(f"store i1 true, ptr {place.flag}")
+    address = place.address
+    if not place.register and place.check == FULL:
+        address = check_write(b, address, type_.size)
+    elif not place.register and place.check != KNOWN:
+        mark(b, address, type_.size)
     text = b.to_memory(type_, text)
-    b.emit(f"store {stored(type_)} {text}, ptr {place.address}, align 1")
+    b.emit(f"store {stored(type_)} {text}, ptr {address}, align 1")
 
 
 def _shadow(b: Builder, address: str) -> str:
@@ -48,7 +48,7 @@ def _shadow(b: Builder, address: str) -> str:
 
 
 def mark(b: Builder, address: str, size: int) -> None:
-    """These bytes have a value now."""
+    """These bytes have a value now. They are known to be a variable's, of the host or of one thread or block."""
     shadow = _shadow(b, address)
     b.emit(f"store i{size * 8} {_repeat(3, size)}, ptr {shadow}, align 1")
 
@@ -65,67 +65,123 @@ def _inside(b: Builder, address: str) -> tuple[str, str]:
     return b.make(f"icmp ult i64 {off}, {memory.size - 64}"), at
 
 
-def check_read(b: Builder, address: str, size: int, check: int) -> None:
+def _state(b: Builder, at: str, bits: int, offset: int = 0) -> tuple[str, str]:
+    """Where the states of these bytes stand, and the states."""
+    there = b.make(f"add i64 {at}, {b.program.memory.shift + offset}")
+    pointer = b.make(f"inttoptr i64 {there} to ptr")
+    return pointer, b.make(f"load i{bits}, ptr {pointer}, align 1")
+
+
+def _has_value(b: Builder, state: str, size: int) -> str:
+    """On the host exactly 3; a thread may also read the card's memory (6), and managed memory that is in use."""
     bits = size * 8
-    good = b.label()
-    bad = b.label()
+    if not b.program.device:
+        return b.make(f"icmp eq i{bits} {state}, {_repeat(3, size)}")
+    twos = _repeat(2, size)
+    return b.make(f"icmp eq i{bits} {b.make(f'and i{bits} {state}, {twos}')}, {twos}")
+
+
+def _may_write(b: Builder, state: str, size: int) -> str:
+    """Somebody's memory: bit 1, and for a thread bit 4 too."""
+    bits, ones = size * 8, _repeat(1, size)
+    if b.program.device:
+        state = b.make(f"or i{bits} {state}, {b.make(f'lshr i{bits} {state}, 2')}")
+    return b.make(f"icmp eq i{bits} {b.make(f'and i{bits} {state}, {ones}')}, {ones}")
+
+
+def check_read(b: Builder, address: str, size: int, check: int) -> str:
+    """The address to read from: this one, or where a thread of a kernel is led that went astray."""
+    good, bad, look = b.label(), b.label(), b.label()
     if check == FULL:
         inside, at = _inside(b, address)
-        look = b.label()
         b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
         b.open = False
-        b.begin(look)
     else:
         at = b.make(f"ptrtoint ptr {address} to i64")
-    there = b.make(f"add i64 {at}, {b.program.memory.shift}")
-    pointer = b.make(f"inttoptr i64 {there} to ptr")
-    state = b.make(f"load i{bits}, ptr {pointer}, align 1")
-    fine = b.make(f"icmp eq i{bits} {state}, {_repeat(3, size)}")
+    b.begin(look)
+    _, state = _state(b, at, size * 8)
+    fine = _has_value(b, state, size)
     b.emit(f"br i1 {fine}, label %{good}, label %{bad}, !prof !1")
     b.open = False
-    _complain(b, bad, good, "rt_bad_read", at, size)
+    return _complain(b, bad, good, "rt_bad_read", address, at, size, look)
 
 
-def check_write(b: Builder, address: str, size: int) -> None:
+def check_write(b: Builder, address: str, size: int) -> str:
+    """The address to write to; its bytes have a value from then on."""
     bits = size * 8
+    good, bad, look, fine_label = b.label(), b.label(), b.label(), b.label()
+    inside, at = _inside(b, address)
+    b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
+    b.open = False
+    b.begin(look)
+    pointer, state = _state(b, at, bits)
+    b.emit(f"br i1 {_may_write(b, state, size)}, label %{fine_label}, label %{bad}, !prof !1")
+    b.open = False
+    b.begin(fine_label)
+    marked = str(_repeat(3, size))
+    if b.program.device:
+        marked = b.make(f"or i{bits} {state}, {_repeat(2, size)}")
+    b.emit(f"store i{bits} {marked}, ptr {pointer}, align 1")
+    b.jump(good)
+    return _complain(b, bad, good, "rt_bad_write", address, at, size, fine_label)
+
+
+def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: str, size: int, fine: str) -> str:
+    """Tell the runtime. A host program goes on or is ended there; a thread goes on at the address it is given."""
+    b.begin(bad)
+    if not b.program.device:
+        b.program.external(callee)
+        b.emit(f"call void @{callee}(i64 {at}, i64 {size}, i32 {b.line_text()}) cold")
+        b.jump(good)
+        b.begin(good)
+        return address
+    b.program.external("rt_astray")
+    kind = ("rt_bad_read", "rt_bad_write", "range read", "range write").index(callee)
+    led = b.make(f"call ptr @rt_astray(i64 {at}, i64 {size}, i32 {kind}, i32 {b.line_text()}) cold")
+    b.jump(good)
+    b.begin(good)
+    return b.make(f"phi ptr [ {address}, %{fine} ], [ {led}, %{bad} ]")
+
+
+WORDS_INLINE = 16  # objects up to 128 bytes are looked at in place
+
+
+def check_range(b: Builder, address: str, size: int, write: bool) -> str:
+    """A whole object behind a pointer: it must be there; whether it has a value goes with the copy."""
     good, bad, look = b.label(), b.label(), b.label()
     inside, at = _inside(b, address)
     b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
     b.open = False
     b.begin(look)
-    there = b.make(f"add i64 {at}, {b.program.memory.shift}")
-    pointer = b.make(f"inttoptr i64 {there} to ptr")
-    state = b.make(f"load i{bits}, ptr {pointer}, align 1")
-    ones = _repeat(1, size)
-    some = b.make(f"and i{bits} {state}, {ones}")
-    fine = b.make(f"icmp eq i{bits} {some}, {ones}")
-    mark_label = b.label()
-    b.emit(f"br i1 {fine}, label %{mark_label}, label %{bad}, !prof !1")
+    fine = "true"
+    done = 0
+    for word in (8, 4, 2, 1):
+        while size - done >= word and done < 8 * WORDS_INLINE:
+            _, state = _state(b, at, word * 8, done)
+            fine = b.make(f"and i1 {fine}, {_may_write(b, state, word)}")
+            done += word
+    if done < size:  # its end tells for the rest
+        _, state = _state(b, at, 8, size - 1)
+        fine = b.make(f"and i1 {fine}, {_may_write(b, state, 1)}")
+    b.emit(f"br i1 {fine}, label %{good}, label %{bad}, !prof !1")
     b.open = False
-    b.begin(mark_label)
-    b.emit(f"store i{bits} {_repeat(3, size)}, ptr {pointer}, align 1")
-    b.jump(good)
-    _complain(b, bad, good, "rt_bad_write", at, size)
-
-
-def _complain(b: Builder, bad: str, good: str, callee: str, at: str, size: int) -> None:
+    if b.program.device:
+        return _complain(b, bad, good, "range write" if write else "range read", address, at, size, look)
     b.begin(bad)
-    b.program.external(callee)
-    b.emit(f"call void @{callee}(i64 {at}, i64 {size}, i32 {b.line_text()}) cold")
+    b.program.external("rt_check_range")
+    b.emit(f"call void @rt_check_range(i64 {at}, i64 {size}, i32 {int(write)}, i32 {b.line_text()})")
     b.jump(good)
     b.begin(good)
-
-
-def check_range(b: Builder, address: str, size: int, write: bool) -> None:
-    """A whole object behind a pointer: it must be there; whether it has a value goes with the copy."""
-    b.program.external("rt_check_range")
-    at = b.make(f"ptrtoint ptr {address} to i64")
-    b.emit(f"call void @rt_check_range(i64 {at}, i64 {size}, i32 {int(write)}, i32 {b.line_text()})")
+    return address
 
 
 def copy_bytes(b: Builder, to: str, source: str, size: int) -> None:
-    """An object's bytes and their states."""
-    for first, second in ((to, source), (_shadow(b, to), _shadow(b, source))):
+    """An object's bytes and their states; whose memory it is stays as it is."""
+    b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
+    first, second = _shadow(b, to), _shadow(b, source)
+    if b.program.device:
+        b.emit(f"call void @copy_values(ptr {first}, ptr {second}, i64 {size})")
+    else:
         b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {first}, ptr {second}, i64 {size}, i1 false)")
 
 

@@ -38,7 +38,8 @@ def rvalue(b: Builder, value: Any) -> Value:
 
 
 def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
-    if any(getattr(c, "on_device", False) for c in overloads.candidates):  # a kernel's name: only a handle
+    on_card = any(getattr(c, "on_device", False) for c in overloads.candidates)
+    if on_card and not b.program.device:  # a kernel's name: only a handle
         return Value(wanted if isinstance(wanted, Pointer) else types.VOIDP, "null")
     instance = late.explicit_instance(b, overloads, wanted)
     b.calls.add(instance.symbol)

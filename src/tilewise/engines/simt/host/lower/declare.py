@@ -26,6 +26,9 @@ def lower_declaration(b: Builder, node: tree.Declaration) -> None:
 def _variable(b: Builder, item: tree.Variable) -> None:
     if "function" in item.words:
         return
+    if "__shared__" in item.words:
+        late.declare_shared(b, item)
+        return
     if "extern" in item.words:
         return
     if "static" in item.words:

@@ -208,7 +208,7 @@ def _element(b: Builder, base: Place, index: str) -> Place:
         index = b.make(f"select i1 {bad}, i64 0, i64 {index}")
     size = b.program.size_of(array.of)
     at = b.offset(base.address, b.make(f"mul i64 {index}, {size}"))
-    check = FULL if base.check == FULL else INIT
+    check = base.check if base.check in (FULL, KNOWN) else INIT
     return Place(array.of, at, check, name=base.name, const=base.const)
 
 

@@ -10,6 +10,7 @@ from tilewise.engines.simt.host.language import read_statement, tree, types
 from tilewise.engines.simt.host.language.reading import Reader
 from tilewise.engines.simt.host.language.types import Pointer, Record, Reference, Type
 from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.checked_memory import copy_bytes
 from tilewise.engines.simt.host.lower.escapes import escaping
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.program import AUTO, Environment, Instance, Program
@@ -42,6 +43,7 @@ def body_of(p: Program, node: tree.Function, env: Environment) -> tree.Block:
 def write(p: Program, instance: Instance) -> None:
     """Fill in the instance's text."""
     node = instance.node
+    p.device = instance.device
     b = Builder(p, instance.env, node.library)
     b.line = node.line
     b.result = instance.result
@@ -89,6 +91,10 @@ def _parameters(b: Builder, instance: Instance) -> None:
             b.emit(f"store ptr {text}, ptr {slot}")
             b.declare(parameter.name, Local(type_, slot, KNOWN, reference=True))
         elif isinstance(type_, Record):
+            if "__global__" in instance.node.words:  # every thread has its own
+                address = b.frame_slot(type_.size, type_.align)
+                copy_bytes(b, address, text, type_.size)
+                text = address
             b.declare(parameter.name, Local(type_, text, INIT, const=const))
         elif parameter.name in b.escaping:
             address = b.frame_slot(type_.size, type_.align)

@@ -26,12 +26,16 @@ def static_memory(b: Builder, size: int, align: int) -> str:
 def global_place(b: Builder, name: str) -> Any:
     """A file-level variable; its memory is made when it is first named."""
     program = b.program
+    if "__shared__" in program.entities.variables[name].words:
+        return late.shared_place(b, program.entities.variables[name])
     type_, address = memory_of(b, name)
     place = Place(type_, _pointer(address), INIT, name=name)
     if isinstance(type_, Reference):
         return Place(type_.to, b.make(f"load ptr, ptr {place.address}"), 2, name=name)
     item = program.entities.variables[name]
     place.const = isinstance(item.type, tree.TypeConst)
+    if program.device:
+        return late.on_the_card(b, name, item, place)
     if item.words & DEVICE and "__managed__" not in item.words:
         place.check = 2  # the host may pass it on, not read it
     return place

@@ -9,12 +9,13 @@ from tilewise.errors import EngineError
 _kept: list[Any] = []  # what owns the machine code
 
 
-def compile_module(text: str, symbols: dict[str, int], level: int = 2) -> int:
-    """The address of `start`. `symbols` are functions of the runtime by name."""
+def compile_module(text: str, symbols: dict[str, int], level: int = 2, entry: str = "start") -> int:
+    """The address of `entry`. `symbols` are functions of the runtime by name."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
     llvm.initialize_native_asmprinter()
+    llvm.initialize_native_asmparser()  # the exchange of stacks between threads of a kernel is written in it
     for name, address in symbols.items():
         llvm.add_symbol(name, address)
     triple = llvm.get_process_triple()
@@ -31,4 +32,4 @@ def compile_module(text: str, symbols: dict[str, int], level: int = 2) -> int:
     engine = llvm.create_mcjit_compiler(module, machine)
     engine.finalize_object()
     _kept.extend((engine, module))
-    return int(engine.get_function_address("start"))
+    return int(engine.get_function_address(entry))

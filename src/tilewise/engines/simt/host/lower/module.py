@@ -27,12 +27,18 @@ RUNTIME = {
     "rt_stack_overflow": "void (i32)", "rt_variable_length": "ptr (i64, i32, i32)",
     "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_count": "i64 (ptr, i64)",
     "rt_throw": "void (i32, i32)", "rt_throw_what": "void (i32, ptr, i32)",
+    "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
     "rt_launch": "void (i32, ptr, ptr, i64, i64, ptr)",
 }  # fmt: skip
 INTRINSICS = {
     "llvm.sqrt.f64": "declare double @llvm.sqrt.f64(double)", "llvm.sqrt.f32": "declare float @llvm.sqrt.f32(float)",
     "llvm.fabs.f64": "declare double @llvm.fabs.f64(double)", "llvm.fabs.f32": "declare float @llvm.fabs.f32(float)",
 }  # fmt: skip
+
+
+def head() -> str:
+    """What every module begins with."""
+    return HEAD
 
 
 def module_text(p: Program) -> str:
@@ -45,10 +51,10 @@ def module_text(p: Program) -> str:
     while p.waiting:
         write(p, p.waiting.pop())
     instances = list(p.instances.values())
-    recursive = _recursive(instances)
-    out = [HEAD, *_declarations(p)]
+    in_circles = recursive(instances)
+    out = [HEAD, *declarations(p)]
     for instance in instances:
-        out += _framed(p, instance.text, instance.frame, instance.symbol in recursive, instance.node.name)
+        out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     out += first
     out += start
     return "\n".join(out)
@@ -78,12 +84,12 @@ def _first_values(p: Program) -> list[str]:
     b.jump("leave")
     text = ["define void @first_values() #0 {", "entry:", *b.allocas, "@@ENTER@@", *b.lines, "leave:", "@@LEAVE@@",
             "  ret void", "}"]  # fmt: skip
-    return _framed(p, text, b.frame, False, "global")
+    return framed(p, text, b.frame, False, "global")
 
 
-def _framed(p: Program, text: list[str], frame: int, recursive: bool, name: str) -> list[str]:
+def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str) -> list[str]:
     """Where a function needs memory of its own or calls itself: take it from the stack, and give it back."""
-    if not frame and not recursive:
+    if not frame and not in_circles:
         return [line for line in text if not line.startswith("@@")]
     memory = p.memory
     size = -(-(frame + 64) // 16) * 16
@@ -113,7 +119,7 @@ def _framed(p: Program, text: list[str], frame: int, recursive: bool, name: str)
     return out
 
 
-def _recursive(instances: list[Instance]) -> set[str]:
+def recursive(instances: list[Instance]) -> set[str]:
     """Functions that may reach themselves."""
     calls = {i.symbol: i.calls for i in instances}
     out: set[str] = set()
@@ -133,7 +139,7 @@ def _recursive(instances: list[Instance]) -> set[str]:
     return out
 
 
-def _declarations(p: Program) -> list[str]:
+def declarations(p: Program) -> list[str]:
     out: list[str] = []
     p.external("rt_stack_overflow")
     for name, declaration in p.externals.items():

@@ -11,7 +11,7 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import object_place, place_of, rvalue
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.overload import methods
-from tilewise.engines.simt.host.lower.values import FULL, INIT, Local, Overloads, Place, Unknown, Value
+from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Unknown, Value
 
 
 def lower_name(b: Builder, node: tree.Name) -> Any:
@@ -140,12 +140,11 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
     found = record.field(name)
     if found is not None:
         f, offset = found
-        check = FULL if base.check == FULL else INIT
+        check = base.check if base.check in (FULL, KNOWN) else INIT
         place = Place(f.type, b.offset(base.address, offset), check, name=name, const=base.const, moved=base.moved)
         if isinstance(f.type, Reference):
-            if check:
-                late.check_read(b, place.address, 8, check)
-            return place_of(Value(f.type, b.make(f"load ptr, ptr {place.address}")))
+            address = late.check_read(b, place.address, 8, check) if check else place.address
+            return place_of(Value(f.type, b.make(f"load ptr, ptr {address}")))
         return place
     key = "~" if name.startswith("~") else name
     candidates = methods(b, record, key)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
@@ -211,7 +212,7 @@ def each(b: Builder, address: str, count: str, size: int, action: Any, backwards
 def copy_members(b: Builder, record: Record, address: str, source: Place) -> None:
     """The copy (or move) that nobody wrote: member by member."""
     if source.check == FULL:
-        check_range(b, source.address, record.size, False)
+        source = replace(source, address=check_range(b, source.address, record.size, False), check=INIT)
     if record.trivial:
         copy_bytes(b, address, source.address, record.size)
         return
@@ -251,10 +252,10 @@ def assign(b: Builder, target: Place, value: Any) -> Place:
     source = object_place(convert(b, value, record)) if getattr(value, "type", None) is not record else value
     source = object_place(source)
     if target.check == FULL:
-        check_range(b, target.address, record.size, True)
+        target = replace(target, address=check_range(b, target.address, record.size, True), check=INIT)
     if record.trivial or not _has_assignment(record):
         if source.check == FULL:
-            check_range(b, source.address, record.size, False)
+            source = replace(source, address=check_range(b, source.address, record.size, False), check=INIT)
         if record.trivial:
             copy_bytes(b, target.address, source.address, record.size)
             return target

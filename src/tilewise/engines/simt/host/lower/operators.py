@@ -137,7 +137,7 @@ def scalars(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
         return _divide(b, op, type_, one, two)
     if op not in INTEGER:
         raise b.refuse(f"{op} is not supported", node)
-    if type_.signed and op in "+-*" and not b.library:
+    if type_.signed and op in "+-*" and not b.library and not b.program.device:
         return _overflowing(b, op, type_, one, two)
     return b.value(type_, f"{INTEGER[op]} {type_.llvm} {one}, {two}")
 
@@ -170,6 +170,8 @@ def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Valu
 
 
 def _divide(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
+    if b.program.device:
+        return _divide_on_the_card(b, op, type_, one, two)
     zero = b.make(f"icmp eq {type_.llvm} {two}, 0")
     b.complain(zero, "rt_divide", [("i32", b.line_text())])
     if type_.signed:
@@ -179,6 +181,21 @@ def _divide(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
         b.complain(b.make(f"and i1 {low}, {minus}"), "rt_divide", [("i32", b.line_text())])
     kind = {"/": "div", "%": "rem"}[op]
     return b.value(type_, f"{'s' if type_.signed else 'u'}{kind} {type_.llvm} {one}, {two}")
+
+
+def _divide_on_the_card(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
+    """A card stops at no division: by zero it gives all ones, and the least by -1 wraps."""
+    llvm = type_.llvm
+    zero = b.make(f"icmp eq {llvm} {two}, 0")
+    odd = zero
+    if type_.signed:
+        minus = b.make(f"icmp eq {llvm} {two}, -1")
+        odd = b.make(f"or i1 {zero}, {minus}")
+    divisor = b.make(f"select i1 {odd}, {llvm} 1, {llvm} {two}")
+    made = b.make(f"{'s' if type_.signed else 'u'}{'div' if op == '/' else 'rem'} {llvm} {one}, {divisor}")
+    if type_.signed and op == "/":
+        made = b.make(f"select i1 {odd}, {llvm} {b.make(f'sub {llvm} 0, {one}')}, {llvm} {made}")
+    return b.value(type_, f"select i1 {zero}, {llvm} -1, {llvm} {made}")
 
 
 def _shift(b: Builder, op: str, left: Value, right: Value) -> Value:

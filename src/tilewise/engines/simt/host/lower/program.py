@@ -41,6 +41,7 @@ class Instance:
     frame: int = 0
     calls: set[str] = field(default_factory=set)
     lambda_: Any = None
+    device: bool = False  # as the card's threads run it
 
     @property
     def returns_object(self) -> bool:
@@ -76,6 +77,9 @@ class Program:
         self.launches: list[LaunchSite] = []
         self.symbols: dict[str, int] = {}
         self._constants: dict[str, Any] = {}
+        self.device = False  # what is lowered now runs in a kernel's threads
+        self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
+        self.dynamic_shared = 0  # the address of extern __shared__ memory
         self.library_variables: set[str] = set()  # of known headers: made only where they are used
 
     # -- refusing
@@ -183,14 +187,14 @@ class Program:
 
     def instance(self, node: tree.Function, bindings: dict[str, Any], record: Record | None) -> Instance:
         """The function for these template arguments; it is written later if it is new."""
-        key = (id(node), id(record), tuple(sorted((k, str(v), id(v) if isinstance(v, Record) else 0)
+        key = (self.device, id(node), id(record), tuple(sorted((k, str(v), id(v) if isinstance(v, Record) else 0)
                                                   for k, v in bindings.items())))  # fmt: skip
         found = self.instances.get(key)
         if found is not None:
             return found
         if len(self.instances) > MAX_INSTANCES:
             raise self.refusal(f"more than {MAX_INSTANCES} functions and instances of templates", node.line)
-        if node.on_device:
+        if node.on_device and not self.device:
             raise self.refusal(f"{node.name} is a __device__ function: the host cannot call it", node.line, node.column)
         base = self.record_environment(record) if record is not None else Environment(scope=node.scope)
         env = replace(base, bindings={**base.bindings, **bindings})
@@ -200,7 +204,7 @@ class Program:
             result = self.conversion_type(node, env)
         method = record if record is not None and "static" not in node.words else None
         symbol = f'@"{node.name}.{len(self.instances)}"'
-        made = Instance(symbol, node, env, method, result, parameters)
+        made = Instance(symbol, node, env, method, result, parameters, device=self.device)
         if record is not None:
             made.lambda_ = record.captured
         self.instances[key] = made

@@ -9,6 +9,8 @@ import numpy as np
 
 from tilewise.engines.simt.frontend import ctype
 from tilewise.engines.simt.frontend.ctype import element_dtype
+from tilewise.engines.simt.host.language.types import Pointer as HostPointer
+from tilewise.engines.simt.host.language.types import Record
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.memory import BUSY, Allocation
 from tilewise.engines.simt.host.runtime.session import Session
@@ -49,9 +51,26 @@ class Arguments:
         return self._pointer(struct.unpack("<Q", data)[0], leaf, variable, written)
 
     def _pointer(self, target: int, leaf: Any, variable: Any, written: str) -> Pointer:
-        s = self.s
         if target == 0:
             return Pointer(None, ZERO)
+        block = self._block(target, written)
+        if block is None:
+            return Pointer(None, ZERO)
+        dtype, _ = element_dtype(leaf.to)
+        if dtype is None:
+            dtype = _one_byte(leaf.to)
+        stores = self.program.stores_to(variable)
+        buffer = self._buffer(block, np.dtype(dtype), variable.name, stores)
+        apart = target - block.address
+        if apart % buffer.data.dtype.itemsize:
+            raise EngineError(f"{written} is not aligned to {dtype}")
+        if stores:
+            block.stored = self.site.node.line
+        return Pointer(buffer, np.int64(apart // buffer.data.dtype.itemsize))
+
+    def _block(self, target: int, written: str) -> Allocation | None:
+        """The card's memory that a pointer points to; None where the card cannot use it, which is told."""
+        s = self.s
         block = s.memory.find(target, near=False)
         line = self.site.node.line
         if block is None or not block.device:
@@ -67,7 +86,7 @@ class Arguments:
                 access="launch",
             )
             self.bad = True
-            return Pointer(None, ZERO)
+            return None
         if block.freed:
             s.faults.add(
                 Kind.USE_AFTER_FREE,
@@ -79,18 +98,8 @@ class Arguments:
                 other_line=block.freed,
             )
             self.bad = True
-            return Pointer(None, ZERO)
-        dtype, _ = element_dtype(leaf.to)
-        if dtype is None:
-            dtype = _one_byte(leaf.to)
-        stores = self.program.stores_to(variable)
-        buffer = self._buffer(block, np.dtype(dtype), variable.name, stores)
-        apart = target - block.address
-        if apart % buffer.data.dtype.itemsize:
-            raise EngineError(f"{written} is not aligned to {dtype}")
-        if stores:
-            block.stored = line
-        return Pointer(buffer, np.int64(apart // buffer.data.dtype.itemsize))
+            return None
+        return block
 
     def _buffer(self, block: Allocation, dtype: Any, name: str, stores: bool) -> Buffer:
         key = block.address
@@ -145,9 +154,43 @@ class Arguments:
                     self.s.memory.state(block.address, block.size)[:] |= BUSY
                     block.stored = 0
 
+    def forget(self) -> None:
+        """What the machine did is undone: it has nothing to tell when the launch has ended."""
+        self.blocks.clear()
+
+    def usable(self, address: int) -> bool:
+        """Whether the card can reach what a launch's pointers point to; what it cannot is told."""
+        for i, (type_, offset) in enumerate(zip(self.site.parameters, self.site.offsets, strict=True)):
+            if isinstance(type_, HostPointer):
+                written = self.site.node.text[i] if i < len(self.site.node.text) else "a pointer"
+                target = struct.unpack("<Q", self.s.memory.view(address + offset, 8).tobytes())[0]
+                if target:
+                    self._block(target, written)
+        return not self.bad
+
     def block_of(self, name: str) -> Allocation | None:
         buffer = self.buffers.get(name)
         return next((block for block, b in self.blocks.values() if b is buffer), None) if buffer is not None else None
+
+
+def reached(s: Session, site: Any, address: int, changed: bool = False) -> list[Allocation]:
+    """The memory of the card that a launch reaches by the pointers it is given; `changed`: that it may store to."""
+    out: list[Allocation] = []
+    for type_, offset in zip(site.parameters, site.offsets, strict=True):
+        for pointer, at in _pointers(type_, address + offset):
+            target = struct.unpack("<Q", s.memory.view(at, 8).tobytes())[0]
+            block = s.memory.find(target) if target and not (changed and pointer.const) else None
+            if block is not None and block.device:
+                out.append(block)
+    return out
+
+
+def _pointers(type_: Any, address: int) -> list[tuple[Any, int]]:
+    if isinstance(type_, HostPointer):
+        return [(type_, address)]
+    if isinstance(type_, Record):
+        return [x for f in type_.fields for x in _pointers(f.type, address + f.offset)]
+    return []
 
 
 def _innermost(type_: Any) -> Any:

@@ -53,6 +53,15 @@ class PendingError:
 
 
 @dataclass
+class Astray:
+    """Threads of compiled kernels that went where they must not."""
+
+    geometry: Any = None  # of the launch that runs now
+    scratch: int = 0  # the memory they are led to
+    told: int = 0
+
+
+@dataclass
 class Card:
     session: Session
     path: str
@@ -68,6 +77,9 @@ class Card:
     unsynchronised: dict[int, int] = field(default_factory=dict)  # managed blocks a kernel changed: line of the launch
     kernels: dict[Any, Any] = field(default_factory=dict)
     loaded: Any = None
+    compiled: dict[Any, Any] = field(default_factory=dict)  # kernels as machine code, or why not
+    interpreted: float = 0.0  # seconds that the machine has about taken
+    astray: Astray = field(default_factory=Astray)
     word: Any = None  # fills in the sentences of a kernel's findings
 
     def __post_init__(self) -> None:
@@ -85,6 +97,10 @@ class Card:
         if code:
             self.last = code
         return code
+
+    def illegal_address(self) -> None:
+        """A card stops the kernel, and every call after it returns the error."""
+        self.sticky = self.fail(ILLEGAL_ADDRESS)
 
     def copied(self, size: int) -> None:
         self.nanoseconds += 1e9 * (COPY_START + size / PCI)

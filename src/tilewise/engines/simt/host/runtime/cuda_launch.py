@@ -3,10 +3,7 @@
 from __future__ import annotations
 
 import struct
-from dataclasses import replace
 from typing import Any
-
-import numpy as np
 
 from tilewise.engines.simt.compile.kernel import compile_kernel
 from tilewise.engines.simt.frontend import ctype
@@ -16,12 +13,13 @@ from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime.cuda_arguments import Arguments
 from tilewise.engines.simt.host.runtime.cuda_card import Card, PendingError
 from tilewise.engines.simt.host.runtime.host_faults import describe
+from tilewise.engines.simt.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.host.translation_unit import read_unit
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.collector import Collector
 from tilewise.engines.simt.machine.costs import Costs
-from tilewise.engines.simt.machine.execute import Launch, Outcome, check_geometry, execute
+from tilewise.engines.simt.machine.execute import Outcome, check_geometry
 from tilewise.engines.simt.machine.findings import Finding, Kind
 from tilewise.engines.simt.machine.lanes import Geometry
 from tilewise.errors import EngineError, KernelError, LimitError, UsageError
@@ -94,10 +92,7 @@ def launch(s: Session, number: int, grid: int, block: int, shared: int, stream: 
     if card.sticky:
         return
     geometry = Geometry(sizes[0], sizes[1])
-    try:
-        program = _compiled(s, site)
-    except KernelError as error:
-        raise EngineError(f"the kernel of this launch is not supported yet:\n{error}") from None
+    program, reason = _for_the_machine(s, site)
     problem = _configuration(s, geometry, shared, program)
     if problem:
         card.fail(codes.BAD_CONFIGURATION if "shared" not in problem else codes.INVALID_VALUE)
@@ -107,40 +102,59 @@ def launch(s: Session, number: int, grid: int, block: int, shared: int, stream: 
         record["failed"] = problem
         return
     given = Arguments(s, site, program)
-    values = given.read(arguments)
-    if values is None:
-        card.sticky = card.fail(codes.ILLEGAL_ADDRESS)
+    if not given.usable(arguments):
+        card.illegal_address()
         record["failed"] = "a host pointer"
         return
-    outcome = _run(s, program, geometry, values, shared, given)
-    given.finished(line)
-    card.computed(seconds_of(card, outcome, geometry, given))
-    record["microseconds"] = round(seconds_of(card, outcome, geometry, given) * 1e6, 3)
+    run = KernelRun(s, site, program, geometry, arguments, shared, _keep)
+    outcome, times = _run(run, given, reason)
+    record["microseconds"] = round(times * seconds_of(card, outcome, geometry) * 1e6, 3)
+    card.computed(times * seconds_of(card, outcome, geometry))
     if outcome.output:
         s.console.write("".join(outcome.output).encode("utf-8", "surrogateescape"))
 
 
-def _run(
-    s: Session, program: Any, geometry: Geometry, values: dict[str, Any], shared: int, given: Arguments
-) -> Outcome:
-    card: Card = s.cuda
-    collector = Collector(card.loaded[0], Limits())
-    limits = replace(Limits(), seconds=s.options.seconds, steps=1 << 40, memory=s.options.memory, printf=1 << 20)
-    small = geometry.blocks * geometry.threads <= 1 << 16
-    machine = Launch(program, geometry, values, {}, collector, limits, shared, True, small, None, None, given.globals)
+def _for_the_machine(s: Session, site: Any) -> tuple[Any, str]:
+    """The kernel for the interpreting machine; or None, and what of it that cannot do."""
     try:
-        outcome = execute(machine)
+        return _compiled(s, site), ""
+    except (KernelError, EngineError) as error:
+        return None, str(error)
+
+
+def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]:
+    """Interpreted while that is quick, else compiled; how many times the outcome stands for the whole grid."""
+    s = run.s
+    setup = setup_seconds(run)
+    if run.program is None or s.cuda.interpreted + setup >= s.options.interpret:
+        made = run_compiled(run)
+        if not isinstance(made, str):
+            if reason:
+                _note(s, f"{run.site.kernel.name} was run without looking for races: {reason.splitlines()[0]}")
+            return made, 1.0
+        if run.program is None:
+            why = f"\nnor can it be compiled: {made}" if made.splitlines()[0] != reason.splitlines()[0] else ""
+            raise EngineError(f"the kernel of this launch is not supported yet:\n{reason}{why}")
+    s.cuda.interpreted += setup
+    try:
+        values = given.read(run.arguments)
+        assert values is not None
+        made_by_both = run_blocks(run, given, values)
+        given.finished(run.site.node.line)
+        return made_by_both
     except LimitError as error:
-        _keep(s, collector, given)
-        raise LimitError(f"{program.entry}: {error}") from None
+        raise LimitError(f"{run.program.entry}: {error}") from None
     except KernelError as error:
-        _keep(s, collector, given)
-        if "null pointer" not in error.message:
-            raise
-        _through_null(s, error, program.entry)
-        return Outcome({}, Costs(geometry.threads), [], 0, 0)
-    _keep(s, collector, given)
-    return outcome
+        if "null pointer" in error.message:
+            _through_null(s, error, run.program.entry)
+            given.finished(run.site.node.line)
+            return Outcome({}, Costs(run.geometry.threads), [], 0, 0), 1.0
+        raise
+
+
+def _note(s: Session, text: str) -> None:
+    if text not in s.faults.notes:
+        s.faults.notes.append(text)
 
 
 def _through_null(s: Session, error: KernelError, kernel: str) -> None:
@@ -194,7 +208,7 @@ def _configuration(s: Session, geometry: Geometry, shared: int, program: Any) ->
     if geometry.block[2] > 64:
         return f"a block of {geometry.block}: z is at most 64"
     static = 0
-    for _, type_, _, external in program.shared:
+    for _, type_, _, external in program.shared if program is not None else ():
         static += 0 if external else type_.size
     if static > 48 << 10:
         return f"{static} bytes of static shared memory: a block has 49152"
@@ -212,7 +226,7 @@ def _mend(problem: str) -> str:
     return "keep blocks at 1024 threads or fewer"
 
 
-def seconds_of(card: Card, outcome: Outcome, geometry: Geometry, given: Arguments) -> float:
+def seconds_of(card: Card, outcome: Outcome, geometry: Geometry) -> float:
     """A roofline: bytes moved over the bandwidth, statements over the lanes."""
     machine = card.machine
     moved = 4.0 * (outcome.counters.get("loads", 0) + outcome.counters.get("stores", 0))
@@ -220,6 +234,3 @@ def seconds_of(card: Card, outcome: Outcome, geometry: Geometry, given: Argument
         moved = 32.0 * sum(c.units for c in outcome.costs.globals.values())
     statements = outcome.steps * min(geometry.blocks * geometry.threads, 1 << 16)
     return max(moved / machine.bandwidth, statements / machine.step_rates[""])
-
-
-__all__ = ["np"]

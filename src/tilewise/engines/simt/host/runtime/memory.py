@@ -69,7 +69,7 @@ class Memory:
         self.stack_address = self.base + self._control + 64
         self._line = ctypes.c_int32.from_address(self.line_address)
         stack = self.base + GUARD
-        self.stack_end = stack + STACK
+        self.stack_start, self.stack_end = stack, stack + STACK
         ctypes.c_int64.from_address(self.stack_address).value = stack
         self._static = GUARD + STACK + GUARD
         self._heap = self._static + STATIC

@@ -1,0 +1,168 @@
+// What threads of a kernel have: their indices, barriers, atomics, exchanges within a warp, cooperative groups.
+// __wait(1) waits for the block, __wait(2) for the warp.
+__device__ uint3 threadIdx; __device__ uint3 blockIdx; __device__ dim3 blockDim; __device__ dim3 gridDim;
+__device__ int warpSize;
+__device__ unsigned long __lane_values[1024];
+__device__ int __votes[1024];
+__device__ void __enter_block(unsigned long b) {
+    warpSize = 32;
+    blockIdx.x = b % gridDim.x; blockIdx.y = b / gridDim.x % gridDim.y; blockIdx.z = b / ((unsigned long)gridDim.x * gridDim.y);
+}
+__device__ void __enter_thread(unsigned long t) {
+    unsigned int n = t;
+    if (n < blockDim.x) { threadIdx.x = n; threadIdx.y = 0; threadIdx.z = 0; }
+    else { threadIdx.x = n % blockDim.x; threadIdx.y = n / blockDim.x % blockDim.y; threadIdx.z = n / (blockDim.x * blockDim.y); }
+}
+__device__ int __thread_number() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
+__device__ void __syncthreads() { __wait(1); }
+__device__ void __syncwarp(unsigned int mask = 0xffffffff) { __wait(2); }
+__device__ void __threadfence() {}
+__device__ void __threadfence_block() {}
+__device__ void __threadfence_system() {}
+__device__ void __nanosleep(unsigned int ns) {}
+__device__ long long clock64() { return __now_ns(); }
+__device__ void __trap() { __assert_failed("__trap()", "", 0); }
+__device__ int __count_in_block(int p) {
+    int n = blockDim.x * blockDim.y * blockDim.z; __votes[__thread_number()] = p != 0; __wait(1);
+    int sum = 0; for (int i = 0; i < n; ++i) sum += __votes[i]; __wait(1); return sum;
+}
+__device__ int __syncthreads_count(int p) { return __count_in_block(p); }
+__device__ int __syncthreads_or(int p) { return __count_in_block(p) != 0; }
+__device__ int __syncthreads_and(int p) { return __count_in_block(p) == (int)(blockDim.x * blockDim.y * blockDim.z); }
+
+template <class T> __device__ T __from_lane(T v, int lane) {
+    int t = __thread_number(); *(T*)(__lane_values + t) = v; __wait(2);
+    int n = blockDim.x * blockDim.y * blockDim.z; int from = (t & ~31) + lane; if (from >= n) from = t;
+    T r = *(T*)(__lane_values + from); __wait(2); return r;
+}
+template <class T> __device__ T __shfl_sync(unsigned int m, T v, int lane, int width = 32) { int me = __thread_number() & 31; return __from_lane(v, (me & ~(width - 1)) + (lane & (width - 1))); }
+template <class T> __device__ T __shfl_down_sync(unsigned int m, T v, unsigned int d, int width = 32) { int me = __thread_number() & 31; int in = me & (width - 1); return __from_lane(v, in + (int)d < width ? me + (int)d : me); }
+template <class T> __device__ T __shfl_up_sync(unsigned int m, T v, unsigned int d, int width = 32) { int me = __thread_number() & 31; int in = me & (width - 1); return __from_lane(v, in >= (int)d ? me - (int)d : me); }
+template <class T> __device__ T __shfl_xor_sync(unsigned int m, T v, int x, int width = 32) { int me = __thread_number() & 31; int to = me ^ x; return __from_lane(v, (to & ~(width - 1)) <= (me & ~(width - 1)) ? to : me); }
+template <class T> __device__ T __shfl(T v, int lane, int width = 32) { return __shfl_sync(0xffffffff, v, lane, width); }
+template <class T> __device__ T __shfl_down(T v, unsigned int d, int width = 32) { return __shfl_down_sync(0xffffffff, v, d, width); }
+template <class T> __device__ T __shfl_up(T v, unsigned int d, int width = 32) { return __shfl_up_sync(0xffffffff, v, d, width); }
+template <class T> __device__ T __shfl_xor(T v, int x, int width = 32) { return __shfl_xor_sync(0xffffffff, v, x, width); }
+__device__ unsigned int __ballot_sync(unsigned int m, int p) {
+    int t = __thread_number(); __votes[t] = p != 0; __wait(2);
+    int n = blockDim.x * blockDim.y * blockDim.z; unsigned int bits = 0; int first = t & ~31;
+    for (int i = 0; i < 32 && first + i < n; ++i) if ((m >> i & 1) && __votes[first + i]) bits |= 1u << i;
+    __wait(2); return bits;
+}
+__device__ unsigned int __ballot(int p) { return __ballot_sync(0xffffffff, p); }
+__device__ int __any_sync(unsigned int m, int p) { return __ballot_sync(m, p) != 0; }
+__device__ int __all_sync(unsigned int m, int p) { return __ballot_sync(m, !p) == 0; }
+__device__ int __any(int p) { return __ballot_sync(0xffffffff, p) != 0; }
+__device__ int __all(int p) { return __ballot_sync(0xffffffff, !p) == 0; }
+template <class T> __device__ T __reduce_add_sync(unsigned int m, T v) { for (int d = 16; d; d /= 2) v += __shfl_xor_sync(m, v, d); return v; }
+template <class T> __device__ T __reduce_max_sync(unsigned int m, T v) { for (int d = 16; d; d /= 2) { T o = __shfl_xor_sync(m, v, d); if (v < o) v = o; } return v; }
+template <class T> __device__ T __reduce_min_sync(unsigned int m, T v) { for (int d = 16; d; d /= 2) { T o = __shfl_xor_sync(m, v, d); if (o < v) v = o; } return v; }
+
+#define __ATOMIC(T) \
+    __device__ T atomicAdd(T* p, T v) { T o = *p; *p = o + v; return o; } \
+    __device__ T atomicExch(T* p, T v) { T o = *p; *p = v; return o; } \
+    __device__ T atomicAdd_block(T* p, T v) { T o = *p; *p = o + v; return o; } \
+    __device__ T atomicAdd_system(T* p, T v) { T o = *p; *p = o + v; return o; }
+#define __ATOMIC_INT(T) __ATOMIC(T) \
+    __device__ T atomicSub(T* p, T v) { T o = *p; *p = o - v; return o; } \
+    __device__ T atomicMin(T* p, T v) { T o = *p; if (v < o) *p = v; return o; } \
+    __device__ T atomicMax(T* p, T v) { T o = *p; if (o < v) *p = v; return o; } \
+    __device__ T atomicAnd(T* p, T v) { T o = *p; *p = o & v; return o; } \
+    __device__ T atomicOr(T* p, T v) { T o = *p; *p = o | v; return o; } \
+    __device__ T atomicXor(T* p, T v) { T o = *p; *p = o ^ v; return o; } \
+    __device__ T atomicCAS(T* p, T old, T v) { T o = *p; if (o == old) *p = v; return o; }
+__ATOMIC_INT(int) __ATOMIC_INT(unsigned int) __ATOMIC_INT(unsigned long long) __ATOMIC_INT(long long) __ATOMIC_INT(unsigned long)
+__ATOMIC(float) __ATOMIC(double)
+__device__ unsigned int atomicInc(unsigned int* p, unsigned int v) { unsigned int o = *p; *p = o >= v ? 0 : o + 1; return o; }
+__device__ unsigned int atomicDec(unsigned int* p, unsigned int v) { unsigned int o = *p; *p = o == 0 || o > v ? v : o - 1; return o; }
+
+template <class T> __device__ T __ldg(const T* p) { return *p; }
+template <class T> __device__ T __ldcs(const T* p) { return *p; }
+template <class T> __device__ T __ldca(const T* p) { return *p; }
+template <class T> __device__ T __ldcg(const T* p) { return *p; }
+template <class T> __device__ void __stcs(T* p, T v) { *p = v; }
+__device__ float __expf(float x) { return expf(x); }
+__device__ float __exp10f(float x) { return powf(10.0f, x); }
+__device__ float __logf(float x) { return logf(x); }
+__device__ float __log2f(float x) { return log2f(x); }
+__device__ float __log10f(float x) { return log10f(x); }
+__device__ float __powf(float x, float y) { return powf(x, y); }
+__device__ float __sinf(float x) { return sinf(x); }
+__device__ float __cosf(float x) { return cosf(x); }
+__device__ float __tanf(float x) { return tanf(x); }
+__device__ void __sincosf(float x, float* s, float* c) { *s = sinf(x); *c = cosf(x); }
+__device__ void sincosf(float x, float* s, float* c) { *s = sinf(x); *c = cosf(x); }
+__device__ void sincos(double x, double* s, double* c) { *s = sin(x); *c = cos(x); }
+__device__ float __fdividef(float a, float b) { return a / b; }
+__device__ float fdividef(float a, float b) { return a / b; }
+__device__ float __fsqrt_rn(float x) { return sqrtf(x); }
+__device__ float __frcp_rn(float x) { return 1.0f / x; }
+__device__ float __frsqrt_rn(float x) { return 1.0f / sqrtf(x); }
+__device__ float rsqrtf(float x) { return 1.0f / sqrtf(x); }
+__device__ double rsqrt(double x) { return 1.0 / sqrt(x); }
+__device__ float __saturatef(float x) { return x < 0.0f ? 0.0f : x > 1.0f ? 1.0f : x; }
+__device__ float __fadd_rn(float a, float b) { return a + b; }
+__device__ float __fmul_rn(float a, float b) { return a * b; }
+__device__ float __fsub_rn(float a, float b) { return a - b; }
+__device__ float __fdiv_rn(float a, float b) { return a / b; }
+__device__ float __fmaf_rn(float a, float b, float c) { return fmaf(a, b, c); }
+__device__ double __dadd_rn(double a, double b) { return a + b; }
+__device__ double __dmul_rn(double a, double b) { return a * b; }
+__device__ int __mul24(int a, int b) { return a * b; }
+__device__ unsigned int __umul24(unsigned int a, unsigned int b) { return a * b; }
+__device__ int __mulhi(int a, int b) { return (int)((long)a * b >> 32); }
+__device__ unsigned int __umulhi(unsigned int a, unsigned int b) { return (unsigned int)((unsigned long)a * b >> 32); }
+__device__ int __popc(unsigned int x) { int n = 0; while (x) { x &= x - 1; ++n; } return n; }
+__device__ int __popcll(unsigned long long x) { int n = 0; while (x) { x &= x - 1; ++n; } return n; }
+__device__ int __clz(int x) { unsigned int u = x; int n = 32; while (u) { u >>= 1; --n; } return n; }
+__device__ int __clzll(long long x) { unsigned long long u = x; int n = 64; while (u) { u >>= 1; --n; } return n; }
+__device__ int __ffs(int x) { unsigned int u = x; if (!u) return 0; int n = 1; while (!(u & 1)) { u >>= 1; ++n; } return n; }
+__device__ unsigned int __brev(unsigned int x) { unsigned int r = 0; for (int i = 0; i < 32; ++i) { r = r << 1 | (x & 1); x >>= 1; } return r; }
+__device__ int __float2int_rn(float x) { return (int)rintf(x); }
+__device__ int __float2int_rz(float x) { return (int)x; }
+__device__ int __float2int_rd(float x) { return (int)floorf(x); }
+__device__ int __float2int_ru(float x) { return (int)ceilf(x); }
+__device__ unsigned int __float2uint_rn(float x) { return (unsigned int)rintf(x); }
+__device__ float __int2float_rn(int x) { return (float)x; }
+__device__ float __uint2float_rn(unsigned int x) { return (float)x; }
+__device__ int __float_as_int(float x) { return *(int*)&x; }
+__device__ unsigned int __float_as_uint(float x) { return *(unsigned int*)&x; }
+__device__ float __int_as_float(int x) { return *(float*)&x; }
+__device__ float __uint_as_float(unsigned int x) { return *(float*)&x; }
+__device__ long long __double_as_longlong(double x) { return *(long long*)&x; }
+__device__ double __longlong_as_double(long long x) { return *(double*)&x; }
+
+namespace cooperative_groups {
+struct thread_block {
+    __device__ void sync() const { __wait(1); }
+    __device__ unsigned int thread_rank() const { return __thread_number(); }
+    __device__ unsigned int size() const { return blockDim.x * blockDim.y * blockDim.z; }
+    __device__ unsigned int num_threads() const { return blockDim.x * blockDim.y * blockDim.z; }
+    __device__ dim3 group_index() const { return dim3(blockIdx.x, blockIdx.y, blockIdx.z); }
+    __device__ dim3 thread_index() const { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
+    __device__ dim3 group_dim() const { return blockDim; }
+};
+typedef thread_block thread_group;
+__device__ thread_block this_thread_block() { thread_block b; return b; }
+template <unsigned int N> struct thread_block_tile {
+    __device__ void sync() const { __wait(2); }
+    __device__ unsigned int thread_rank() const { return __thread_number() % N; }
+    __device__ unsigned int size() const { return N; }
+    __device__ unsigned int num_threads() const { return N; }
+    __device__ unsigned int meta_group_rank() const { return __thread_number() / N; }
+    __device__ unsigned int meta_group_size() const { return (blockDim.x * blockDim.y * blockDim.z + N - 1) / N; }
+    template <class T> __device__ T shfl(T v, int lane) const { return __shfl_sync(0xffffffff, v, lane, N); }
+    template <class T> __device__ T shfl_down(T v, unsigned int d) const { return __shfl_down_sync(0xffffffff, v, d, N); }
+    template <class T> __device__ T shfl_up(T v, unsigned int d) const { return __shfl_up_sync(0xffffffff, v, d, N); }
+    template <class T> __device__ T shfl_xor(T v, int x) const { return __shfl_xor_sync(0xffffffff, v, x, N); }
+    __device__ int any(int p) const { return (__ballot_sync(0xffffffff, p) >> (__thread_number() % 32 / N * N) & (unsigned int)((1ul << N) - 1)) != 0; }
+    __device__ int all(int p) const { return !any(!p); }
+    __device__ unsigned int ballot(int p) const { return __ballot_sync(0xffffffff, p) >> (__thread_number() % 32 / N * N) & (unsigned int)((1ul << N) - 1); }
+};
+template <unsigned int N, class G> __device__ thread_block_tile<N> tiled_partition(const G& g) { thread_block_tile<N> t; return t; }
+template <class G> __device__ void sync(const G& g) { g.sync(); }
+template <class T> struct plus { __device__ T operator()(const T& a, const T& b) const { return a + b; } };
+template <class T> struct less { __device__ T operator()(const T& a, const T& b) const { return a < b ? a : b; } };
+template <class T> struct greater { __device__ T operator()(const T& a, const T& b) const { return a < b ? b : a; } };
+template <unsigned int N, class T, class F> __device__ T reduce(const thread_block_tile<N>& g, T v, F f) { for (unsigned int d = N / 2; d; d /= 2) v = f(v, g.shfl_xor(v, d)); return v; }
+}

@@ -1,0 +1,329 @@
+"""Kernels as compiled code: variables of the card and of a block, and one LLVM module that runs the threads of blocks.
+
+Where threads wait for each other each has a stack of its own inside the caller's, and is left and taken up again by
+exchanging stack pointers: a barrier is passed when everyone of the block waits at one."""
+
+from __future__ import annotations
+
+import platform
+
+from tilewise.engines.simt.host.language import tree, types
+from tilewise.engines.simt.host.language.types import Array, Record, Type
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.conversion import convert
+from tilewise.engines.simt.host.lower.function import write
+from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.module import declarations, framed, head, recursive
+from tilewise.engines.simt.host.lower.program import Instance, LaunchSite, Program
+from tilewise.engines.simt.host.lower.values import FULL, KNOWN, Local, Place, Value
+
+DYNAMIC_SHARED = 228 << 10
+STACK_OF_A_THREAD = 256 << 10
+THREADS = 1024
+ON_THE_CARD = frozenset({"__device__", "__constant__", "__managed__"})
+
+X86 = (
+    "pushq %rbp\\0Apushq %rbx\\0Apushq %r12\\0Apushq %r13\\0Apushq %r14\\0Apushq %r15\\0Amovq %rsp, (%rdi)\\0A"
+    "movq %rsi, %rsp\\0Apopq %r15\\0Apopq %r14\\0Apopq %r13\\0Apopq %r12\\0Apopq %rbx\\0Apopq %rbp\\0Aretq"
+)
+ARM = (
+    "sub sp, sp, #160\\0Astp x19, x20, [sp]\\0Astp x21, x22, [sp, #16]\\0Astp x23, x24, [sp, #32]\\0A"
+    "stp x25, x26, [sp, #48]\\0Astp x27, x28, [sp, #64]\\0Astp x29, x30, [sp, #80]\\0Astp d8, d9, [sp, #96]\\0A"
+    "stp d10, d11, [sp, #112]\\0Astp d12, d13, [sp, #128]\\0Astp d14, d15, [sp, #144]\\0Amov x9, sp\\0A"
+    "str x9, [x0]\\0Amov sp, x1\\0Aldp x19, x20, [sp]\\0Aldp x21, x22, [sp, #16]\\0Aldp x23, x24, [sp, #32]\\0A"
+    "ldp x25, x26, [sp, #48]\\0Aldp x27, x28, [sp, #64]\\0Aldp x29, x30, [sp, #80]\\0Aldp d8, d9, [sp, #96]\\0A"
+    "ldp d10, d11, [sp, #112]\\0Aldp d12, d13, [sp, #128]\\0Aldp d14, d15, [sp, #144]\\0Aadd sp, sp, #160\\0Aret"
+)
+# (the exchange, bytes it keeps on the stack, where among them the address to go on at stands)
+EXCHANGES = {"x86_64": (X86, 48, 48), "AMD64": (X86, 48, 48), "aarch64": (ARM, 160, 88), "arm64": (ARM, 160, 88)}
+
+COPY_VALUES = """
+define internal void @copy_values(ptr %to, ptr %from, i64 %n) #0 {
+entry:
+  br label %more
+more:
+  %i = phi i64 [ 0, %entry ], [ %j, %more ]
+  %a = getelementptr i8, ptr %to, i64 %i
+  %b = getelementptr i8, ptr %from, i64 %i
+  %x = load i8, ptr %a
+  %y = load i8, ptr %b
+  %own = and i8 %x, -3
+  %value = and i8 %y, 2
+  %z = or i8 %own, %value
+  store i8 %z, ptr %a
+  %j = add i64 %i, 1
+  %on = icmp ult i64 %j, %n
+  br i1 %on, label %more, label %done
+done:
+  ret void
+}
+"""
+RUN_BLOCKS = """
+define void @run_blocks(ptr %args, i64 %first, i64 %last, i64 %n, i64 %dynamic) #0 {{
+entry:
+  {stacks}
+  br label %block
+block:
+  %b = phi i64 [ %first, %entry ], [ %next, %threads ]
+{shared}
+  call void {enter_block}(i64 %b)
+  br label %threads
+threads:
+  call void @run_threads(ptr %args, i64 %n, ptr %stacks)
+  %next = add i64 %b, 1
+  %more = icmp ult i64 %next, %last
+  br i1 %more, label %block, label %done
+done:
+  ret void
+}}
+"""
+ONE_BY_ONE = """
+define internal void @run_threads(ptr %args, i64 %n, ptr %stacks) #0 {{
+entry:
+  br label %thread
+thread:
+  %t = phi i64 [ 0, %entry ], [ %next, %thread ]
+  call void {enter_thread}(i64 %t)
+  call void @one_thread(ptr %args)
+  %next = add i64 %t, 1
+  %more = icmp ult i64 %next, %n
+  br i1 %more, label %thread, label %done
+done:
+  ret void
+}}
+"""
+IN_TURNS = """
+@pointers = internal global [1024 x i64] zeroinitializer
+@states = internal global [1024 x i8] zeroinitializer
+@current = internal global i64 0
+@home = internal global i64 0
+@arguments = internal global ptr null
+define internal void @exchange(ptr %keep, i64 %take) naked noinline nounwind {{
+  call void asm sideeffect "{exchange}", ""()
+  unreachable
+}}
+define internal void @rt_wait(i32 %kind) noinline nounwind {{
+  %i = load i64, ptr @current
+  %state = getelementptr i8, ptr @states, i64 %i
+  %k = trunc i32 %kind to i8
+  store i8 %k, ptr %state
+  %frame = load i64, {sp}
+  %mine = getelementptr i64, ptr @pointers, i64 %i
+  %to = load i64, ptr @home
+  call void @exchange(ptr %mine, i64 %to)
+  store i64 %frame, {sp}
+  ret void
+}}
+define internal void @begin_thread() noinline nounwind {{
+  %args = load ptr, ptr @arguments
+  call void @one_thread(ptr %args)
+  call void @rt_wait(i32 3)
+  unreachable
+}}
+define internal void @run_threads(ptr %args, i64 %n, ptr %stacks) noinline nounwind {{
+entry:
+  store ptr %args, ptr @arguments
+  %frame = load i64, {sp}
+  %begin = ptrtoint ptr @begin_thread to i64
+  br label %prepare
+prepare:
+  %p = phi i64 [ 0, %entry ], [ %p1, %prepare ]
+  %p1 = add i64 %p, 1
+  %end = mul i64 %p1, {stack}
+  %top = sub i64 %end, 256
+  %kept = getelementptr i8, ptr %stacks, i64 %top
+  %go = getelementptr i8, ptr %kept, i64 {go_on}
+  store i64 %begin, ptr %go
+  %number = ptrtoint ptr %kept to i64
+  %slot = getelementptr i64, ptr @pointers, i64 %p
+  store i64 %number, ptr %slot
+  %fresh = getelementptr i8, ptr @states, i64 %p
+  store i8 0, ptr %fresh
+  %again = icmp ult i64 %p1, %n
+  br i1 %again, label %prepare, label %round
+round:
+  br label %turn
+turn:
+  %t = phi i64 [ 0, %round ], [ %t1, %turned ]
+  %t1 = add i64 %t, 1
+  %where = getelementptr i8, ptr @states, i64 %t
+  %state = load i8, ptr %where
+  %ready = icmp eq i8 %state, 0
+  br i1 %ready, label %go_on, label %turned
+go_on:
+  store i64 %t, ptr @current
+  call void {enter_thread}(i64 %t)
+  %room = mul i64 %t, {frame}
+  %own = add i64 %frame, %room
+  store i64 %own, {sp}
+  %from = getelementptr i64, ptr @pointers, i64 %t
+  %take = load i64, ptr %from
+  call void @exchange(ptr @home, i64 %take)
+  br label %turned
+turned:
+  %more = icmp ult i64 %t1, %n
+  br i1 %more, label %turn, label %look
+look:
+  %l = phi i64 [ 0, %turned ], [ %l1, %look ]
+  %warps = phi i1 [ false, %turned ], [ %warps1, %look ]
+  %blocks = phi i1 [ false, %turned ], [ %blocks1, %look ]
+  %l1 = add i64 %l, 1
+  %at = getelementptr i8, ptr @states, i64 %l
+  %s = load i8, ptr %at
+  %is1 = icmp eq i8 %s, 1
+  %is2 = icmp eq i8 %s, 2
+  %blocks1 = or i1 %blocks, %is1
+  %warps1 = or i1 %warps, %is2
+  %on = icmp ult i64 %l1, %n
+  br i1 %on, label %look, label %decide
+decide:
+  %free = select i1 %warps1, i8 2, i8 1
+  %any = or i1 %warps1, %blocks1
+  br i1 %any, label %release, label %done
+release:
+  %r = phi i64 [ 0, %decide ], [ %r1, %release ]
+  %r1 = add i64 %r, 1
+  %here = getelementptr i8, ptr @states, i64 %r
+  %old = load i8, ptr %here
+  %hit = icmp eq i8 %old, %free
+  %new = select i1 %hit, i8 0, i8 %old
+  store i8 %new, ptr %here
+  %rest = icmp ult i64 %r1, %n
+  br i1 %rest, label %release, label %round
+done:
+  store i64 %frame, {sp}
+  ret void
+}}
+"""
+
+
+def on_the_card(b: Builder, name: str, item: tree.Variable, place: Place) -> Place:
+    """A file-level variable as a kernel's thread sees it."""
+    if name in b.program.library_variables:
+        place.check = KNOWN  # threadIdx and its kin
+    elif item.words & ON_THE_CARD:
+        place.check = FULL
+    elif not b.library:
+        raise b.refuse(f"{name} is a variable of the host: a kernel cannot reach it")
+    return place
+
+
+def declare_shared(b: Builder, item: tree.Variable) -> None:
+    """__shared__ T x[…] inside a kernel: one for all threads of a block."""
+    place = shared_place(b, item)
+    b.declare(item.name, Local(place.type, place.address, place.check))
+
+
+def shared_place(b: Builder, item: tree.Variable) -> Place:
+    program = b.program
+    if not program.device:
+        raise b.refuse(f"{item.name} is shared memory of a block: only kernels have it", item)
+    type_: Type = program.resolve(item.type, b.env)
+    if "extern" in item.words:
+        if not program.dynamic_shared:
+            program.dynamic_shared = program.memory.static(DYNAMIC_SHARED, "shared memory", False)
+        address = program.dynamic_shared
+        return Place(type_, f"inttoptr (i64 {address} to ptr)", FULL, name=item.name)
+    size = program.size_of(type_)
+    address = program.memory.static(size, item.name, False)
+    program.shared.append((address, size))
+    return Place(type_, f"inttoptr (i64 {address} to ptr)", KNOWN, name=item.name)
+
+
+def wait(b: Builder, node: tree.Call) -> Value:
+    """__wait(1): until all threads of the block wait; __wait(2): of the warp."""
+    kind = convert(b, late.lower(b, node.arguments[0]), types.INT)
+    b.program.external("rt_wait")
+    b.calls.add("@rt_wait")
+    b.noted_line = 0
+    b.emit(f"call void @rt_wait(i32 {kind.text})")
+    return Value(types.VOID, "")
+
+
+def kernel_module(p: Program, site: LaunchSite) -> str:
+    """LLVM's text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`."""
+    p.device, p.shared, p.dynamic_shared, p.externals = True, [], 0, {}
+    p.instances = {k: v for k, v in p.instances.items() if not v.device}
+    try:
+        kernel = p.instance(site.kernel, site.bindings, None)
+        enter = [p.instance(p.entities.functions[name][0], {}, None) for name in ("__enter_block", "__enter_thread")]
+        while p.waiting:
+            write(p, p.waiting.pop())
+    finally:
+        p.device = False
+        p.waiting.clear()
+    instances = [i for i in p.instances.values() if i.device]
+    waits = any("@rt_wait" in i.calls for i in instances)
+    in_circles = recursive(instances)
+    out = [head(), COPY_VALUES, _one_thread(kernel, site)]
+    for instance in instances:
+        out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
+    stacks = f"%room = mul i64 %n, {STACK_OF_A_THREAD}\n  %stacks = alloca i8, i64 %room, align 16"
+    if waits:
+        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter[1].symbol))
+    else:
+        stacks = "%stacks = alloca i8, align 16"
+        out.append(ONE_BY_ONE.format(enter_thread=enter[1].symbol))
+    out.append(RUN_BLOCKS.format(stacks=stacks, shared=_without_values(p), enter_block=enter[0].symbol))
+    p.externals.pop("rt_wait", None)
+    return "\n".join([*out, *declarations(p)])
+
+
+def _one_thread(kernel: Instance, site: LaunchSite) -> str:
+    lines, given = [], []
+    for i, (type_, offset) in enumerate(zip(site.parameters, site.offsets, strict=True)):
+        lines.append(f"  %a{i} = getelementptr i8, ptr %args, i64 {offset}")
+        if isinstance(type_, (Record, Array)):
+            given.append(f"ptr %a{i}")
+        elif type_ is types.BOOL:
+            lines += [f"  %b{i} = load i8, ptr %a{i}", f"  %v{i} = trunc i8 %b{i} to i1"]
+            given.append(f"i1 %v{i}")
+        else:
+            lines.append(f"  %v{i} = load {type_.llvm}, ptr %a{i}, align 1")
+            given.append(f"{type_.llvm} %v{i}")
+    call = f"  call void {kernel.symbol}({', '.join(given)})"
+    return "\n".join(["define internal void @one_thread(ptr %args) #0 {", *lines, call, "  ret void", "}"])
+
+
+def _without_values(p: Program) -> str:
+    """Shared memory when a block begins: there, and nobody has written to it."""
+    out = []
+    for number, (address, size) in enumerate(p.shared):
+        there = f"inttoptr (i64 {address + p.memory.shift} to ptr)"
+        out.append(f"  call void @llvm.memset.p0.i64(ptr {there}, i8 1, i64 {size}, i1 false) ; {number}")
+    if p.dynamic_shared:
+        there = p.dynamic_shared + p.memory.shift
+        out.append(f"  %rest = sub i64 {DYNAMIC_SHARED}, %dynamic")
+        out.append(f"  %beyond = add i64 {there}, %dynamic")
+        out.append("  %past = inttoptr i64 %beyond to ptr")
+        out.append(f"  call void @llvm.memset.p0.i64(ptr inttoptr (i64 {there} to ptr), i8 1, i64 %dynamic, i1 false)")
+        out.append("  call void @llvm.memset.p0.i64(ptr %past, i8 0, i64 %rest, i1 false)")
+    return "\n".join(out)
+
+
+def _in_turns(p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str) -> str:
+    machine = platform.machine()
+    if machine not in EXCHANGES:
+        raise p.refusal(f"a kernel whose threads wait for each other cannot be compiled for {machine}", 1)
+    exchange, _, go_on = EXCHANGES[machine]
+    room = (p.memory.stack_end - p.memory.stack_start) // 2 // THREADS
+    frame = room if circles else _deepest(kernel.symbol, {i.symbol: i for i in instances}, 0)
+    frame = -(-max(frame, 64) // 64) * 64
+    if frame > room:
+        raise p.refusal(f"each thread needs {frame} bytes of stack, {room} can be had", kernel.node.line)
+    sp = f"ptr inttoptr (i64 {p.memory.stack_address} to ptr)"
+    return IN_TURNS.format(exchange=exchange, sp=sp, stack=STACK_OF_A_THREAD, go_on=go_on, frame=frame,
+                           enter_thread=enter_thread)  # fmt: skip
+
+
+def _deepest(symbol: str, instances: dict[str, Instance], depth: int) -> int:
+    """Bytes of stack that the deepest chain of calls takes."""
+    instance = instances.get(symbol)
+    if instance is None or depth > 100:
+        return 0
+    own = instance.frame + 128 if instance.frame else 0
+    return own + max((_deepest(c, instances, depth + 1) for c in instance.calls), default=0)
+
+
+provide(declare_shared, on_the_card, shared_place)
+late.BUILTIN["__wait"] = wait

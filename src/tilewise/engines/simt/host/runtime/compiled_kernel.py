@@ -1,0 +1,153 @@
+"""Kernels compiled for this machine: the blocks that the interpreting machine would take too long for.
+
+Bounds and first values are checked at every access as on the host; races are not: those the interpreting machine finds
+in the blocks that it runs."""
+
+from __future__ import annotations
+
+import ctypes
+import struct
+from typing import Any
+
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.device import DYNAMIC_SHARED, kernel_module
+from tilewise.engines.simt.host.lower.globals import memory_of
+from tilewise.engines.simt.host.lower.jit import compile_module
+from tilewise.engines.simt.host.lower.program import Environment
+from tilewise.engines.simt.host.runtime.host_faults import describe
+from tilewise.engines.simt.host.runtime.linking import symbols_of
+from tilewise.engines.simt.host.runtime.session import Session, runtime
+from tilewise.engines.simt.machine.findings import Kind
+from tilewise.engines.simt.machine.lanes import Geometry
+from tilewise.errors import TilewiseError
+
+SCRATCH = 1 << 16
+COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
+
+
+class CompiledKernel:
+    def __init__(self, s: Session, site: Any) -> None:
+        self.s = s
+        text = kernel_module(s.program, site)
+        start = compile_module(text, symbols_of(s), entry="run_blocks")
+        kinds = [ctypes.c_uint64] * 5
+        self._run = ctypes.CFUNCTYPE(None, *kinds)(start)
+
+    def run(self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]]) -> None:
+        """Run the blocks from each first to each end."""
+        s = self.s
+        state = s.cuda.astray
+        state.geometry = geometry
+        for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
+            s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
+        for first, last in blocks:
+            if first < last and not s.cuda.sticky:
+                self._run(arguments, first, last, geometry.threads, min(shared, DYNAMIC_SHARED))
+        state.geometry = None
+
+
+def _address(s: Session, name: str) -> int:
+    return memory_of(Builder(s.program, Environment(), True), name)[1]
+
+
+def compiled(s: Session, site: Any) -> CompiledKernel | str:
+    """The kernel of a launch, compiled; or why that cannot be."""
+    card = s.cuda
+    key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in site.bindings.items())))
+    if key not in card.compiled:
+        if "__CUDA_ARCH__" in s.source.text:
+            card.compiled[key] = "its text depends on __CUDA_ARCH__"
+            return str(card.compiled[key])
+        try:
+            card.compiled[key] = CompiledKernel(s, site)
+        except TilewiseError as error:
+            card.compiled[key] = str(error)
+        except RecursionError:
+            card.compiled[key] = "it is nested too deep"
+    found: CompiledKernel | str = card.compiled[key]
+    return found
+
+
+@runtime("rt_astray")
+def astray(s: Session, address: int, size: int, access: int, line: int) -> int:
+    """An access of a thread that is not right; the address at which it goes on."""
+    memory = s.memory
+    state = s.cuda.astray
+    state.told += 1
+    verb = "store" if access & 1 else "load"
+    if memory.inside(address, size):
+        states = memory.state(address, size)
+        if access == 0 and ((states & 5) != 0).all():
+            _without_value(s, address, size, line)
+            return address
+    if not state.scratch:
+        state.scratch = memory.static(SCRATCH, "", False)
+    if state.told < COMPLAINTS:
+        _outside(s, address, size, line, verb)
+    return int(state.scratch)
+
+
+def _thread(s: Session) -> str:
+    """Who it is, as (ty, tx) of block (by, bx)."""
+    out = []
+    geometry = s.cuda.astray.geometry
+    deep = (geometry.block[2] > 1, geometry.grid[2] > 1) if geometry is not None else (False, False)
+    for name, three in (("threadIdx", deep[0]), ("blockIdx", deep[1])):
+        x, y, z = struct.unpack("<3I", s.memory.view(_address(s, name), 12).tobytes())
+        out.append(f"({z}, {y}, {x})" if three else f"({y}, {x})")
+    return f"thread {out[0]} of block {out[1]}"
+
+
+def _without_value(s: Session, address: int, size: int, line: int) -> None:
+    memory = s.memory
+    block = memory.find(address)
+    if block is None or memory.on_stack(address):
+        memory.state(address, size)[:] |= 2
+        s.faults.add(
+            Kind.UNINITIALISED_READ, line, f"a variable is read that was given no value: {_thread(s)}",
+            "give it a value where it is declared", access="kernel",
+        )  # fmt: skip
+        return
+    what = describe(block) if block.kind != "static" else block.name
+    hint = "store to it, and synchronise, before it is read"
+    if block.device and not block.written:
+        hint = (
+            f"nothing was ever copied into {block.name or 'it'} (allocated at line {block.line}): "
+            f"cudaMemcpy({block.name or 'it'}, …, cudaMemcpyHostToDevice) or cudaMemset before the launch"
+        )
+    s.faults.add(
+        Kind.UNINITIALISED_READ, line,
+        f"{_thread(s)} loads from {what} at byte {address - block.address} before anything was written there", hint,
+        array=block.name or str(block.line), access="kernel",
+    )  # fmt: skip
+    memory.state(block.address, block.size)[:] |= 2
+
+
+def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
+    memory = s.memory
+    address &= (1 << 64) - 1
+    if address < 1 << 16:
+        hint = "give the kernel memory from cudaMalloc: the pointer is NULL, or its cudaMalloc failed"
+        s.faults.add(Kind.NULL_POINTER, line, f"{_thread(s)} goes through a null pointer", hint, access="kernel")
+        s.cuda.illegal_address()
+        return
+    block = memory.find(address, near=True) if memory.inside(address, size) else None
+    if block is None:
+        s.faults.add(
+            Kind.OUT_OF_BOUNDS, line, f"{_thread(s)}: a {verb} at {address:#x}, which is no memory of this program",
+            "the pointer was never set, or an index is far too large", access=verb,
+        )  # fmt: skip
+        s.cuda.illegal_address()
+        return
+    if block.freed and block.address <= address < block.end:
+        s.faults.add(
+            Kind.USE_AFTER_FREE, line, f"{_thread(s)}: a {verb} in {describe(block)}, freed at line {block.freed}",
+            "free it after the last launch", array=block.name, access=verb, other_line=block.freed,
+        )  # fmt: skip
+        return
+    where = "before the start of" if address < block.address else "past the end of"
+    apart = block.address - address if address < block.address else address + size - block.end
+    s.faults.add(
+        Kind.OUT_OF_BOUNDS, line, f"{_thread(s)}: a {verb} {apart} bytes {where} {describe(block)}",
+        "check the index against the length before the access", array=block.name or str(block.line), access=verb,
+    )  # fmt: skip

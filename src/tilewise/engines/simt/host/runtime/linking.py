@@ -1,0 +1,48 @@
+"""The functions that compiled code calls, by name: the runtime's, and those of the C library."""
+
+from __future__ import annotations
+
+import ctypes
+from typing import Any
+
+from tilewise.engines.simt.host.lower.call import PREFIX
+from tilewise.engines.simt.host.lower.module import runtime_signature
+from tilewise.engines.simt.host.runtime.session import FUNCTIONS, Session
+from tilewise.errors import EngineError
+
+
+def symbols_of(s: Session) -> dict[str, int]:
+    """Addresses of everything that the module written last names and does not define."""
+    known: dict[str, int] = s.state.setdefault("symbols", {})
+    out: dict[str, int] = {}
+    for external, declaration in s.program.externals.items():
+        if external.startswith("llvm."):
+            continue
+        if external not in known:
+            known[external] = _address(s, external, declaration)
+        out[external] = known[external]
+    return out
+
+
+def _address(s: Session, external: str, declaration: Any) -> int:
+    name = external.removeprefix(PREFIX)
+    if name in FUNCTIONS:
+        return s.address_of(name, *runtime_signature(external, declaration))
+    for library in _libraries(s):
+        try:
+            return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)
+        except AttributeError:
+            continue
+    raise EngineError(f"{name} is declared in a known header and not modelled")
+
+
+def _libraries(s: Session) -> list[Any]:
+    found: list[Any] = s.state.setdefault("libraries", [])
+    if not found:
+        found.append(ctypes.CDLL(None))
+        for library in ("libm.so.6", "libm.dylib"):
+            try:
+                found.append(ctypes.CDLL(library))
+            except OSError:
+                continue
+    return found
