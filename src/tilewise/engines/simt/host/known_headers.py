@@ -14,6 +14,9 @@ ALGORITHM = "algorithm.h"
 RANDOM = "random.h"
 CHRONO = "chrono.h"
 MEMORY = "cpp_memory.h"
+CONTAINERS = "containers.h"
+THREADS = "threads.h"
+THRUST = "thrust.h"
 
 KNOWN: dict[str, str] = {
     **dict.fromkeys(
@@ -25,7 +28,7 @@ KNOWN: dict[str, str] = {
          "libgen.h", "getopt.h", "locale.h", "clocale", "xmmintrin.h", "immintrin.h", "x86intrin.h", "fcntl.h"), C),
     **dict.fromkeys(
         ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h",
-         "cuda_fp16.h", "cuda_profiler_api.h", "vector_types.h", "vector_functions.h", "driver_types.h",
+         "cuda_profiler_api.h", "vector_types.h", "vector_functions.h", "driver_types.h",
          "math_constants.h", "sm_20_atomic_functions.h", "device_atomic_functions.h", "cuda_device_runtime_api.h",
          "cooperative_groups.h", "host_defines.h", "math_functions.h", "builtin_types.h", "device_types.h",
          "texture_fetch_functions.h", "sm_60_atomic_functions.h", "cuda_bf16.h", "mma.h", "crt/device_functions.h",
@@ -33,19 +36,26 @@ KNOWN: dict[str, str] = {
          "__clang_cuda_builtin_vars.h", "__clang_cuda_intrinsics.h",
          "cooperative_groups/reduce.h", "cuda/barrier", "cuda/pipeline", "nvToolsExt.h", "nvtx3/nvToolsExt.h"), CUDA),
     **dict.fromkeys(("iostream", "iomanip", "ostream", "istream", "sstream", "fstream", "ios", "iosfwd"), STREAMS),
-    **dict.fromkeys(("vector", "array", "deque", "list", "set", "map", "unordered_map", "queue", "stack",
-                     "initializer_list",
-                     "unordered_set", "tuple", "iterator", "bitset", "valarray", "span"), VECTOR),
+    **dict.fromkeys(("vector", "array", "initializer_list", "iterator", "bitset", "valarray", "span"), VECTOR),
+    **dict.fromkeys(("deque", "list", "set", "map", "unordered_map", "queue", "stack", "unordered_set", "tuple",
+                     "optional", "functional"), CONTAINERS),
     **dict.fromkeys(("string", "string_view", "cwchar", "stdexcept", "exception", "system_error", "regex",
                      "format"), STRING),
-    **dict.fromkeys(("algorithm", "numeric", "functional", "utility", "limits", "type_traits", "cuchar", "typeinfo",
+    **dict.fromkeys(("algorithm", "numeric", "utility", "limits", "type_traits", "cuchar", "typeinfo",
                      "complex", "numbers", "new", "concepts", "ratio", "bit", "execution"), ALGORITHM),
     **dict.fromkeys(("random",), RANDOM),
-    **dict.fromkeys(("chrono", "thread", "mutex", "atomic", "future", "condition_variable", "filesystem"), CHRONO),
+    **dict.fromkeys(("chrono", "future", "condition_variable", "filesystem"), CHRONO),
+    **dict.fromkeys(("thread", "mutex", "atomic"), THREADS),
+    **{f"thrust/{name}.h": THRUST for name in (
+        "device_vector", "host_vector", "device_ptr", "copy", "fill", "sort", "reduce", "scan", "transform", "sequence",
+        "functional", "generate", "extrema", "count", "inner_product", "transform_reduce", "for_each", "reverse",
+        "execution_policy", "equal", "swap", "pair", "device_malloc", "device_free", "system/cuda/execution_policy")},
     **dict.fromkeys(("memory",), MEMORY),
     "helper_cuda.h": "helper_cuda.h", "helper_functions.h": "helper_cuda.h", "helper_timer.h": "helper_cuda.h",
     "helper_string.h": "helper_cuda.h", "cutil.h": "helper_cuda.h", "cutil_inline.h": "helper_cuda.h",
     "shrUtils.h": "helper_cuda.h", "helper_image.h": "helper_cuda.h", "exception.h": "helper_cuda.h",
+    "cuda_fp16.h": "half.h", "cuda_fp16.hpp": "half.h", "helper_math.h": "helper_math.h",
+    "cutil_math.h": "helper_math.h",
     "wb.h": "wb.h", "book.h": "helper_cuda.h",
     "cublas_v2.h": "cublas.h", "cublas.h": "cublas.h",
     "curand.h": "curand.h", "curand_kernel.h": "curand.h",
@@ -53,6 +63,6 @@ KNOWN: dict[str, str] = {
 }  # fmt: skip
 NEEDS: dict[str, tuple[str, ...]] = {
     STREAMS: (STRING,), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
-    MEMORY: (ALGORITHM,), "helper_cuda.h": (), "wb.h": (STREAMS,), "cublas.h": (), "curand.h": (),
-    "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY),
+    MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,), THRUST: (VECTOR,), "wb.h": (STREAMS,),
+    "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY, CONTAINERS, THREADS),
 }  # fmt: skip

@@ -22,6 +22,7 @@ from tilewise.engines.simt.host.runtime import (
     cuda_libraries,
     host_faults,
     streams,
+    thrust,
 )
 from tilewise.engines.simt.host.runtime.linking import symbols_of
 from tilewise.engines.simt.host.runtime.session import Session
@@ -38,6 +39,7 @@ REGISTERED = (
     cuda_libraries,
     host_faults,
     streams,
+    thrust,
 )  # imported for their functions
 
 
@@ -71,6 +73,7 @@ def execute(session: Session, text: str, arguments: list[str], name: str) -> Non
         import_module("tilewise.engines.simt.host.runtime.cuda_launch")
     start = compile_module(text, symbols_of(session))
     argv = _argv(session, [name, *arguments])
+    session.arguments = len(arguments)
     main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64)(start)
 
     def run() -> None:

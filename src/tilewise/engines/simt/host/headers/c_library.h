@@ -1,4 +1,7 @@
 // What the C headers declare, as far as programs of courses use it.
+#define _GNU_SOURCE 1
+#define _XOPEN_SOURCE 700
+#define _POSIX_C_SOURCE 200809L
 #define NULL 0
 #define EXIT_SUCCESS 0
 #define EXIT_FAILURE 1
@@ -88,6 +91,8 @@ int fputc(int c, FILE* stream);
 int putc(int c, FILE* stream);
 int fflush(FILE* stream);
 int getchar();
+int getch() { return getchar(); }
+int _getch() { return getchar(); }
 int fgetc(FILE* stream);
 int getc(FILE* stream);
 char* fgets(char* to, int size, FILE* stream);

@@ -198,6 +198,14 @@ template <class F> cudaError_t cudaFuncSetSharedMemConfig(F* f, cudaSharedMemCon
 template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F* f) { memset(a, 0, sizeof(cudaFuncAttributes)); a->maxThreadsPerBlock = 1024; a->numRegs = 32; return cudaSuccess; }
 template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, F f, int threads, size_t shared) { return __cuda_occupancy(n, threads, shared); }
 template <class F> cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F f, size_t shared = 0, int limit = 0) { *block = 1024; return __cuda_occupancy(grid, -1024, shared); }
+typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void*);
+typedef void (*cudaHostFn_t)(void*);
+cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void* data, unsigned int flags) { f(s, cudaSuccess, data); return cudaSuccess; }
+cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void* data) { f(data); return cudaSuccess; }
+#define cudaSharedmemCarveoutDefault (-1)
+#define cudaSharedmemCarveoutMaxShared 100
+#define cudaSharedmemCarveoutMaxL1 0
+namespace cuda { template <class A, class B> A ceil_div(A a, B b) { return (A)((a + b - 1) / b); } }
 cudaError_t cudaProfilerStart() { return cudaSuccess; }
 cudaError_t cudaProfilerStop() { return cudaSuccess; }
 #define __MIN_MAX(T) T min(T a, T b) { return b < a ? b : a; } T max(T a, T b) { return a < b ? b : a; }

@@ -15,3 +15,16 @@ typedef curandState curandState_t;
 typedef curandState curandStateXORWOW_t;
 typedef curandState curandStatePhilox4_32_10_t;
 #define CURAND_CALL(x) (x)
+// The card's side: one generator for all of them (xorwow's form, not the library's own sequences).
+__device__ unsigned int curand(curandState* s) {
+    unsigned int t = s->x[0] ^ (s->x[0] >> 2); s->x[0] = s->x[1]; s->x[1] = s->x[2]; s->x[2] = s->x[3]; s->x[3] = s->x[4];
+    s->x[4] = (s->x[4] ^ (s->x[4] << 4)) ^ (t ^ (t << 1)); s->x[5] += 362437; return s->x[4] + s->x[5];
+}
+__device__ void curand_init(unsigned long long seed, unsigned long long sequence, unsigned long long offset, curandState* s) {
+    unsigned long z = seed * 6364136223846793005ul + sequence * 1442695040888963407ul + offset + 88172645463325252ul;
+    for (int i = 0; i < 12; ++i) { z += 11400714819323198485ul; unsigned long y = (z ^ (z >> 30)) * 13787848793156543929ul; y = (y ^ (y >> 27)) * 10723151780598845931ul; s->x[i] = (unsigned int)(y >> 32) | 1u; }
+}
+__device__ float curand_uniform(curandState* s) { return (curand(s) >> 8) * 5.9604644775390625e-08f + 5.9604644775390625e-08f; }
+__device__ double curand_uniform_double(curandState* s) { return (curand(s) + 1.0) * 2.3283064365386963e-10; }
+__device__ float curand_normal(curandState* s) { float u = curand_uniform(s); float v = curand_uniform(s); return sqrtf(-2.0f * logf(u)) * cosf(6.2831853f * v); }
+__device__ double curand_normal_double(curandState* s) { double u = curand_uniform_double(s); double v = curand_uniform_double(s); return sqrt(-2.0 * log(u)) * cos(6.283185307179586 * v); }

@@ -41,6 +41,7 @@ bool sdkStartTimer(StopWatchInterface** t) { (*t)->start = __now_ns(); return tr
 bool sdkStopTimer(StopWatchInterface** t) { (*t)->total += __now_ns() - (*t)->start; return true; }
 bool sdkResetTimer(StopWatchInterface** t) { (*t)->total = 0; return true; }
 bool sdkDeleteTimer(StopWatchInterface** t) { free(*t); return true; }
+float sdkGetAverageTimerValue(StopWatchInterface** t) { return (float)((*t)->total * 1e-6); }
 float sdkGetTimerValue(StopWatchInterface** t) { return (float)((*t)->total * 1e-6); }
 // and of "CUDA by Example"
 #define HANDLE_ERROR(v) __helper_check((v), #v, __FILE__, __LINE__)

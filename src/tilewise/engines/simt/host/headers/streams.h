@@ -124,6 +124,8 @@ class istringstream : public istream { public: istringstream(const string& s) : 
 class stringstream : public ostream { public: istream _in; stringstream() : ostream(__os_new()), _in(-1) {} stringstream(const string& s) : ostream(__os_new()), _in(__is_new(s.c_str(), s.size())) { __os_clear(_id, s.c_str(), s.size()); }
     string str() const { size_t n = __os_size(_id); string s(n, ' '); if (n) __os_copy(_id, &s[0]); return s; }
     template <class T> istream& operator>>(T& v) { if (_in._id < 0) { string s = str(); _in._id = __is_new(s.c_str(), s.size()); } return _in >> v; } };
+istream& getline(stringstream& in, string& s, char stop) { if (in._in._id < 0) { string t = in.str(); in._in._id = __is_new(t.c_str(), t.size()); } return getline(in._in, s, stop); }
+istream& getline(stringstream& in, string& s) { if (in._in._id < 0) { string t = in.str(); in._in._id = __is_new(t.c_str(), t.size()); } return getline(in._in, s); }
 class ofstream : public ostream { public: bool _open; ofstream() : ostream(__os_new()), _open(false) {}
     ofstream(const string& name, int mode = 2) : ostream(__os_new()) { _open = __os_file(_id, name.c_str(), mode & 4); }
     ofstream(const char* name, int mode = 2) : ostream(__os_new()) { _open = __os_file(_id, name, mode & 4); }

@@ -230,7 +230,11 @@ def _class(reader: Reader, out: Entities, template: list[Any]) -> bool:
         if reader.at("{") or reader.at(":"):
             break
         depth += {"<": 1, ">": -1}.get(reader.token.text, 0)
-        if reader.at("(") and reader.tokens[reader.position - 1].text not in ("__align__", "alignas", "__attribute__"):
+        if (
+            depth <= 0
+            and reader.at("(")
+            and reader.tokens[reader.position - 1].text not in ("__align__", "alignas", "__attribute__")
+        ):
             reader.position = start
             return False
         reader.advance()

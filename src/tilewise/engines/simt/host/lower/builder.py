@@ -54,6 +54,7 @@ class Builder:
         self.cases: list[Any] = []
         self.statics = 0
         self.noted_line = 0
+        self.outer: Any = None  # finds variables of the function around, where only a type is asked for
 
     # -- text
 
@@ -142,6 +143,9 @@ class Builder:
             if name in scope.names:
                 found: Local = scope.names[name]
                 return found
+        if self.outer is not None:
+            found_outside: Local | None = self.outer(name)
+            return found_outside
         return None
 
     @contextmanager

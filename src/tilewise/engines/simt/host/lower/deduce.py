@@ -7,6 +7,7 @@ from typing import Any
 from tilewise.engines.simt.host.language import tree
 from tilewise.engines.simt.host.language.types import VOID, Array, FunctionType, Pointer, Record, Reference, Type
 from tilewise.engines.simt.host.lower import constants
+from tilewise.engines.simt.host.lower.late import provide
 from tilewise.engines.simt.host.lower.program import Environment, Program
 from tilewise.engines.simt.host.lower.type_resolution import argument, resolve
 from tilewise.engines.simt.host.lower.values import Overloads, Place, Unknown
@@ -133,6 +134,26 @@ def _unify_class(
     return False
 
 
+def specialises(
+    p: Program, written: Any, type_: Type, names: dict[str, Any], bound: dict[str, Any], env: Environment
+) -> bool:
+    """Whether an argument of a partial specialisation, `T*`, `T[]`, `R(A)`, is of the same form as the type given."""
+    if isinstance(written, tree.TypeConst):
+        return specialises(p, written.of, type_, names, bound, env)
+    if not _mentions(written, names):
+        return resolve(p, written, env) == type_
+    if isinstance(written, (tree.TypePointer, tree.TypeReference)):
+        form = Pointer if isinstance(written, tree.TypePointer) else Reference
+        return isinstance(type_, form) and specialises(p, written.to, type_.to, names, bound, env)
+    if isinstance(written, tree.TypeArray):
+        return isinstance(type_, Array) and specialises(p, written.of, type_.of, names, bound, env)
+    if isinstance(written, tree.TypeFunction) and not isinstance(type_, FunctionType):
+        return False
+    return unify(p, written, type_, names, bound, env) and (
+        not isinstance(written, tree.TypeFunction) or len(written.parameters) == len(type_.parameters)  # type: ignore[attr-defined]
+    )
+
+
 def _mentions(written: Any, names: dict[str, Any]) -> bool:
     if isinstance(written, (tree.TypeConst, tree.TypeArray)):
         return _mentions(written.of, names)
@@ -150,3 +171,6 @@ def value_argument(p: Program, node: Any, env: Environment) -> Any:
         return constants.evaluate(p, node, env)
     except Unknown:
         return resolve(p, node, env)
+
+
+provide(specialises)

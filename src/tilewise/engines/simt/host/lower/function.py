@@ -175,7 +175,9 @@ def _text(b: Builder, instance: Instance) -> list[str]:
 
 def type_of(p: Program, node: Any, env: Environment) -> Type:
     """decltype: lowered aside, only the type is kept."""
-    value = late.lower(Builder(p, replace(env), True), node)
+    b = Builder(p, replace(env), True)
+    b.outer = env.local
+    value = late.lower(b, node)
     made: Type = value.type
     return made
 

@@ -129,9 +129,9 @@ def instantiate(p: Program, name: str, node: tree.TypeName, env: Environment) ->
         return env.record
     for special in classes:
         if special.special is not None:
-            wanted = [argument(p, a, env) for a in special.special] if len(special.template) <= 1 else None
-            if wanted == given:
-                return record_of(p, special, {}, f"{name}<{', '.join(map(spell, given))}>")
+            found = _specialised(p, special, given, env)
+            if found is not None:
+                return record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
     bindings: dict[str, Any] = {}
     for i, parameter in enumerate(primary.template):
         if i < len(given):
@@ -146,6 +146,24 @@ def instantiate(p: Program, name: str, node: tree.TypeName, env: Environment) ->
         elif not parameter.pack:
             raise p.refusal(f"{name} needs a template argument for {parameter.name}", node.line, max(1, node.column))
     return record_of(p, primary, bindings, f"{name}<{', '.join(map(spell, bindings.values()))}>")
+
+
+def _specialised(p: Program, special: tree.Class, given: list[Any], env: Environment) -> dict[str, Any] | None:
+    """The bindings under which a specialisation, whole or partial, is meant for these arguments; None where not."""
+    written = special.special or []
+    names = {t.name: t for t in special.template if t.name != "<none>"}
+    if len(written) != len(given):
+        return None
+    bound: dict[str, Any] = {}
+    for node, value in zip(written, given, strict=True):
+        if isinstance(value, Type) and names:
+            if not late.specialises(p, node, value, names, bound, env):
+                return None
+        elif isinstance(node, tree.Name) and node.name in names:
+            bound[node.name] = value
+        elif argument(p, node, env) != value:
+            return None
+    return bound if len(bound) == len(names) else None
 
 
 def spell(value: Any) -> str:

@@ -137,7 +137,7 @@ def _wild(s: Session, address: int, line: int, access: str) -> None:
             Kind.NULL_POINTER,
             line,
             f"{access} through a null pointer" + (f" (+{address} bytes)" if address else ""),
-            "give the pointer memory first, and check what malloc returned",
+            _null_hint(s),
             access=access,
         )
     else:
@@ -149,6 +149,13 @@ def _wild(s: Session, address: int, line: int, access: str) -> None:
             access=access,
         )
     s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
+def _null_hint(s: Session) -> str:
+    """What a null pointer most likely is: memory never taken, or an argument that nobody gave."""
+    if s.arguments == 0 and "argv" in s.source.line(s.line):
+        return "the program wants arguments and was given none: tilewise run FILE -- ARGUMENTS"
+    return "give the pointer memory first, and check what malloc returned"
 
 
 def _device(s: Session, block: Allocation, line: int, access: str) -> None:

@@ -48,6 +48,7 @@ class Session:
         self.at_exit: list[int] = []  # functions given to atexit
         self.overruns: dict[int, Any] = {}  # blocks that were overrun: how far, by what size, where
         self.before_report: list[Function] = []  # what is settled before findings are told, however it ended
+        self.arguments = 0  # how many the program was given
         self.state: dict[str, Any] = {}  # of rand, streams, files …
         self._lock = threading.Lock()
         self._callbacks: list[Any] = []

@@ -1,0 +1,140 @@
+// std::map, set and their kin as sorted arrays (unordered ones too: they come in the order of their keys), tuple,
+// optional, function, deque, list, queue, stack, priority_queue.
+namespace std {
+template <class K> struct __same_key { static const K& of(const K& k) { return k; } };
+template <class K, class V> struct __first_key { static const K& of(const pair<K, V>& p) { return p.first; } };
+template <class K, class P, class G> struct __sorted {
+    vector<P> _items;
+    typedef P value_type; typedef K key_type; typedef P* iterator; typedef const P* const_iterator; typedef size_t size_type;
+    P* begin() { return _items.begin(); }
+    P* end() { return _items.end(); }
+    const P* begin() const { return _items.begin(); }
+    const P* end() const { return _items.end(); }
+    const P* cbegin() const { return _items.begin(); }
+    const P* cend() const { return _items.end(); }
+    size_t size() const { return _items.size(); }
+    bool empty() const { return _items.size() == 0; }
+    void clear() { _items.clear(); }
+    void reserve(size_t n) { _items.reserve(n); }
+    size_t _at(const K& k) const { size_t a = 0, b = _items.size(); while (a < b) { size_t m = (a + b) / 2; if (G::of(_items[m]) < k) a = m + 1; else b = m; } return a; }
+    bool _has(size_t i, const K& k) const { return i < _items.size() && !(k < G::of(_items[i])); }
+    P* lower_bound(const K& k) { return begin() + _at(k); }
+    P* find(const K& k) { size_t i = _at(k); return _has(i, k) ? begin() + i : end(); }
+    const P* find(const K& k) const { size_t i = _at(k); return _has(i, k) ? begin() + i : end(); }
+    size_t count(const K& k) const { return _has(_at(k), k) ? 1 : 0; }
+    bool contains(const K& k) const { return _has(_at(k), k); }
+    size_t erase(const K& k) { size_t i = _at(k); if (!_has(i, k)) return 0; _items.erase(_items.begin() + i); return 1; }
+    P* erase(P* p) { return _items.erase(p); }
+    pair<P*, bool> insert(const P& p) { size_t i = _at(G::of(p)); if (_has(i, G::of(p))) return pair<P*, bool>(begin() + i, false); _items.insert(_items.begin() + i, p); return pair<P*, bool>(begin() + i, true); }
+};
+template <class K, class V, class C = int, class D = int, class E = int> struct map : public __sorted<K, pair<K, V>, __first_key<K, V> > {
+    typedef V mapped_type;
+    map() {}
+    map(initializer_list<pair<K, V> > l) { for (pair<K, V>* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
+    V& operator[](const K& k) { size_t i = this->_at(k); if (!this->_has(i, k)) this->_items.insert(this->_items.begin() + i, pair<K, V>(k, V())); return this->_items[i].second; }
+    V& at(const K& k) { size_t i = this->_at(k); if (!this->_has(i, k)) __out_of_range(i, this->size()); return this->_items[i].second; }
+    const V& at(const K& k) const { size_t i = this->_at(k); if (!this->_has(i, k)) __out_of_range(i, this->size()); return this->_items[i].second; }
+    template <class A, class B> pair<pair<K, V>*, bool> emplace(const A& a, const B& b) { return this->insert(pair<K, V>(a, b)); }
+};
+template <class K, class V, class C = int, class D = int, class E = int> struct unordered_map : public map<K, V, C, D, E> {
+    unordered_map() {}
+    unordered_map(initializer_list<pair<K, V> > l) { for (pair<K, V>* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
+};
+template <class K, class C = int, class D = int> struct set : public __sorted<K, K, __same_key<K> > {
+    set() {}
+    set(initializer_list<K> l) { for (K* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
+    template <class I> set(I first, I last) { for (; first != last; ++first) this->insert(*first); }
+};
+template <class K, class C = int, class D = int> struct unordered_set : public set<K, C, D> {
+    unordered_set() {}
+    unordered_set(initializer_list<K> l) { for (K* p = l.begin(); p != l.end(); ++p) this->insert(*p); }
+    template <class I> unordered_set(I first, I last) { for (; first != last; ++first) this->insert(*first); }
+};
+template <class T> struct deque : public vector<T> {
+    deque() {}
+    explicit deque(size_t n) : vector<T>(n) {}
+    deque(size_t n, const T& v) : vector<T>(n, v) {}
+    void push_front(const T& v) { this->insert(this->begin(), v); }
+    void pop_front() { this->erase(this->begin()); }
+};
+template <class T> struct list : public deque<T> { list() {} };
+template <class T, class C = int> struct queue {
+    deque<T> _items;
+    void push(const T& v) { _items.push_back(v); }
+    void pop() { _items.pop_front(); }
+    T& front() { return _items.front(); }
+    T& back() { return _items.back(); }
+    bool empty() const { return _items.empty(); }
+    size_t size() const { return _items.size(); }
+};
+template <class T, class C = int> struct stack {
+    vector<T> _items;
+    void push(const T& v) { _items.push_back(v); }
+    void pop() { _items.pop_back(); }
+    T& top() { return _items.back(); }
+    bool empty() const { return _items.empty(); }
+    size_t size() const { return _items.size(); }
+};
+template <class T, class C = vector<T>, class F = less<T> > struct priority_queue {
+    vector<T> _items; F _less;
+    void push(const T& v) { size_t i = 0; while (i < _items.size() && _less(_items[i], v)) ++i; _items.insert(_items.begin() + i, v); }
+    void pop() { _items.pop_back(); }
+    const T& top() const { return _items.back(); }
+    bool empty() const { return _items.empty(); }
+    size_t size() const { return _items.size(); }
+};
+struct nullopt_t { int n; };
+const nullopt_t nullopt = {0};
+template <class T> struct optional {
+    bool _has; T _value;
+    optional() : _has(false), _value() {}
+    optional(nullopt_t n) : _has(false), _value() {}
+    optional(const T& v) : _has(true), _value(v) {}
+    bool has_value() const { return _has; }
+    operator bool() const { return _has; }
+    T& value() { return _value; }
+    T& operator*() { return _value; }
+    const T& operator*() const { return _value; }
+    T* operator->() { return &_value; }
+    T value_or(const T& other) const { return _has ? _value : other; }
+};
+template <class A, class B = int, class C = int, class D = int> struct tuple { A _0; B _1; C _2; D _3; tuple() : _0(), _1(), _2(), _3() {}
+    tuple(const A& a) : _0(a), _1(), _2(), _3() {}
+    tuple(const A& a, const B& b) : _0(a), _1(b), _2(), _3() {}
+    tuple(const A& a, const B& b, const C& c) : _0(a), _1(b), _2(c), _3() {}
+    tuple(const A& a, const B& b, const C& c, const D& d) : _0(a), _1(b), _2(c), _3(d) {} };
+template <int N, class A, class B, class C, class D> struct __part {};
+template <class A, class B, class C, class D> struct __part<0, A, B, C, D> { typedef A type; static A& of(tuple<A, B, C, D>& t) { return t._0; } };
+template <class A, class B, class C, class D> struct __part<1, A, B, C, D> { typedef B type; static B& of(tuple<A, B, C, D>& t) { return t._1; } };
+template <class A, class B, class C, class D> struct __part<2, A, B, C, D> { typedef C type; static C& of(tuple<A, B, C, D>& t) { return t._2; } };
+template <class A, class B, class C, class D> struct __part<3, A, B, C, D> { typedef D type; static D& of(tuple<A, B, C, D>& t) { return t._3; } };
+template <int N, class A, class B, class C, class D> typename __part<N, A, B, C, D>::type& get(tuple<A, B, C, D>& t) { return __part<N, A, B, C, D>::of(t); }
+template <class A, class B> tuple<A, B> make_tuple(A a, B b) { return tuple<A, B>(a, b); }
+template <class A, class B, class C> tuple<A, B, C> make_tuple(A a, B b, C c) { return tuple<A, B, C>(a, b, c); }
+template <class A, class B, class C, class D> tuple<A, B, C, D> make_tuple(A a, B b, C c, D d) { return tuple<A, B, C, D>(a, b, c, d); }
+
+template <class F> F* __kept_copy(const F& f) { F* p = (F*)__vector_memory(sizeof(F)); __vector_size(p, sizeof(F)); __make(p, f); return p; }
+template <class F, class R> R __invoke0(void* f) { return (*(F*)f)(); }
+template <class F, class R, class A> R __invoke1(void* f, A a) { return (*(F*)f)(a); }
+template <class F, class R, class A, class B> R __invoke2(void* f, A a, B b) { return (*(F*)f)(a, b); }
+template <class F, class R, class A, class B, class C> R __invoke3(void* f, A a, B b, C c) { return (*(F*)f)(a, b, c); }
+template <class F, class R, class A, class B, class C, class D> R __invoke4(void* f, A a, B b, C c, D d) { return (*(F*)f)(a, b, c, d); }
+template <class S> struct function { int n; };
+#define __FUNCTION_BODY(...) void* _object; __VA_ARGS__ \
+    operator bool() const { return _object != nullptr; }
+template <class R> struct function<R()> { R (*_call)(void*);
+    __FUNCTION_BODY(function() : _object(nullptr) {} template <class F> function(F f) { _object = (void*)__kept_copy(f); _call = &__invoke0<F, R>; })
+    R operator()() const { return _call(_object); } };
+template <class R, class A> struct function<R(A)> { R (*_call)(void*, A);
+    __FUNCTION_BODY(function() : _object(nullptr) {} template <class F> function(F f) { _object = (void*)__kept_copy(f); _call = &__invoke1<F, R, A>; })
+    R operator()(A a) const { return _call(_object, a); } };
+template <class R, class A, class B> struct function<R(A, B)> { R (*_call)(void*, A, B);
+    __FUNCTION_BODY(function() : _object(nullptr) {} template <class F> function(F f) { _object = (void*)__kept_copy(f); _call = &__invoke2<F, R, A, B>; })
+    R operator()(A a, B b) const { return _call(_object, a, b); } };
+template <class R, class A, class B, class C> struct function<R(A, B, C)> { R (*_call)(void*, A, B, C);
+    __FUNCTION_BODY(function() : _object(nullptr) {} template <class F> function(F f) { _object = (void*)__kept_copy(f); _call = &__invoke3<F, R, A, B, C>; })
+    R operator()(A a, B b, C c) const { return _call(_object, a, b, c); } };
+template <class R, class A, class B, class C, class D> struct function<R(A, B, C, D)> { R (*_call)(void*, A, B, C, D);
+    __FUNCTION_BODY(function() : _object(nullptr) {} template <class F> function(F f) { _object = (void*)__kept_copy(f); _call = &__invoke4<F, R, A, B, C, D>; })
+    R operator()(A a, B b, C c, D d) const { return _call(_object, a, b, c, d); } };
+}

@@ -1,0 +1,43 @@
+// Threads that run when they are made, one after the other, and what goes with them.
+namespace std {
+struct mutex { void lock() {} void unlock() {} bool try_lock() { return true; } };
+template <class M> struct lock_guard { lock_guard(M& m) {} };
+template <class M> struct unique_lock { unique_lock(M& m) {} void lock() {} void unlock() {} };
+template <class M> struct scoped_lock { scoped_lock(M& m) {} };
+template <class T> struct atomic {
+    T _value;
+    atomic() : _value() {}
+    atomic(T v) : _value(v) {}
+    T load() const { return _value; }
+    void store(T v) { _value = v; }
+    T exchange(T v) { T o = _value; _value = v; return o; }
+    T fetch_add(T v) { T o = _value; _value += v; return o; }
+    T fetch_sub(T v) { T o = _value; _value -= v; return o; }
+    operator T() const { return _value; }
+    T operator=(T v) { _value = v; return v; }
+    T operator++() { return ++_value; }
+    T operator++(int) { return _value++; }
+    T operator--() { return --_value; }
+    T operator--(int) { return _value--; }
+    T operator+=(T v) { return _value += v; }
+    T operator-=(T v) { return _value -= v; }
+};
+typedef atomic<int> atomic_int; typedef atomic<bool> atomic_bool;
+template <class T> struct __reference { T* _p; __reference(T& v) : _p(&v) {} operator T&() const { return *_p; } };
+template <class T> __reference<T> ref(T& v) { return __reference<T>(v); }
+struct thread {
+    bool _made;
+    thread() : _made(false) {}
+    template <class F> explicit thread(F f) : _made(true) { f(); }
+    template <class F, class A> thread(F f, A a) : _made(true) { f(a); }
+    template <class F, class A, class B> thread(F f, A a, B b) : _made(true) { f(a, b); }
+    template <class F, class A, class B, class C> thread(F f, A a, B b, C c) : _made(true) { f(a, b, c); }
+    template <class F, class A, class B, class C, class D> thread(F f, A a, B b, C c, D d) : _made(true) { f(a, b, c, d); }
+    template <class F, class A, class B, class C, class D, class E> thread(F f, A a, B b, C c, D d, E e) : _made(true) { f(a, b, c, d, e); }
+    void join() { _made = false; }
+    void detach() { _made = false; }
+    bool joinable() const { return _made; }
+    static unsigned int hardware_concurrency() { return 8; }
+};
+namespace this_thread { template <class D> void sleep_for(const D& d) {} void yield() {} }
+}

@@ -1,0 +1,33 @@
+"""Thrust's memory of the card, which the host reads and writes on its behalf."""
+
+from __future__ import annotations
+
+from tilewise.engines.simt.host.runtime.memory import CARD
+from tilewise.engines.simt.host.runtime.session import Session, runtime
+
+
+@runtime("__thrust_memory")
+def memory(s: Session, size: int) -> int:
+    return s.memory.allocate(max(1, size), "device_vector", s.line, device=True, host=False, state=CARD).address
+
+
+@runtime("__thrust_free")
+def free(s: Session, address: int) -> None:
+    block = s.memory.find(address)
+    if block is not None and not block.freed:
+        s.memory.release(block, s.line)
+
+
+@runtime("__thrust_copy")
+def copy(s: Session, to: int, source: int, size: int) -> None:
+    """Bytes and whether they have a value, wherever they lie; whose memory it is stays."""
+    m = s.memory
+    m.view(to, size)[:] = m.view(source, size)
+    state = m.state(to, size)
+    state[:] = (state & 253) | (m.state(source, size) & 2)
+    block = m.find(to)
+    if block is not None:
+        block.written = True
+    taken = m.find(source)
+    if taken is not None:
+        taken.copied, taken.stored = True, 0
