@@ -27,8 +27,9 @@ def command(
 ) -> int:  # fmt: skip
     """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when one was seen.
 
-    Without --shape, the launch that main makes is run with its own sizes, then shapes that find bugs: rectangular,
-    not multiples of the tile, and one smaller than a tile. What only those show is told apart, and --strict counts it.
+    Without --shape, a program with a main is run as it stands; then the launch that main makes, with its own sizes,
+    and shapes that find bugs: rectangular, not multiples of the tile, and one smaller than a tile. What only those
+    show is told apart, and --strict counts it.
 
     Threads and blocks are named (y,x); in --format sanitizer (x,y,z), as compute-sanitizer has them.
     """

@@ -20,7 +20,7 @@ from tilewise.engines.simt.check.simulate import Simulation, simulate
 from tilewise.engines.simt.limits import DEFAULT, Limits
 from tilewise.engines.simt.machine.events import EventKind, Events, empty_events
 from tilewise.engines.simt.machine.findings import Finding, Severity
-from tilewise.errors import UsageError
+from tilewise.errors import KernelError, UsageError
 from tilewise.tracing.recorded import Matrix, Trace
 from tilewise.tracing.report import Report, Run, Shape
 from tilewise.tracing.rungs import RungText, is_rung, rung_text
@@ -137,12 +137,19 @@ def check(
     [('out-of-bounds', 'M'), ('out-of-bounds', 'P')]
     """
     from tilewise.tracing.checking import Asked, judged
+    from tilewise.tracing.program_run import program_alone
 
     with budget.within(limits):
         ring = find_semiring(semiring)
         rung, kernel = _rung(kernel, tile, ring, dtype)
-        loaded = load(kernel, defines, tile, limits)
-        asked = Asked(shape, grid, block, dict(args or {}), seed, adversarial, limits, ring, rung, entry)
+        own = None if tile is not None or rung is not None else dict(defines or {})
+        try:
+            loaded = load(kernel, defines, tile, limits)
+        except KernelError as error:
+            if own is None or shape is not None or args or grid is not None or block is not None or entry is not None:
+                raise
+            return program_alone(kernel, own, limits, error)
+        asked = Asked(shape, grid, block, dict(args or {}), seed, adversarial, limits, ring, rung, entry, own)
         return judged(loaded, asked)
 
 

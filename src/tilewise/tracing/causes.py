@@ -12,10 +12,11 @@ from tilewise.engines.simt.machine.findings import Basis, Finding, Kind
 from tilewise.tracing.grouping import Seen
 
 # the nearer to the slip, the earlier: a symptom never stands before its cause
-ORDER = (
+FIRST = (
     Kind.ASSERTION, Kind.LAUNCH, Kind.DIVERGENT_BARRIER, Kind.RACE, Kind.UNINITIALISED_READ, Kind.INDEX_OVERFLOW,
     Kind.OUT_OF_BOUNDS, Kind.SILENT_OVERRUN, Kind.UNCOVERED, Kind.WRONG_PRODUCT,
 )  # fmt: skip
+ORDER = (*(kind for kind in Kind if kind not in FIRST), *FIRST)  # what only whole programs have stands before kernels
 
 
 @dataclass

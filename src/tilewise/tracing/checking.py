@@ -17,10 +17,12 @@ from tilewise.engines.simt.check.prepared import Prepared
 from tilewise.engines.simt.check.simulate import Simulation, simulate, simulate_free, simulate_own
 from tilewise.engines.simt.check.verdict import Tried, settle
 from tilewise.engines.simt.frontend.syntax import Function
+from tilewise.engines.simt.host.process import ProgramReport
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.findings import Severity
 from tilewise.errors import KernelError, LimitError, TilewiseError, UsageError
 from tilewise.tracing import as_shape, copied, launch_for, run_of
+from tilewise.tracing.program_run import ENTRY, as_run, run_of_program, weigh, words
 from tilewise.tracing.report import Report, Run, Shape
 from tilewise.tracing.rungs import RungText
 
@@ -41,6 +43,7 @@ class Asked:
     semiring: Semiring
     rung: RungText | None
     entry: str | None
+    defines: Mapping[str, str | int] | None = None  # for the program's own run; None: it is not run
 
     @property
     def given(self) -> bool:
@@ -62,7 +65,7 @@ def judged(loaded: Loaded, asked: Asked) -> Report:
     for one in prepared:
         try:
             tried = _tried(one, asked)
-            words = settle(tried)
+            ground = settle(tried)
             made = [run_of(one, t.done, t.origin) for t in tried]
         except Exhausted as error:  # the call's budget, not this kernel's: what was found before is told
             if not runs:
@@ -72,12 +75,28 @@ def judged(loaded: Loaded, asked: Asked) -> Report:
         except (KernelError, UsageError, LimitError) as error:
             failed[one.function.name] = error
             continue
-        if words:
-            grounds[one.function.name] = words
+        if ground:
+            grounds[one.function.name] = ground
         runs += made
+    runs, program = _with_the_program(loaded, asked, runs, grounds)
     if not runs and failed:
         raise next(iter(failed.values()))
-    return Report(loaded.source.name, tuple(runs), grounds, {name: str(error) for name, error in failed.items()})
+    reasons = {name: str(error) for name, error in failed.items()}
+    return Report(loaded.source.name, tuple(runs), grounds, reasons, program)
+
+
+def _with_the_program(
+    loaded: Loaded, asked: Asked, runs: list[Run], grounds: dict[str, str]
+) -> tuple[list[Run], ProgramReport | None]:
+    """Where there is a main, what its own run shows comes first and weighs what the kernels' runs show."""
+    if asked.given or asked.rung is not None or asked.entry is not None or asked.defines is None:
+        return runs, None
+    program = run_of_program(loaded.source, asked.defines, asked.limits)
+    if program is None:
+        return runs, None
+    runs = weigh(program, runs)
+    grounds[ENTRY] = words(program)
+    return [as_run(program, loaded.source.name, runs), *runs], program
 
 
 def _tried(one: Prepared, asked: Asked) -> list[Tried]:

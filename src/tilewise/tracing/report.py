@@ -13,6 +13,7 @@ from tilewise.engines.simt.machine.findings import Basis, Finding, Severity
 from tilewise.tracing.strict_json import strict
 
 if TYPE_CHECKING:
+    from tilewise.engines.simt.host.process import ProgramReport
     from tilewise.tracing.causes import Cause
 
 Shape = tuple[int, int, int]
@@ -70,6 +71,7 @@ class Report:
     runs: tuple[Run, ...]
     grounds: Mapping[str, str] = field(default_factory=dict)
     not_judged: Mapping[str, str] = field(default_factory=dict)
+    program: ProgramReport | None = None  # the run of its main, where there is one
 
     @property
     def findings(self) -> tuple[Finding, ...]:
@@ -124,6 +126,7 @@ class Report:
             "clean": self.clean,
             "grounds": dict(self.grounds),
             "not_judged": dict(self.not_judged),
+            "program": self.program.to_json() if self.program is not None else None,
             "runs": [r.to_json() for r in self.runs],
         }
         return cast(dict[str, Any], strict(made))

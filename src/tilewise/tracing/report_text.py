@@ -179,7 +179,10 @@ def verdict(report: Report, costs: bool, lang: str = "en") -> str:
     if report.not_judged:
         parts.append(counted(lang, "verdict.kernel", len(report.not_judged)))
     faults = ", ".join(parts) + ("," if len(parts) > 1 else "")
-    return counted(lang, "verdict.launch", len(report.runs), faults=faults) + more
+    launches = len(report.runs)
+    if report.program is not None:  # the program's own run stands for the launches it made
+        launches += len(report.program.launches) - 1
+    return counted(lang, "verdict.launch", launches, faults=faults) + more
 
 
 def _wrap(text: str, width: int, indent: str = "") -> list[str]:

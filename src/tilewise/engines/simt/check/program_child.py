@@ -76,6 +76,9 @@ def _limits(settings: dict[str, Any]) -> None:
     """What the system itself holds the process to."""
     import resource
 
+    for which in (resource.RLIMIT_DATA, resource.RLIMIT_AS):  # its memory is laid out whole; the watch limits it
+        hard = resource.getrlimit(which)[1]
+        resource.setrlimit(which, (hard, hard))
     seconds = int(settings["options"]["seconds"]) + 10
     for which, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, 2 * seconds), (resource.RLIMIT_NOFILE, 64)):
         _, hard = resource.getrlimit(which)

@@ -35,6 +35,7 @@ class ProgramReport:
     card: str = ""
     output: str | None = None
     errors: str | None = None
+    wanted: str = ""  # arguments or input that it asked for and was not given
 
     @property
     def faults(self) -> list[Finding]:
@@ -121,7 +122,7 @@ def _report(path: Path, code: int, text: str, options: Options, late: bool) -> P
     findings = [finding_of(f) for f in document["findings"]]
     return ProgramReport(
         str(path), document["status"] & 255, document["ended"], document["message"], findings, document["notes"],
-        document["launches"], options.card,
+        document["launches"], options.card, wanted=document.get("wanted", ""),
     )  # fmt: skip
 
 

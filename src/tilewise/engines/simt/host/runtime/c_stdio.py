@@ -208,6 +208,8 @@ def _read(s: Session, stream: int, size: int) -> bytes:
         data += found.handle.read(size - len(data))
     if len(data) < size:
         found.ended = True
+        if found.name == "stdin" and not data:
+            s.wanted = s.wanted or "input"
     return data
 
 

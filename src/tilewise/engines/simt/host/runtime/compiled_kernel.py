@@ -145,9 +145,10 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
             "free it after the last launch", array=block.name, access=verb, other_line=block.freed,
         )  # fmt: skip
         return
-    where = "before the start of" if address < block.address else "past the end of"
-    apart = block.address - address if address < block.address else address + size - block.end
+    message = f"{_thread(s)}: a {verb} {address + size - block.end} bytes past the end of {describe(block)}"
+    if address < block.address:
+        message = f"{_thread(s)}: a {verb} {block.address - address} bytes before the start of {describe(block)}"
     s.faults.add(
-        Kind.OUT_OF_BOUNDS, line, f"{_thread(s)}: a {verb} {apart} bytes {where} {describe(block)}",
+        Kind.OUT_OF_BOUNDS, line, message,
         "check the index against the length before the access", array=block.name or str(block.line), access=verb,
     )  # fmt: skip

@@ -154,6 +154,7 @@ def _wild(s: Session, address: int, line: int, access: str) -> None:
 def _null_hint(s: Session) -> str:
     """What a null pointer most likely is: memory never taken, or an argument that nobody gave."""
     if s.arguments == 0 and "argv" in s.source.line(s.line):
+        s.wanted = "arguments"
         return "the program wants arguments and was given none: tilewise run FILE -- ARGUMENTS"
     return "give the pointer memory first, and check what malloc returned"
 

@@ -48,6 +48,7 @@ class Session:
         self.at_exit: list[int] = []  # functions given to atexit
         self.overruns: dict[int, Any] = {}  # blocks that were overrun: how far, by what size, where
         self.before_report: list[Function] = []  # what is settled before findings are told, however it ended
+        self.wanted = ""  # what it asked for and was not given: arguments, input
         self.arguments = 0  # how many the program was given
         self.state: dict[str, Any] = {}  # of rand, streams, files …
         self._lock = threading.Lock()
@@ -79,6 +80,7 @@ class Session:
                 "findings": [f.to_json() for f in self.faults.all()], "notes": self.faults.notes,
                 "launches": self.cuda.launches[:LAUNCHES_TOLD] if self.cuda is not None else [],
                 "open_line": not self.console.ended_line,
+                "wanted": self.wanted,
             })  # fmt: skip
             os._exit(status & 255)
 

@@ -206,6 +206,7 @@ class In:
         if self.data is None:
             s.console.flush()
             self.data = sys.stdin.buffer.read()
+            s.wanted = s.wanted or ("" if self.data else "input")
         self.at += 1
         return self.data[self.at - 1 : self.at]
 
