@@ -51,11 +51,9 @@ class Prepared(dict[Key, Any]):
 
 
 PREPARED = Prepared()
-LAST: list[Any] = [None]  # the last call with out= and nothing else, which the next one is most often like
 if hasattr(os, "register_at_fork"):
     os.register_at_fork(after_in_child=PREPARED.renew)
 pool.on_resize.append(PREPARED.clear)  # what is kept was cut for another number of threads
-pool.on_resize.append(lambda: LAST.__setitem__(0, None))
 
 
 @lru_cache(maxsize=4096)
@@ -106,8 +104,6 @@ class OnHost:
         out = keywords.get("out")
         if out is not None and not self._ready.takes(out, M, N):
             return None
-        if out is not None and len(keywords) == 1:
-            LAST[0] = self._ready.again(M, N, out)
         return self._ready.multiply(M, N, out)
 
 

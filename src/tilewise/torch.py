@@ -12,7 +12,20 @@ from tilewise.interop.torch.accelerate import Acceleration, accelerate
 from tilewise.interop.torch.closure import closure
 from tilewise.interop.torch.elementwise import elementwise
 from tilewise.interop.torch.followed import followed_matmul
-from tilewise.interop.torch.linear import Linear, linear
+from tilewise.interop.torch.linear import Linear, choices, linear
 from tilewise.interop.torch.operator import matmul
+from tilewise.interop.torch.patch import patch, unpatch
 
-__all__ = ["Acceleration", "Linear", "accelerate", "closure", "elementwise", "followed_matmul", "linear", "matmul"]
+__all__ = [
+    "Acceleration",
+    "Linear",
+    "accelerate",
+    "choices",
+    "closure",
+    "elementwise",
+    "followed_matmul",
+    "linear",
+    "matmul",
+    "patch",
+    "unpatch",
+]

@@ -3,13 +3,14 @@
 from __future__ import annotations
 
 import json
+import time
 
 import pytest
 import torch
 
 import tilewise as tw
-from tilewise.interop.torch import accelerate as room
-from tilewise.interop.torch.vendor import on_sixteen_bytes, vendor_seconds
+from tilewise.interop.torch import choice as room
+from tilewise.interop.torch.vendor import on_sixteen_bytes, padded_seconds, vendor_seconds
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import problem_of_shape
@@ -41,7 +42,7 @@ def test_forward_and_backward_are_routed_and_right():
     torch.testing.assert_close(batch, x @ x.mT)
     torch.testing.assert_close(summed, 2 * (x @ x.mT))
     assert done.routed == 7, "two forward, three backward, two of stacks"
-    assert {c.operator for c in done.choices} == {"mm", "addmm", "bmm", "baddbmm"}
+    assert {c.operator for c in done.choices} == {"linear", "mm", "bmm", "baddbmm"}
     json.dumps(done.to_json())
     assert "44x33x65" in str(done)
     assert "<table>" in done._repr_html_()
@@ -68,6 +69,67 @@ def test_on_the_cpu_a_plan_claims_nothing():
     assert (done.routed, done.left) == (0, 1)
 
 
+EQUATIONS = ["ij,jk->ik", "bij,bjk->bik", "bhqd,bhkd->bhqk", "ij,jk->ki", "bij,kj->bik", "ij,ij->", "bii,bij->bj"]
+
+
+@pytest.mark.parametrize("equation", EQUATIONS)
+def test_einsum_of_two_is_one_product_or_left_alone(equation):
+    seed = time.time_ns() % 2**31
+    print("seed", seed)
+    torch.manual_seed(seed)
+    size = dict(zip("bhijkqd", torch.randint(2, 7, (7,)).tolist(), strict=True))
+    left, right = equation.partition("->")[0].split(",")
+    M, N = (torch.randn([size[c] for c in word], requires_grad=True) for word in (left, right))
+    expected = torch.einsum(equation, M, N)
+    moved = torch.randn_like(expected)
+    theirs = torch.autograd.grad(expected, (M, N), moved)
+    with tw.torch.accelerate("always") as done:
+        made = torch.einsum(equation, M, N)
+        ours = torch.autograd.grad(made, (M, N), moved)
+    torch.testing.assert_close(made, expected)
+    torch.testing.assert_close(ours, theirs)
+    assert done.routed == (0 if equation in EQUATIONS[-1:] else 3)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_gradients_of_gradients_and_modes_go_on():
+    torch.manual_seed(0)
+    M, N = (torch.randn(4, 4, dtype=torch.float64, requires_grad=True) for _ in range(2))
+    with tw.torch.accelerate("always") as done:
+        assert torch.autograd.gradcheck(torch.matmul, (M, N))
+        assert torch.autograd.gradgradcheck(torch.matmul, (M, N))
+        assert torch.autograd.gradcheck(torch.nn.functional.linear, (M, N, M[0].detach().clone().requires_grad_()))
+        along = torch.func.jvp(lambda M: M @ N, (M,), (N,))[1]
+        each = torch.vmap(torch.mv)(torch.stack([M, N]), torch.stack([M[0], N[0]]))
+        rows = torch.vmap(torch.matmul)(torch.stack([M, N]), torch.stack([N, M]))
+    torch.testing.assert_close(along, N @ N)
+    torch.testing.assert_close(each, torch.stack([M @ M[0], N @ N[0]]))
+    torch.testing.assert_close(rows, torch.stack([M @ N, N @ M]))
+    assert done.routed
+
+
+def test_a_layer_whose_products_all_stay_runs_as_torchs_own():
+    net, x = model(), torch.randn(4, 33)
+    with tw.torch.accelerate() as done:
+        made = net(x)
+    assert "Addmm" in made.grad_fn.name(), "no function of ours stands in its way"
+    assert (done.routed, done.left) == (0, 5)
+    assert all("nothing is known" in c.why for c in done.choices)
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])
+def test_autocast_is_kept(dtype):
+    net, x = model(), torch.randn(4, 33)
+    with torch.autocast("cpu", dtype=dtype):
+        expected = step(net, x)
+        with tw.torch.accelerate("always") as done:
+            got = step(net, x)
+    assert done.routed == 5
+    assert [a.dtype for a in got] == [b.dtype for b in expected]
+    for a, b in zip(got, expected, strict=True):
+        torch.testing.assert_close(a, b, rtol=5e-2, atol=5e-1)
+
+
 def test_an_unknown_word_is_named():
     with pytest.raises(tw.UsageError, match="when='sometimes'"):
         tw.torch.accelerate("sometimes")
@@ -87,12 +149,22 @@ def test_an_unknown_word_is_named():
 def test_the_model_of_the_vendor_knows_its_cliff(shape, dtype, wins, monkeypatch):
     plan = make_plan(problem_of_shape(*shape, dtype), H200)
     theirs = vendor_seconds(plan.problem, plan.machine)
-    monkeypatch.setattr(room.api, "plan", lambda M, N: plan)
-    choice = tw.torch.accelerate()._decide(
-        torch.ops.aten.mm.default, *[torch.ones(1, 1)] * 2, [torch.ones(1, 1)] * 2, {}
-    )
-    assert choice.routed == wins
-    assert (choice.ours, choice.theirs) == (plan.predicted, theirs)
+    monkeypatch.setattr(room, "machine_of", lambda device: H200)
+    room.expected.cache_clear()
+    m, k, n = shape
+    kind = getattr(torch, dtype)
+    chosen = room.Account().choice_of("mm", ((m, k), (k, n), (k, 1), (n, 1)), (kind, kind), "cuda:0")
+    room.expected.cache_clear()
+    assert chosen.routed == wins
+    assert (chosen.ours, chosen.theirs) == (plan.predicted, theirs)
+    assert chosen.why.endswith("by the models") == wins
+
+
+def test_torch_compile_may_pad_so_less_is_taken_from_it():
+    ragged, even = (problem_of_shape(*shape, "bfloat16") for shape in ((8192, 770, 771), (8192, 768, 768)))
+    assert padded_seconds(ragged, H200) < vendor_seconds(ragged, H200)
+    assert padded_seconds(even, H200) == pytest.approx(vendor_seconds(even, H200))
+    assert padded_seconds(ragged, H200) > padded_seconds(even, H200)
 
 
 def test_on_other_cards_nothing_is_claimed():

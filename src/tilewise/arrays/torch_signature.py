@@ -21,6 +21,7 @@ _FLOATS = (torch.float16, torch.float32, torch.float64)
 _SEEN = frozenset(
     (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 )  # by NumPy too
+GRADIENT = "gradient"  # stands before the signature of a call whose gradient is wanted
 _strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
 _modes, _transforms, _tracing, _forward = (
     _C._len_torch_dispatch_stack,
@@ -31,8 +32,9 @@ _modes, _transforms, _tracing, _forward = (
 
 
 def signature(M: Any, N: Any, keywords: Any) -> Key | None:
-    """Everything about a call but its addresses, of which the bytes past a 16-byte boundary count; None where torch
-    follows the call (gradients, tracing, autocast), or where tensors are of several devices."""
+    """Everything about a call but its addresses, of which the bytes past a 16-byte boundary count; marked where a
+    gradient is wanted; None where torch follows the call (tracing, autocast), or where tensors are of several
+    devices."""
     if _is_compiling():  # first of all: a compiler traces what comes behind
         return None
     card = M.get_device()
@@ -40,13 +42,15 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
         return _on_the_host(M, N, keywords)
     if N.__class__ not in _PLAIN or N.get_device() != card or card != _get_device():
         return None
-    if (M.requires_grad or N.requires_grad) and _grad_enabled():
-        return None
     if _modes() or _transforms() or _tracing() is not None or _forward._current_level >= 0:  # `is_watched`, unrolled
         return None
     if M.layout is not _strided or N.layout is not _strided:
         return None
     skews = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4
+    if (M.requires_grad or N.requires_grad) and _grad_enabled():
+        if keywords or _any_autocast():
+            return None
+        return (GRADIENT, card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
     if not keywords:
         if _any_autocast():
             return None
@@ -71,13 +75,13 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
     """The same of tensors in the host's memory that NumPy can see; calls with out= are understood anew."""
     if N.__class__ not in _PLAIN or not (M.is_cpu and N.is_cpu) or _is_compiling() or is_watched() or _any_autocast():
         return None
-    if (M.requires_grad or N.requires_grad) and _grad_enabled():
-        return None
     if M.layout is not _strided or N.layout is not _strided or M.dtype not in _SEEN or N.dtype not in _SEEN:
         return None
     if M.is_neg() or N.is_neg() or M.is_nested or N.is_nested:  # a sign still to be turned; many shapes
         return None
     key = ("host", M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
+    if (M.requires_grad or N.requires_grad) and _grad_enabled():
+        return None if keywords else (GRADIENT, *key)
     if not keywords:
         return key
     more = None if "out" in keywords or "bias" in keywords else keywords_key(keywords, _tensor)

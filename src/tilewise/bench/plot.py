@@ -36,7 +36,7 @@ def draw(document: dict[str, Any], path: Path) -> None:
     matplotlib.use("Agg")
     from matplotlib import pyplot
 
-    if document["suite"] in ("linear", "dtypes"):
+    if document["suite"] in ("linear", "dtypes", "model"):
         raise UsageError(f"bench {document['suite']} has no picture: leave --plot out")
     if document["suite"] == "tiles":
         figure = _sweep(document, pyplot)

@@ -85,6 +85,9 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         from tilewise.bench.cpu_random import summary
 
         return ["dtype", "against", "products", "mean", "under 0.9", "lowest"], summary(document["rows"])
+    if document["suite"] == "model":
+        head = ["steps of", "by", "ms", "of its rival", "first step, s", "memory", "loss", "rival's"]
+        return head, [_model_line(row) for row in document["rows"]]
     if document["suite"] == "dtypes":
         return ["measured", "of", "tilewise", "vendor", "ratio"], [_dtype_line(row) for row in document["rows"]]
     if document["suite"] == "semirings":
@@ -105,6 +108,14 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
 def _call_line(row: dict[str, Any]) -> list[str]:
     own = row["own_microseconds"]
     return [row["library"], row["keywords"], f"{row['microseconds']:.1f}", "" if own is None else f"{own:.1f}"]
+
+
+def _model_line(row: dict[str, Any]) -> list[str]:
+    """The rival is torch, or torch.compile where ours is compiled too."""
+    memory = f"{row['memory_ratio']:.3f}" if row["peak_bytes"] else "–"
+    ms, faster = f"{1e3 * row['seconds']:.2f}", f"{row['times_faster']:.2f}×"
+    losses = [f"{row[name]:.4f}" for name in ("loss", "loss_of_torch")]
+    return [row["case"], row["kernel"], ms, faster, f"{row['first_seconds']:.2f}", memory, *losses]
 
 
 def _dtype_line(row: dict[str, Any]) -> list[str]:

@@ -5,7 +5,8 @@
 `mma` takes float64 and mma.sync on a card, and a fused bias and gelu,
 `host` is what a call costs the host on tensors that lie somewhere new every time,
 `semirings` holds every algebra against the machine's own limit and against those who also can, `linear` is a
-layer of a language model, forward and backward, beside torch's, `calls` is what a call costs by library and keyword."""
+layer of a language model, forward and backward, beside torch's, `calls` is what a call costs by library and keyword,
+`model` whole training steps."""
 
 from __future__ import annotations
 
@@ -30,7 +31,10 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 )  # fmt: skip
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
-SUITES = ("ladder", "tiles", "shapes", "cpu-random", "dtypes", "mma", "semirings", "linear", "scale", "host", "calls")
+SUITES = (
+    "ladder", "tiles", "shapes", "cpu-random", "dtypes", "mma", "semirings", "linear", "model", "scale", "host",
+    "calls",
+)  # fmt: skip
 
 
 def pieces(
@@ -41,8 +45,12 @@ def pieces(
     threads: int = 1,
     count: int = 30,
     seed: int = 0,
+    model: str = "gpt2",
+    odd: bool = False,
+    compiled: bool = False,
 ) -> list[Callable[[], list[Row]]]:
-    """The suite as a list of measurements to run one by one, so that a caller can show how far it is."""
+    """The suite as a list of measurements to run one by one, so that a caller can show how far it is. `model`, `odd`
+    and `compiled` say what `bench model` trains and how."""
     if suite not in SUITES:
         raise UsageError(f"suite {suite!r} is not known; known are {', '.join(SUITES)}")
     if suite == "calls":
@@ -53,6 +61,12 @@ def pieces(
         return [partial(calls.contest, library, 3 if quick else 15) for library in calls.libraries()]
     if suite == "scale":
         return list(_scale(device, sizes, quick))
+    if suite == "model":
+        from tilewise.bench import model as steps
+
+        cases = ("odd",) if odd else ("aligned", "vocabulary")
+        kind = device.partition(":")[0]
+        return [partial(steps.contest, model, case, kind, compiled, 3 if quick else steps.STEPS) for case in cases]
     if suite == "linear":
         from tilewise.bench import linear
 

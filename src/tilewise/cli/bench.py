@@ -20,6 +20,9 @@ from tilewise.cli.output import json_option, print_json, print_table, progress, 
 @click.option("--count", default=30, show_default=True, help="Of `cpu-random`: how many shapes.")
 @click.option("--seed", default=0, show_default=True, help="Of `cpu-random`: which shapes.")
 @click.option("--quick", is_flag=True, help="Fewer rounds: a first impression.")
+@click.option("--model", default="gpt2", show_default=True, help="Of `model`: gpt2, llama-like, moe or mlp.")
+@click.option("--odd", is_flag=True, help="Of `model`: every width odd, instead of all even and of an odd vocabulary.")
+@click.option("--compile", "compiled", is_flag=True, help="Of `model`: torch.compile takes part, alone and with ours.")
 @click.option("--plot", type=click.Path(path_type=Path), help="Draw the result into this PNG or SVG.")
 @click.option("--save", type=click.Path(path_type=Path), help="Keep the JSON document in this file as well.")
 @click.option("--from", "from_file", type=click.Path(path_type=Path), help="Show or plot a saved document instead.")
@@ -33,6 +36,9 @@ def command(
     count: int,
     seed: int,
     quick: bool,
+    model: str,
+    odd: bool,
+    compiled: bool,
     plot: Path | None,
     save: Path | None,
     from_file: Path | None,
@@ -43,6 +49,7 @@ def command(
     float32 and float64 on a CPU), `cpu-random` (the same on a CPU, over shapes by chance), `dtypes` (the other numbers
     on a card: speeds and errors), `mma` (float64 and mma.sync on a card, and a fused bias and gelu), `semirings` (every
     algebra against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward),
+    `model` (whole training steps),
     `host` (what a call costs the host, tensors somewhere new every time), `calls` (what a call costs, by library and
     keyword) or `scale` (larger than card, memory or one process). Peers that are installed take part.
 
@@ -63,7 +70,7 @@ def command(
         chosen = best_device(device)
         if device == "auto":
             remark(f"device: {chosen}")
-        work = pieces(suite, chosen, _sizes(sizes), quick, threads, count, seed)
+        work = pieces(suite, chosen, _sizes(sizes), quick, threads, count, seed, model, odd, compiled)
         command_line = shlex.join(["tilewise", *sys.argv[1:]])
         document = make_document(suite, chosen, command_line, [])
         bar, task = progress(len(work), f"bench {suite}")

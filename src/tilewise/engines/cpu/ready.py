@@ -20,7 +20,6 @@ from tilewise.engines.cpu.kernels.shared.tasks import Extents
 from tilewise.engines.cpu.registry import FAMILIES
 from tilewise.engines.cpu.runtime import compile, workspace
 from tilewise.engines.cpu.runtime.address import address, data_field
-from tilewise.engines.cpu.runtime.again import known_call
 from tilewise.engines.cpu.runtime.pool import current_pool, native, num_threads
 from tilewise.engines.cpu.runtime.target import Target, host_target
 from tilewise.plans import Plan
@@ -104,7 +103,6 @@ class Ready:
         self.result = problem.result.numpy
         self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
         self.shape: tuple[int, ...] = ()  # of P, as the caller sees it
-        self._again: tuple[Any, ...] | None = None
 
     def _words(self, cut: Blocking, onto: bool) -> Any:
         t = self.tasks
@@ -168,16 +166,6 @@ class Ready:
         P, arg = np.empty(self.shape, self.result) if out is None else out, np.empty(self.shape, np.int64)
         self.run(M, N, P, arg)
         return (P, arg) if self.shape or out is not None else (P[()], arg[()])
-
-    def again(self, M: Array, N: Array, P: Array) -> tuple[Any, ...] | None:
-        """(f, address, …): f(address, M, N, P) multiplies arrays that lie like these, or says 0."""
-        if self._again is None and self.enter is not None and self.no_edge is None:
-            entry = self.functions["enter"]
-            words = known_call(entry, self.template_address, self.swapped, (M, N, P))
-            if words is not None:
-                name = "again_at_once" if self.keeps_gil else "again"
-                self._again = native()[name], ctypes.addressof(words), words, self
-        return self._again
 
     def takes(self, out: Any, M: Array, N: Array) -> bool:
         """Whether `out` can be written straight: an array of the product's shape and dtype, apart from M and N."""

@@ -8,6 +8,7 @@ from torch import Tensor
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.errors import UsageError
+from tilewise.interop.torch.differentiated import keep_differentiated
 from tilewise.interop.torch.finished import finished
 from tilewise.interop.torch.operator import check_call, matmul
 from tilewise.options import Options
@@ -20,5 +21,7 @@ def followed_matmul(M: Tensor, N: Tensor, o: Options) -> Any:
     check_call(M, o.out, o.device, o.kernel, o.tile, o.accumulate)
     made = matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
     if not o.has_epilogue:
+        if o.semiring == "plus_times" and o.precision == "high" and not o.return_arg:
+            keep_differentiated(M, N)
         return made
     return finished(made, find_semiring(o.semiring), o.alpha, o.bias, o.activation)

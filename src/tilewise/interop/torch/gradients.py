@@ -49,9 +49,26 @@ def gradients(
 
 
 def _of_sums(precision: str, product: Any, M: Tensor, N: Tensor, dP: Tensor, wanted: list[bool]) -> Pair:
-    dM = product(dP, N.mH, "plus_times", precision) if wanted[0] else None
-    dN = product(M.mH, dP, "plus_times", precision) if wanted[1] else None
+    def multiply(x: Tensor, y: Tensor) -> Any:
+        return product(x, y, "plus_times", precision)
+
+    return of_sums(multiply, M, N, dP, wanted)
+
+
+def of_sums(multiply: Any, M: Tensor, N: Tensor, dP: Tensor, wanted: Any) -> Pair:
+    """dM = dP · Nᴴ and dN = Mᴴ · dP, each made to lie as its operand does: a weight that is read transposed gets a
+    gradient that its own memory takes without a copy."""
+    dM = dN = None
+    if wanted[0]:
+        dM = multiply(N.conj(), dP.mT).mT if lies_turned(M) else multiply(dP, N.mH)
+    if wanted[1]:
+        dN = multiply(dP.mT, M.conj()).mT if lies_turned(N) else multiply(M.mH, dP)
     return dM, dN
+
+
+def lies_turned(x: Tensor) -> bool:
+    """Whether a matrix is the transpose of one whose rows lie side by side."""
+    return x.stride(-2) == 1 and x.stride(-1) != 1
 
 
 def _of_winners(ring: Semiring, M: Tensor, N: Tensor, dP: Tensor, arg: Tensor, wanted: list[bool]) -> Pair:

@@ -1,4 +1,5 @@
-"""`Linear`: torch's layer with our products, forward and backward; made for widths that are no multiple of 8."""
+"""`Linear`: torch's layer with our products where they win, forward and backward; made for widths that are no multiple
+of 8."""
 
 from __future__ import annotations
 
@@ -7,46 +8,45 @@ from typing import Any
 import torch
 from torch import Tensor
 
-from tilewise import api
-from tilewise.arrays.torch_library import followed
-from tilewise.interop.torch.function import product
-from tilewise.interop.torch.operator import matmul
+from tilewise.interop.torch.choice import ACCOUNTS, Account
+from tilewise.interop.torch.function import follows_operators_only, product
+from tilewise.interop.torch.routed import folds, routed_linear
+from tilewise.interop.torch.routed_operator import traced_linear
 
 
-def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_lines: bool = False) -> Tensor:
+def linear(
+    input: Tensor, weight: Tensor, bias: Tensor | None = None, *, on_lines: bool = False, when: str = "plan"
+) -> Tensor:
     """input · weightᵀ + bias, as `torch.nn.functional.linear`. The weight is read as it lies, never transposed.
 
-    on_lines: let the rows of the result start on 128-byte lines; see `Linear`.
+    on_lines, when: see `Linear`.
     """
-    flat = input.flatten(0, -2) if _folds(input) else input
-    if bias is not None and not on_lines and _fuses(flat, weight, bias):
-        made = api.matmul(flat, weight.mT, bias=bias)
-        return made.reshape(*input.shape[:-1], weight.shape[0])
-    if on_lines and flat.dim() == 2:
-        made = product(flat, weight.mT, "plus_times", "high", on_lines=True)
-    else:
-        made = matmul(flat, weight.mT)
+    if not on_lines:
+        return routed_linear(account_of(when), input, weight, bias)
+    flat = input.flatten(0, -2) if input.dim() > 2 and folds(input) else input
+    made = product(flat, weight.mT, "plus_times", "high", on_lines=flat.dim() == 2)
     if bias is not None:
         made = made.add_(bias.to(made.dtype))  # in place: a sum of its own would not lie on lines
     return made.reshape(*input.shape[:-1], weight.shape[0])
 
 
-def _fuses(input: Tensor, weight: Tensor, bias: Tensor) -> bool:
-    """Whether the bias goes with the product: on a card, where torch need not follow what happens."""
-    alone = input.is_cuda and not followed(input, weight, None, bias)
-    return alone and input.dtype == weight.dtype == bias.dtype and input.is_floating_point()
+def account_of(when: str) -> Account:
+    """What layers that were told so have chosen; an unknown word is refused."""
+    return ACCOUNTS.get(when) or Account(when)
 
 
-def _folds(input: Tensor) -> bool:
-    """Whether a stack of inputs is one tall matrix as it lies, so that one product serves it without a copy."""
-    stack = range(input.dim() - 2)
-    return input.dim() > 2 and all(input.stride(i) == input.stride(i + 1) * input.shape[i + 1] for i in stack)
+def choices(when: str = "plan") -> Account:
+    """What `Linear` and patched layers chose, and why: print it."""
+    return account_of(when)
 
 
 class Linear(torch.nn.Linear):
-    """`torch.nn.Linear` whose three products (forward, and both of backward) run through tilewise.
+    """`torch.nn.Linear` whose three products (forward, and both of backward) run through tilewise where that wins.
 
     Parameters, initialisation and state_dict are torch's own, so weights travel either way.
+
+    when: "plan" keeps torch's kernel for shapes where ours is not expected to be clearly faster (`tw.torch.choices()`
+    prints what was chosen and why); "always" takes all; "never" only counts.
 
     on_lines: each row of the result starts on a 128-byte line: a view of a wider tensor, as padding by hand would make
     it, without the extra columns. It pays where the loss keeps that layout for its gradient; torch's cross_entropy
@@ -68,16 +68,20 @@ class Linear(torch.nn.Linear):
         dtype: Any = None,
         *,
         on_lines: bool = False,
+        when: str = "plan",
     ) -> None:
         super().__init__(in_features, out_features, bias, device, dtype)
-        self.on_lines = on_lines
+        account_of(when)
+        self.on_lines, self.when = on_lines, when
 
     def forward(self, input: Tensor) -> Tensor:
-        return linear(input, self.weight, self.bias, on_lines=self.on_lines)
+        if follows_operators_only() and input.dim() > 1 and not self.on_lines:  # few steps are few guards
+            return traced_linear(input, self.weight, self.bias, self.when)
+        return linear(input, self.weight, self.bias, on_lines=self.on_lines, when=self.when)
 
     @classmethod
-    def of(cls, layer: torch.nn.Linear, *, on_lines: bool = False) -> Linear:
+    def of(cls, layer: torch.nn.Linear, *, on_lines: bool = False, when: str = "plan") -> Linear:
         """A layer that shares the weight and bias of one that is there."""
-        made = cls(layer.in_features, layer.out_features, layer.bias is not None, device="meta", on_lines=on_lines)
+        made = cls(layer.in_features, layer.out_features, layer.bias is not None, "meta", on_lines=on_lines, when=when)
         made.weight, made.bias = layer.weight, layer.bias
         return made.train(layer.training)

@@ -26,6 +26,7 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.torch_library import SETTLED
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.interop.torch import function
+from tilewise.interop.torch.compiled import arrange
 from tilewise.interop.torch.function import backward, batched, cast, is_plain, remember, unbatched
 from tilewise.interop.torch.winners import winners
 from tilewise.interop.torch.words import ring_of, word_of
@@ -138,6 +139,7 @@ def _like_the_product(M: Tensor, N: Tensor, semiring: str) -> Tensor:
     rows = N.shape[0] if N.dim() == 1 else N.shape[-2]
     torch._check(M.shape[-1] == rows, lambda: f"the {M.shape[-1]} columns of M do not meet the {rows} rows of N")
     shape = product_shape(M.shape, N.shape)
+    arrange()
     return torch.empty(shape, dtype=_result(semiring, M.dtype, N.dtype), device=M.device)
 
 
@@ -210,6 +212,16 @@ def _operations(m_shape: Any, n_shape: Any, *_: Any, **__: Any) -> int:
 
 for _operator in (torch.ops.tilewise.matmul, torch.ops.tilewise.matmul_arg, torch.ops.tilewise.matmul_on_lines):
     register_flop_formula(_operator)(_operations)
+
+
+def traced_matmul(M: Any, N: Any, keywords: Any) -> Any:
+    """`tw.matmul` while torch.compile traces it, in as few steps as can be; None where it is no plain call."""
+    if keywords or not (isinstance(M, Tensor) and isinstance(N, Tensor)) or torch._C._are_functorch_transforms_active():
+        return None
+    return torch.ops.tilewise.matmul(M, N, "plus_times", "high", False)
+
+
+api.compiling, api.traced = torch.compiler.is_compiling, traced_matmul
 
 
 def check_call(M: Tensor, out: Any, device: str, kernel: str | None, tile: int | None, accumulate: bool) -> None:

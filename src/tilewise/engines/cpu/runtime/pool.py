@@ -22,12 +22,9 @@ from tilewise.system.builtin_call import builtin
 @lru_cache(maxsize=1)
 def native() -> dict[str, Any]:
     """The pool's functions, callable; the GIL is released inside. Arrays come as objects to `launch_arrays`."""
-    kinds = {
-        "run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start": "ww", "stop": "ww", "again": "wooo"
-    }  # fmt: skip
+    kinds = {"run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start": "ww", "stop": "ww"}
     found = compile.load(pool_module(host_target(), data_field()), host_target(), tuple(kinds))
-    calls = {name: builtin(found[name], kinds[name], answers=name in ("start", "again")) for name in kinds}
-    return {**calls, "again_at_once": builtin(found["again"], kinds["again"], keeps_gil=True)}
+    return {name: builtin(found[name], kinds[name], answers=name == "start") for name in kinds}
 
 
 class Pool:

@@ -9,7 +9,6 @@ from __future__ import annotations
 
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import WORDS as JOB_WORDS
-from tilewise.engines.cpu.runtime.again import again_function
 from tilewise.engines.cpu.runtime.systems import System, system_of
 from tilewise.engines.cpu.runtime.target import Target, is_arm
 
@@ -25,7 +24,7 @@ def pool_module(target: Target, data_field: int, system: System | None = None) -
     """`data_field`: bytes from an array object's start to the address of its elements."""
     system, spin = system or system_of(), SPIN_ARM if _arm(target) else SPIN
     pool = [pause_function(target), _take(), _work(system, spin), _submit(system, spin), _start(system), _stop(system)]
-    return module([*pool, _serial(), _run(), _launch(), _launch_arrays(data_field), again_function(data_field)])
+    return module([*pool, _serial(), _run(), _launch(), _launch_arrays(data_field)])
 
 
 def pause_function(target: Target) -> Function:

@@ -1,0 +1,226 @@
+"""Ours or torch's: which kernel a product of tensors takes, decided once for each way they can lie, and accounted for.
+
+A plan gives our expected time, `vendor.py` torch's. Both are models, so a win must be clear; where nothing is known of
+torch's kernels, torch keeps the product.
+"""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from functools import lru_cache
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.errors import TilewiseError, UsageError
+from tilewise.execution import machine_of
+from tilewise.interop.torch.vendor import on_sixteen_bytes, padded_seconds, vendor_seconds
+from tilewise.planning import make_plan
+from tilewise.problem import Layout, Problem, row_major
+from tilewise.quantities import seconds
+
+MARGIN = 1.1  # both sides are models, so a win must be clear
+LIMIT = 16384  # kinds of products that are kept in mind
+WHEN = ("plan", "always", "never")
+
+
+@dataclass
+class Choice:
+    """What happens to the products of one shape, dtype and layout, and how often it did."""
+
+    operator: str
+    shape: str
+    dtype: str
+    ours: float  # seconds, by the plan
+    theirs: float  # seconds, by the model of torch's own
+    routed: bool
+    why: str
+    calls: int = 0
+
+    @property
+    def saved(self) -> float:
+        """Seconds that are expected to be gained in all its calls."""
+        return (self.theirs - self.ours) * self.calls if self.routed and self.theirs else 0.0
+
+    def to_json(self) -> dict[str, Any]:
+        return {
+            "operator": self.operator,
+            "shape": self.shape,
+            "dtype": self.dtype,
+            "routed": self.routed,
+            "why": self.why,
+            "calls": self.calls,
+            "predicted_seconds": self.ours,
+            "vendor_seconds": self.theirs,
+        }
+
+
+class Account:
+    """The choices that were made: print it."""
+
+    def __init__(self, when: str = "plan") -> None:
+        if when not in WHEN:
+            raise UsageError(f"when={when!r} is not known; known are {', '.join(WHEN)}")
+        self.when = when
+        self._choices: dict[tuple[Any, ...], Choice] = {}
+        self.met: dict[tuple[Any, ...], Any] = {}  # signature: what was chosen for it
+
+    @property
+    def choices(self) -> list[Choice]:
+        """Every kind of product that was met, the ones with the largest gain first."""
+        return sorted((c for c in self._choices.values() if c.calls), key=lambda c: -c.saved)
+
+    @property
+    def routed(self) -> int:
+        """Products that tilewise took; in a compiled function each counts once, when it is compiled."""
+        return sum(c.calls for c in self._choices.values() if c.routed)
+
+    @property
+    def left(self) -> int:
+        """Products that torch kept."""
+        return sum(c.calls for c in self._choices.values() if not c.routed)
+
+    def choice(self, operator: str, M: Tensor, N: Tensor, bias: bool = False, compiled: bool = False) -> Choice:
+        """What becomes of this product, by how its operands lie. Fake tensors and symbolic sizes will do."""
+        shapes = tuple(tuple(_number(x) for x in t) for t in (M.shape, N.shape, M.stride(), N.stride()))
+        return self.choice_of(operator, shapes, (M.dtype, N.dtype), str(M.device), _skews(M, N), bias, compiled)
+
+    def choice_of(
+        self,
+        operator: str,
+        lie: Any,
+        dtypes: Any,
+        device: str,
+        skews: tuple[int, int] = (0, 0),
+        bias: bool = False,
+        compiled: bool = False,
+    ) -> Choice:
+        """The same of shapes and strides: `lie` is the shape of M, that of N, the strides of M and those of N."""
+        key = (operator, lie, dtypes, device, skews, bias, compiled)
+        known = self._choices.get(key)
+        if known is None:
+            self._make_room()
+            known = self._choices[key] = self._decide(operator, lie, dtypes, device, skews, bias, compiled)
+        return known
+
+    def _make_room(self) -> None:
+        """A program of ever new shapes: what was met first is forgotten."""
+        if len(self._choices) >= LIMIT:
+            for old in list(self._choices)[: LIMIT // 4]:
+                del self._choices[old]
+            self.met.clear()
+
+    def leave(self, operator: str, M: Tensor, N: Tensor, why: str) -> None:
+        """Count a product that cannot be taken."""
+        key = (operator, M.shape, N.shape, M.dtype, why)
+        known = self._choices.get(key)
+        if known is None:
+            shape, dtype = f"{'x'.join(map(str, M.shape))}x{N.shape[-1]}", str(M.dtype).removeprefix("torch.")
+            known = self._choices[key] = Choice(operator, shape, dtype, 0.0, 0.0, False, why)
+        known.calls += 1
+
+    def _decide(
+        self, operator: str, lie: Any, dtypes: Any, device: str, skews: Any, bias: bool, compiled: bool
+    ) -> Choice:
+        *stack, m, k = lie[0]
+        shape = ("x".join(map(str, stack)) + "·" if stack else "") + f"{m}x{k}x{lie[1][-1]}"
+        dtype = str(dtypes[0]).removeprefix("torch.")
+        name = f"{operator}, compiled" if compiled else operator
+        if dtypes[0] != dtypes[1]:
+            return Choice(name, shape, dtype, 0.0, 0.0, False, "M and N are of two dtypes")
+        problem = _problem(lie, dtype, skews)
+        if problem is None:
+            return Choice(name, shape, dtype, 0.0, 0.0, False, f"{dtype} has no kernel here")
+        try:
+            ours, theirs = expected(problem, device, bias, compiled)
+        except TilewiseError as refusal:
+            return Choice(name, shape, dtype, 0.0, 0.0, False, str(refusal))
+        if self.when == "always":
+            return Choice(name, shape, dtype, ours, theirs, True, "when='always'")
+        if self.when == "never":
+            return Choice(name, shape, dtype, ours, theirs, False, "when='never'")
+        if theirs and on_sixteen_bytes(problem):
+            return Choice(name, shape, dtype, ours, theirs, False, "torch's kernels are at their best on 16 bytes")
+        if not theirs:
+            return Choice(name, shape, dtype, ours, theirs, False, "nothing is known of torch's kernel here")
+        wins = ours * MARGIN < theirs
+        return Choice(name, shape, dtype, ours, theirs, wins, f"{theirs / ours:.2f}× by the models")
+
+    def to_json(self) -> dict[str, Any]:
+        return {"routed": self.routed, "left": self.left, "choices": [c.to_json() for c in self.choices]}
+
+    def __str__(self) -> str:
+        saved = sum(c.saved for c in self.choices)
+        head = f"{self.routed} products through tilewise, {self.left} left to torch"
+        lines = [head + (f"; expected to save {seconds(saved)}" if saved else "")]
+        table = self._table()
+        widths = [max(len(row[i]) for row in table) for i in range(len(table[0]))]
+        for row in table:
+            cells = [cell.rjust(w) for cell, w in zip(row[:-1], widths, strict=False)]
+            lines.append("  ".join((*cells, row[-1])))
+        return "\n".join(lines)
+
+    def _table(self) -> list[tuple[str, ...]]:
+        rows: list[tuple[str, ...]] = [("calls", "operator", "m x k x n", "dtype", "tilewise", "torch", "taken", "why")]
+        for c in self.choices:
+            ours, theirs = (seconds(x) if x else "–" for x in (c.ours, c.theirs))
+            rows.append(
+                (str(c.calls), c.operator, c.shape, c.dtype, ours, theirs, "yes" if c.routed else "left", c.why)
+            )
+        return rows
+
+    def _repr_html_(self) -> str:
+        head, *body = ("".join(f"<td>{cell}</td>" for cell in row) for row in self._table())
+        rows = "".join(f"<tr>{row}</tr>" for row in body)
+        return (
+            f"<p>{self.routed} products through tilewise, {self.left} left to torch (expected times)</p>"
+            f"<table><thead><tr>{head}</tr></thead><tbody>{rows}</tbody></table>"
+        )
+
+
+ACCOUNTS = {when: Account(when) for when in WHEN}  # of layers, by what they were told
+
+
+@lru_cache(maxsize=4096)
+def expected(problem: Problem, device: str, bias: bool, compiled: bool) -> tuple[float, float]:
+    """Seconds that ours and torch's own are expected to take; `compiled`: torch's may pad first, and in eager a `bias`
+    of a stack is a pass of its own."""
+    plan = make_plan(problem, machine_of(device))
+    theirs = vendor_seconds(problem, plan.machine)
+    if compiled and theirs:
+        theirs = min(theirs, padded_seconds(problem, plan.machine))
+    extra = 0.0
+    if bias and problem.stack and not compiled:
+        extra = 2 * problem.members * problem.m * problem.n * problem.result.itemsize / plan.machine.bandwidth
+    return plan.predicted + extra, theirs
+
+
+def _problem(lie: Any, dtype: str, skews: tuple[int, int]) -> Problem | None:
+    """Matrices, or stacks of the same extents, as a Problem."""
+    kind = DTYPES.get(dtype)
+    if kind is None:
+        return None
+    m_shape, n_shape, m_strides, n_strides = lie
+    stack = m_shape[:-2]
+    left, right = (
+        Layout(strides[-2], strides[-1], tuple(strides[:-2]), skew)
+        for strides, skew in zip((m_strides, n_strides), skews, strict=True)
+    )
+    m, k, n = m_shape[-2], m_shape[-1], n_shape[-1]
+    ring = SEMIRINGS["plus_times"]
+    return Problem(m, k, n, tuple(stack), kind, kind, ring, left, right, row_major(m, n, tuple(stack)))
+
+
+def _number(x: Any) -> int:
+    """A size, or what a symbol stood for when it was traced: asking so adds no guard."""
+    node = getattr(x, "node", None)
+    return int(x) if node is None else int(node.hint if node.has_hint() else 8192)
+
+
+def _skews(M: Tensor, N: Tensor) -> tuple[int, int]:
+    if not M.is_cuda or isinstance(M, torch._subclasses.FakeTensor) or isinstance(N, torch._subclasses.FakeTensor):
+        return 0, 0
+    return M.data_ptr() & 15, N.data_ptr() & 15

@@ -1,0 +1,56 @@
+"""`patch(model)`: every `torch.nn.Linear` of a model becomes ours in place, and `unpatch(model)` takes it back.
+
+Only the class of a layer changes. Parameters, buffers, hooks, names and ties between weights are the same objects, so a
+state_dict, an optimiser, DDP or FSDP around the model see nothing of it.
+"""
+
+from __future__ import annotations
+
+from typing import TypeVar
+
+import torch
+from torch.nn import Module
+
+from tilewise.errors import UsageError
+from tilewise.interop.torch.linear import Linear, account_of
+
+Model = TypeVar("Model", bound=Module)
+
+
+class PatchedLinear(Linear):
+    """A layer that was `torch.nn.Linear` and will be again."""
+
+
+def patch(model: Model, when: str = "plan") -> Model:
+    """Let the linear layers of a model take our products where they win; the model itself is returned.
+
+    when: as for `Linear`. `print(tw.torch.choices())` says afterwards what was taken, what not, and why.
+
+    >>> import torch
+    >>> model = tw.torch.patch(torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU()))
+    >>> model(torch.ones(2, 5)).shape, type(tw.torch.unpatch(model)[0]) is torch.nn.Linear
+    (torch.Size([2, 7]), True)
+    """
+    _check(model)
+    account_of(when)
+    for layer in model.modules():
+        if type(layer) in (torch.nn.Linear, PatchedLinear):
+            layer.__class__ = PatchedLinear
+            layer.__dict__.update(on_lines=False, when=when)
+    return model
+
+
+def unpatch(model: Model) -> Model:
+    """A model as it was before `patch`; layers that were made as `tw.torch.Linear` stay."""
+    _check(model)
+    for layer in model.modules():
+        if type(layer) is PatchedLinear:
+            layer.__class__ = torch.nn.Linear
+            for name in ("on_lines", "when"):
+                layer.__dict__.pop(name, None)
+    return model
+
+
+def _check(model: Module) -> None:
+    if not isinstance(model, Module):
+        raise UsageError(f"patch takes a torch.nn.Module, got {type(model).__name__}: pass the model itself")

@@ -1,0 +1,156 @@
+"""patch(): a model's layers become ours in place, and nothing of it is changed after unpatch()."""
+
+from __future__ import annotations
+
+import copy
+import time
+
+import pytest
+import torch
+from torch.utils.checkpoint import checkpoint
+
+import tilewise as tw
+from tilewise.interop.torch.patch import PatchedLinear
+
+
+class Tied(torch.nn.Module):
+    """An odd width drawn by the clock, and a head tied to its embedding."""
+
+    def __init__(self, seed):
+        super().__init__()
+        torch.manual_seed(seed)
+        words, width, hidden = (2 * int(x) + 3 for x in torch.randint(2, 20, (3,)))
+        self.words = torch.nn.Embedding(words, width)
+        self.up, self.down = torch.nn.Linear(width, hidden), torch.nn.Linear(hidden, width)
+        self.head = torch.nn.Linear(width, words, bias=False)
+        self.head.weight = self.words.weight
+        self.saves = False
+
+    def part(self, x):
+        return self.down(torch.nn.functional.gelu(self.up(x)))
+
+    def forward(self, x):
+        made = self.words(x)
+        made = made + (checkpoint(self.part, made, use_reentrant=False) if self.saves else self.part(made))
+        return self.head(made)
+
+
+@pytest.fixture
+def seed():
+    drawn = time.time_ns() % 2**31
+    print("seed", drawn)
+    return drawn
+
+
+def step(model, x):
+    model.zero_grad()
+    made = model(x)
+    made.float().square().mean().backward()
+    return [made.detach(), *(p.grad.clone() for p in model.parameters())]
+
+
+def close(got, expected, **how):
+    for a, b in zip(got, expected, strict=True):
+        torch.testing.assert_close(a, b, **how)
+
+
+def words(model):
+    return torch.randint(model.words.num_embeddings, (2, 5))
+
+
+@pytest.mark.parametrize("number", range(3))
+def test_random_models_step_alike_and_come_back_whole(number, seed):
+    model = Tied(seed + number)
+    x = words(model)
+    before = {name: list(layer.__dict__) for name, layer in model.named_modules()}
+    kinds = [type(layer) for layer in model.modules()]
+    state, expected = copy.deepcopy(model.state_dict()), step(model, x)
+    taken = tw.torch.choices("always").routed
+    assert tw.torch.patch(model, "always") is model
+    assert type(model.head) is PatchedLinear
+    assert isinstance(model.head, torch.nn.Linear)
+    close(step(model, x), expected)
+    assert tw.torch.choices("always").routed == taken + 9, "three layers, three products each"
+    assert model.head.weight is model.words.weight
+    assert list(model.state_dict()) == list(state)
+    copied = copy.deepcopy(model)
+    copied.load_state_dict(state)
+    tw.torch.unpatch(model)
+    assert [type(layer) for layer in model.modules()] == kinds
+    assert {name: list(layer.__dict__) for name, layer in model.named_modules()} == before
+    close(step(model, x), expected, rtol=0, atol=0)
+
+
+def test_checkpointing_and_autocast(seed):
+    model = Tied(seed)
+    x = words(model)
+    model.saves = True
+    expected = step(model, x)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        narrow = step(model, x)
+    tw.torch.patch(model, "always")
+    close(step(model, x), expected)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        close(step(model, x), narrow, rtol=5e-2, atol=5e-2)
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_torch_func_over_a_patched_model(seed):
+    model = Tied(seed)
+    x = words(model)
+    weights = {name: p.detach() for name, p in model.named_parameters()}
+
+    def loss(weights):
+        return torch.func.functional_call(model, weights, (x,)).square().mean()
+
+    expected = torch.func.grad(loss)(weights)
+    moved = torch.func.jvp(loss, (weights,), (weights,))
+    tw.torch.patch(model, "always")
+    got = torch.func.grad(loss)(weights)
+    close(got.values(), expected.values())
+    close(torch.func.jvp(loss, (weights,), (weights,)), moved)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_an_exported_model_chooses_when_it_runs(seed):
+    model = Tied(seed)
+    x = words(model)
+    expected = model(x)
+    tw.torch.patch(model, "always")
+    exported = torch.export.export(model, (x,))
+    named = {str(node.target) for node in exported.graph.nodes}
+    assert "tilewise.routed_matmul.default" in named
+    close([exported.module()(x)], [expected])
+
+
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning")
+def test_ddp_of_one_rank(seed, tmp_path):
+    model = Tied(seed)
+    x = words(model)
+    expected = step(model, x)
+    tw.torch.patch(model, "always")
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/here", rank=0, world_size=1)
+    try:
+        wrapped = torch.nn.parallel.DistributedDataParallel(model)
+        close(step(wrapped, x), expected)
+        tw.torch.unpatch(wrapped)
+        assert type(model.head) is torch.nn.Linear
+    finally:
+        torch.distributed.destroy_process_group()
+
+
+def test_layers_of_other_kinds_are_left(seed):
+    model = torch.nn.Sequential(torch.nn.MultiheadAttention(6, 2), torch.nn.Linear(6, 3), tw.torch.Linear(3, 2))
+    kinds = [type(layer) for layer in model.modules()]
+    tw.torch.patch(model)
+    changed = [layer for layer in model.modules() if type(layer) is PatchedLinear]
+    assert changed == [model[1]]
+    tw.torch.unpatch(model)
+    assert [type(layer) for layer in model.modules()] == kinds
+
+
+def test_what_is_no_model_is_refused():
+    with pytest.raises(tw.UsageError, match=r"takes a torch\.nn\.Module, got dict"):
+        tw.torch.patch({})
+    with pytest.raises(tw.UsageError, match="when='often'"):
+        tw.torch.patch(torch.nn.Linear(2, 2), "often")
