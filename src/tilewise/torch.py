@@ -10,6 +10,7 @@ print(done)
 
 from tilewise.interop.torch.accelerate import Acceleration, accelerate
 from tilewise.interop.torch.closure import closure
+from tilewise.interop.torch.cross_entropy import linear_cross_entropy
 from tilewise.interop.torch.elementwise import elementwise
 from tilewise.interop.torch.followed import followed_matmul
 from tilewise.interop.torch.linear import Linear, choices, linear
@@ -25,6 +26,7 @@ __all__ = [
     "elementwise",
     "followed_matmul",
     "linear",
+    "linear_cross_entropy",
     "matmul",
     "patch",
     "unpatch",

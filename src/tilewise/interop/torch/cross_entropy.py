@@ -1,0 +1,213 @@
+"""`linear_cross_entropy`: the loss of a head over a large vocabulary, a band of rows at a time.
+
+Logits are made for some rows, turned into softmax − onehot where they lie, and multiplied into both gradients at once;
+then the next rows use the same memory. Its rows start on 128-byte lines, so an odd vocabulary costs nothing and nothing
+is padded. What would be 2 · rows · vocabulary numbers is a band of at most BAND_BYTES.
+"""
+
+from __future__ import annotations
+
+import ctypes
+from functools import lru_cache
+from typing import Any, NamedTuple
+
+import torch
+from torch import Tensor
+
+from tilewise import api
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.errors import DtypeError, ShapeError, UsageError
+from tilewise.interop.torch.function import cast
+from tilewise.recipe import Address, Launch, Recipe
+
+BAND_BYTES = 1 << 28
+LINE = 128  # bytes
+REDUCTIONS = ("mean", "sum", "none")
+FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
+
+
+@torch.compiler.disable
+def linear_cross_entropy(
+    input: Tensor,
+    weight: Tensor,
+    target: Tensor,
+    bias: Tensor | None = None,
+    *,
+    ignore_index: int = -100,
+    reduction: str = "mean",
+) -> Tensor:
+    """cross_entropy(input · weightᵀ + bias, target) without ever holding all logits; gradients too.
+
+    input: … × width, weight: words × width, target: … word numbers. reduction: "mean" over the targets that are not
+    ignore_index, "sum" or "none", as `torch.nn.functional.cross_entropy` has them. The loss is float32 (float64 for
+    doubles). torch.compile leaves it as it is: it is one step of its own.
+
+    >>> import torch
+    >>> hidden, words = torch.randn(6, 5, requires_grad=True), torch.randn(11, 5, requires_grad=True)
+    >>> loss = tw.torch.linear_cross_entropy(hidden, words, torch.arange(6))
+    >>> loss.backward(); words.grad.shape
+    torch.Size([11, 5])
+    """
+    _check(input, weight, target, bias, reduction)
+    if torch.is_autocast_enabled(input.device.type):
+        input, weight = cast(input), cast(weight)
+    bias = None if bias is None else bias.to(input.dtype)
+    with torch.autocast(input.device.type, enabled=False):
+        rows = input.reshape(-1, input.shape[-1])
+        words = target.reshape(-1)
+        losses = (Each if reduction == "none" else All).apply(rows, weight, bias, words, ignore_index)
+    if reduction == "none":
+        return losses.reshape(target.shape)
+    return losses if reduction == "sum" else losses / (words != ignore_index).sum()
+
+
+class Swept(NamedTuple):
+    losses: Tensor
+    dX: Tensor | None
+    dW: Tensor | None
+    db: Tensor | None
+
+
+class All(torch.autograd.Function):
+    """The sum of all losses; the gradients of one are made with it, so logits are made once."""
+
+    @staticmethod
+    def forward(ctx: Any, X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int) -> Tensor:
+        made = sweep(X.detach(), W.detach(), bias, target, ignored, ctx.needs_input_grad[:3])
+        ctx.save_for_backward(made.dX, made.dW, made.db)
+        ctx.dtypes = X.dtype, W.dtype
+        return made.losses.sum()
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, g: Tensor) -> Any:
+        dX, dW, db = (None if x is None else (x * g).to(ctx.dtypes[0]) for x in ctx.saved_tensors)
+        return dX, dW, db, None, None
+
+
+class Each(torch.autograd.Function):
+    """A loss for each row; logits are made again for the gradients, when it is known how much each row counts."""
+
+    @staticmethod
+    def forward(ctx: Any, X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int) -> Tensor:
+        ctx.save_for_backward(X, W, bias, target)
+        ctx.ignored = ignored
+        return sweep(X.detach(), W.detach(), bias, target, ignored, (False,) * 3).losses
+
+    @staticmethod
+    @torch.autograd.function.once_differentiable
+    def backward(ctx: Any, g: Tensor) -> Any:
+        X, W, bias, target = ctx.saved_tensors
+        made = sweep(X.detach(), W.detach(), bias, target, ctx.ignored, ctx.needs_input_grad[:3], g)
+        dX, dW, db = (None if x is None else x.to(X.dtype) for x in made[1:])
+        return dX, dW, db, None, None
+
+
+def sweep(
+    X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int, wanted: Any, counts: Tensor | None = None
+) -> Swept:
+    """Losses, and what of dX, dW and db is wanted, band by band; `counts`: how much each row counts in them."""
+    rows, words = X.shape[0], W.shape[0]
+    step = _rows_at_a_time(rows, words, X.element_size())
+    lead = -(-words * X.element_size() // LINE) * LINE // X.element_size()
+    memory = torch.empty((step, lead), dtype=X.dtype, device=X.device)
+    wide = torch.float64 if X.dtype is torch.float64 else torch.float32
+    losses = torch.empty(rows, dtype=wide, device=X.device)
+    dX = torch.empty_like(X) if wanted[0] else None
+    dW = db = None
+    for start in range(0, rows, step):
+        x, t = X[start : start + step], target[start : start + step]
+        logits = memory[: len(x), :words]
+        _multiply(x, W.mT, logits)
+        if bias is not None:
+            logits.add_(bias)
+        _to_gradients(logits, t, losses[start : start + step], ignored, any(wanted))
+        share = None if counts is None else counts[start : start + step, None].to(X.dtype)
+        if dX is not None:
+            _multiply(logits, W, dX[start : start + step])
+            if share is not None:
+                dX[start : start + step] *= share
+        if wanted[1]:
+            part = _multiply(logits.mT, x if share is None else x * share)
+            dW = part if step >= rows else part.to(wide) if dW is None else dW.add_(part)
+        if wanted[2]:
+            part = (logits if share is None else logits * share).sum(0, dtype=wide)
+            db = part if db is None else db.add_(part)
+    if dW is not None and dW.dtype != W.dtype and W.dtype is not torch.float16:  # a float16 sum may be out of range
+        dW = dW.to(W.dtype)
+    return Swept(losses, dX, dW, db)
+
+
+def _rows_at_a_time(rows: int, words: int, size: int) -> int:
+    """Bands of about the same number of rows, a multiple of 128 where there are several."""
+    most = max(1, BAND_BYTES // max(1, words * size))
+    if rows <= most:
+        return max(1, rows)
+    bands = -(-rows // most)
+    even = -(-rows // bands)
+    return min(most, -(-even // 128) * 128) if most >= 128 else most
+
+
+def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None) -> Tensor:
+    """By torch's kernels where every row starts on 16 bytes, or on a CPU, and by ours elsewhere."""
+    made = M.new_empty((M.shape[0], N.shape[1])) if out is None else out
+    if not M.is_cuda:
+        return made.copy_(M @ N)  # out= of bfloat16 lets a NaN of fresh memory through on some CPUs
+    if all(_on_sixteen_bytes(x) for x in (M, N, made)):
+        return torch.mm(M, N, out=made)
+    return api.matmul(M, N, out=made)
+
+
+def _on_sixteen_bytes(x: Tensor) -> bool:
+    lead = x.stride(0) if x.stride(1) == 1 else x.stride(1)
+    return x.data_ptr() % 16 == 0 and lead * x.element_size() % 16 == 0
+
+
+def _to_gradients(logits: Tensor, target: Tensor, losses: Tensor, ignored: int, wanted: bool) -> None:
+    """Each row's loss, and where wanted softmax − onehot in place of the logits."""
+    if logits.is_cuda and logits.dtype is not torch.float64:
+        words = target.to(torch.int64).contiguous()
+        launcher = _launcher(str(logits.dtype), tuple(logits.shape), logits.stride(0), ignored, wanted, logits.device)
+        stream = torch.cuda.current_stream(logits.device).cuda_stream
+        launcher(stream, M=logits.data_ptr(), N=words.data_ptr(), P=losses.data_ptr())
+        return
+    counted = target != ignored
+    safe = torch.where(counted, target, 0)[:, None]
+    whole = logits.to(losses.dtype)
+    lse = whole.logsumexp(-1)
+    losses.copy_(torch.where(counted, lse - whole.gather(1, safe)[:, 0], 0.0))
+    if wanted:
+        whole = whole.sub_(lse[:, None]) if whole is not logits else whole - lse[:, None]
+        whole.exp_().scatter_add_(1, safe, whole.new_full(safe.shape, -1.0))
+        logits.copy_(whole.mul_(counted[:, None]))
+
+
+@lru_cache(maxsize=256)
+def _launcher(dtype: str, shape: tuple[int, int], stride: int, ignored: int, wanted: bool, device: torch.device) -> Any:
+    from tilewise.engines.cuda.launcher import Launcher
+    from tilewise.kernels.cross_entropy.text import THREADS, render_cross_entropy
+
+    text = render_cross_entropy(DTYPES[dtype.removeprefix("torch.")])
+    given = (
+        Address("M"), Address("N"), Address("P"), ctypes.c_longlong(stride), ctypes.c_int(shape[1]),
+        ctypes.c_longlong(ignored), ctypes.c_int(wanted),
+    )  # fmt: skip
+    launch = Launch.of(text, "cross_entropy", (shape[0],), (THREADS,), given)
+    return Launcher(Recipe((launch,)), f"cuda:{device.index or 0}")
+
+
+def _check(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None, reduction: str) -> None:
+    if reduction not in REDUCTIONS:
+        raise UsageError(f"reduction={reduction!r} is not known; known are {', '.join(REDUCTIONS)}")
+    if weight.dim() != 2 or input.dim() < 1 or input.shape[-1] != weight.shape[1]:
+        raise ShapeError(
+            f"input is {tuple(input.shape)} and weight {tuple(weight.shape)}: input's last extent is weight's second"
+        )
+    if target.shape != input.shape[:-1]:
+        raise ShapeError(f"target is {tuple(target.shape)}, and input has rows {tuple(input.shape[:-1])}: one for each")
+    if bias is not None and bias.shape != weight.shape[:1]:
+        raise ShapeError(f"bias is {tuple(bias.shape)}, and weight has {weight.shape[0]} words: one number for each")
+    if input.dtype not in FLOATS or (input.dtype != weight.dtype and not torch.is_autocast_enabled(input.device.type)):
+        raise DtypeError(f"input is {input.dtype} and weight {weight.dtype}: pass floats of one dtype")
+    if target.is_floating_point():
+        raise DtypeError(f"target is {target.dtype}: pass the numbers of words, not their probabilities")
