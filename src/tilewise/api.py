@@ -33,12 +33,8 @@ if TYPE_CHECKING:
 
 LOG = logging.getLogger("tilewise")
 compiling: Callable[[], bool] = bool  # whether a compiler traces this call; set, with `traced`, by who knows one
-<<<<<<< HEAD
 traced: Callable[[Any, Any, Any], Any] | None = None
-=======
-traced: Callable[[Any, Any, Keywords], Any] | None = None
 NDARRAY = np.ndarray
->>>>>>> 4400c19 (tw.matmul of NumPy arrays asks no compiler whether it is traced)
 
 
 @overload

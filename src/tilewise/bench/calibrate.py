@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-import math
 import os
 import random
 import time
 from collections.abc import Iterator
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import dataclass
 from typing import Any
 
 from tilewise.bench.card_shapes import operand, torch_for
+from tilewise.bench.random_shapes import Shape, draw
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import FAMILIES
@@ -19,40 +18,8 @@ from tilewise.machine import Machine
 from tilewise.plans import Plan
 from tilewise.prepared import launcher_of
 
-LARGEST = {"float32": 8192, "float64": 8192}  # extents; 16384 for the others
-STEPS = (1e6, 4e11)  # of a product: no fewer, no more
 BATCH = 12  # shapes whose kernels are compiled together
 REPLAYS = 5
-
-
-@dataclass(frozen=True)
-class Shape:
-    """A product that nobody chose."""
-
-    m: int
-    k: int
-    n: int
-    layouts: str  # N or T, for M and for N
-    dtype: str
-    precision: str = "high"
-
-    @property
-    def name(self) -> str:
-        return f"{self.dtype} {self.m}x{self.k}x{self.n} {self.layouts}"
-
-
-def draw(rng: random.Random, dtypes: tuple[str, ...]) -> Shape:
-    """m log-uniform from 1, k and n from 16; three of ten in multiples of 8; two of five with both in rows."""
-    while True:
-        dtype = rng.choice(dtypes)
-        name = "float32" if dtype == "tf32" else dtype
-        most = LARGEST.get(dtype, 16384)
-        m, k, n = (round(math.exp(rng.uniform(math.log(least), math.log(most)))) for least in (1, 16, 16))
-        if rng.random() < 0.3:
-            m, k, n = (max(8, extent // 8 * 8) for extent in (m, k, n))
-        if STEPS[0] < m * k * n < STEPS[1]:
-            layouts = rng.choice(("NN", "NN", "NT", "TN", "TT"))
-            return Shape(m, k, n, layouts, name, "tf32" if dtype == "tf32" else "high")
 
 
 def measured(

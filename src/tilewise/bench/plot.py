@@ -7,6 +7,7 @@ from typing import Any
 
 from tilewise.bench.card_plot import card_semirings_figure
 from tilewise.bench.cpu_plot import semirings_figure, shapes_figure
+from tilewise.bench.random_plot import random_figure
 from tilewise.bench.report import case_text, label, shape_text
 from tilewise.errors import EngineError, UsageError
 
@@ -38,7 +39,9 @@ def draw(document: dict[str, Any], path: Path) -> None:
 
     if document["suite"] in ("linear", "dtypes", "model"):
         raise UsageError(f"bench {document['suite']} has no picture: leave --plot out")
-    if document["suite"] == "tiles":
+    if document["suite"] == "random":
+        figure = random_figure(document, pyplot)
+    elif document["suite"] == "tiles":
         figure = _sweep(document, pyplot)
     elif document["suite"] == "semirings":
         on_cpu = document["device"]["kind"] == "cpu"

@@ -9,7 +9,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tilewise import __version__
-from tilewise.bench import host_time
+from tilewise.bench import host_time, random_report
 
 JSON_VERSION = 1
 PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings", "dask", "zarr")
@@ -69,6 +69,14 @@ def case_text(row: dict[str, Any]) -> str:
 
 def shape_text(shape: list[int]) -> str:
     return f"{shape[0]}³" if len(set(shape)) == 1 else "×".join(map(str, shape))
+
+
+def tables(document: dict[str, Any]) -> list[random_report.Part]:
+    """(title, head, lines) of everything a run has to show."""
+    if document["suite"] == "random":
+        return random_report.parts(document)
+    dtypes = ", ".join(dict.fromkeys(row["dtype"] for row in document["rows"] if "dtype" in row))
+    return [(f"{document['suite']} on {document['device']['name']}: {dtypes}", *table(document))]
 
 
 def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
@@ -144,6 +152,9 @@ def _semiring_line(row: dict[str, Any]) -> list[str]:
 
 
 def markdown(document: dict[str, Any]) -> str:
-    head, lines = table(document)
-    rows = ["| " + " | ".join(row) + " |" for row in [head, ["---", *["---:"] * (len(head) - 1)], *lines]]
-    return "\n".join(rows) + "\n"
+    made = []
+    shown = tables(document) if document["suite"] == "random" else [("", *table(document))]
+    for _, head, lines in shown:
+        rows = [head, ["---", *["---:"] * (len(head) - 1)], *lines]
+        made.append("\n".join("| " + " | ".join(row) + " |" for row in rows) + "\n")
+    return "\n".join(made)

@@ -6,12 +6,13 @@
 `host` is what a call costs the host on tensors that lie somewhere new every time,
 `semirings` holds every algebra against the machine's own limit and against those who also can, `linear` is a
 layer of a language model, forward and backward, beside torch's, `calls` is what a call costs by library and keyword,
-`model` whole training steps."""
+`model` whole training steps, `random` draws shapes that nobody chose."""
 
 from __future__ import annotations
 
 import sys
 from collections.abc import Callable, Iterator
+from dataclasses import dataclass
 from functools import partial
 from itertools import product
 from typing import Any
@@ -19,6 +20,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.arrays.card import card_count
+from tilewise.bench.random_shapes import SHORT, drawn
 from tilewise.errors import UsageError
 from tilewise.kernels.ladder.model import LADDER
 
@@ -32,9 +34,9 @@ SWEEP_SHAPES: tuple[Shape, ...] = (
 CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
 SUITES = (
-    "ladder", "tiles", "shapes", "cpu-random", "dtypes", "mma", "semirings", "linear", "model", "scale", "host",
-    "calls",
-)  # fmt: skip
+    *("ladder", "tiles", "shapes", "cpu-random", "dtypes", "mma", "semirings", "linear", "model", "random", "scale"),
+    *("host", "calls"),
+)
 
 
 def pieces(
@@ -59,6 +61,8 @@ def pieces(
         if device != "cpu":
             raise UsageError("bench calls measures the host's side of a call: pass --device cpu")
         return [partial(calls.contest, library, 3 if quick else 15) for library in calls.libraries()]
+    if suite == "random":
+        return random_pieces(device, Drawing(), quick)
     if suite == "scale":
         return list(_scale(device, sizes, quick))
     if suite == "model":
@@ -109,6 +113,29 @@ def _host_time(sizes: tuple[int, ...], rounds: int) -> Iterator[Callable[[], lis
             continue
         for dtype, shape in product(host_time.DTYPES if library == "torch" else ("float32",), shapes):
             yield partial(host_time.contest, shape, dtype, library, rounds)
+
+
+@dataclass(frozen=True)
+class Drawing:
+    """What `bench random` draws: so many shapes of every dtype, from a seed."""
+
+    count: int = 20
+    seed: int = 0
+    dtypes: tuple[str, ...] = tuple(SHORT.values())
+
+
+def random_pieces(device: str, drawing: Drawing, quick: bool) -> list[Callable[[], list[Row]]]:
+    """A measurement for each shape."""
+    if device == "cpu":
+        raise UsageError("bench random measures a card: pass --device cuda")
+    if not card_count():
+        from tilewise.arrays.card import open_card
+
+        open_card(device)  # says what is missing
+    from tilewise.bench.card_random import contest
+
+    shapes = drawn(drawing.count, drawing.seed, drawing.dtypes)
+    return [partial(contest, shape, drawing.seed, 3 if quick else 7) for shape in shapes]
 
 
 def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:

@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import shlex
 import sys
+import time
+from collections.abc import Callable
 from pathlib import Path
 from typing import Any
 
 import click
 
-from tilewise.cli.output import json_option, print_json, print_table, progress, remark
+from tilewise.cli.output import json_option, print_json, print_rows, print_table, progress, remark
 
 
 @click.command("bench")
@@ -17,8 +19,9 @@ from tilewise.cli.output import json_option, print_json, print_table, progress, 
 @click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda.")
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
 @click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
-@click.option("--count", default=30, show_default=True, help="Of `cpu-random`: how many shapes.")
-@click.option("--seed", default=0, show_default=True, help="Of `cpu-random`: which shapes.")
+@click.option("--count", default=30, show_default=True, help="Shapes of `cpu-random`, and of every dtype of `random`.")
+@click.option("--seed", type=int, help="What those are drawn from; 0 and the clock's where none is given.")
+@click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Of `random`.")
 @click.option("--quick", is_flag=True, help="Fewer rounds: a first impression.")
 @click.option("--model", default="gpt2", show_default=True, help="Of `model`: gpt2, llama-like, moe or mlp.")
 @click.option("--odd", is_flag=True, help="Of `model`: every width odd, instead of all even and of an odd vocabulary.")
@@ -34,7 +37,8 @@ def command(
     sizes: str | None,
     threads: int,
     count: int,
-    seed: int,
+    seed: int | None,
+    dtypes: str,
     quick: bool,
     model: str,
     odd: bool,
@@ -51,13 +55,13 @@ def command(
     algebra against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward),
     `model` (whole training steps),
     `host` (what a call costs the host, tensors somewhere new every time), `calls` (what a call costs, by library and
-    keyword) or `scale` (larger than card, memory or one process). Peers that are installed take part.
+    keyword), `random` (shapes that nobody chose, on a card, by three clocks) or `scale` (larger than card, memory or one
+    process). Peers that are installed take part.
 
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
     """
-    from tilewise.bench.report import make_document, markdown, table
-    from tilewise.bench.suites import pieces
+    from tilewise.bench.report import make_document, markdown, tables
     from tilewise.cli.job import best_device
     from tilewise.system.output import check_output
 
@@ -70,9 +74,10 @@ def command(
         chosen = best_device(device)
         if device == "auto":
             remark(f"device: {chosen}")
-        work = pieces(suite, chosen, _sizes(sizes), quick, threads, count, seed, model, odd, compiled)
+        training = (model, odd, compiled)
+        work, more = _work(suite, chosen, sizes, quick, threads, (count, seed, dtypes), training)
         command_line = shlex.join(["tilewise", *sys.argv[1:]])
-        document = make_document(suite, chosen, command_line, [])
+        document = {**make_document(suite, chosen, command_line, []), **more}
         bar, task = progress(len(work), f"bench {suite}")
         done = 0
         try:
@@ -99,15 +104,39 @@ def command(
     elif as_markdown:
         sys.stdout.write(markdown(document))
     else:
-        head, lines = table(document)
-        dtypes = ", ".join(dict.fromkeys(row["dtype"] for row in document["rows"] if "dtype" in row))
-        print_table(f"{document['suite']} on {document['device']['name']}: {dtypes}", head, lines)
+        for title, head, lines in tables(document):
+            print_table(title, head, lines)
+        if document["suite"] == "random":
+            from tilewise.bench.random_report import plans
+
+            print_rows(plans(document))
         if document["suite"] == "cpu-random":
             from tilewise.bench.cpu_random import worst
 
-            print_table(
-                "furthest behind", ["m×k×n", "dtype", "kernel", "against", "ratio"], list(worst(document["rows"]))
-            )
+            columns = ["m×k×n", "dtype", "kernel", "against", "ratio"]
+            print_table("furthest behind", columns, list(worst(document["rows"])))
+
+
+def _work(
+    suite: str,
+    device: str,
+    sizes: str | None,
+    quick: bool,
+    threads: int,
+    drawing: tuple[int, int | None, str],
+    training: tuple[str, bool, bool],
+) -> tuple[list[Callable[[], list[dict[str, Any]]]], dict[str, Any]]:
+    """What is to be measured, and what the document says of how it was drawn."""
+    from tilewise.bench import suites
+
+    count, seed, dtypes = drawing
+    if suite != "random":
+        return suites.pieces(suite, device, _sizes(sizes), quick, threads, count, seed or 0, *training), {}
+    from tilewise.bench.random_shapes import kinds_given
+
+    drawn = suites.Drawing(count, int(time.time()) if seed is None else seed, kinds_given(dtypes))
+    remark(f"seed: {drawn.seed}")
+    return suites.random_pieces(device, drawn, quick), {"seed": drawn.seed, "count": drawn.count}
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
