@@ -12,18 +12,42 @@ import math
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
+from functools import lru_cache
+from typing import Protocol
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.machine import Machine
 from tilewise.plans import Plan
+from tilewise.problem import Problem
 from tilewise.tuning import Table
 
 TRUST = 3  # samples of a class that weigh as much as all of the coarser one
 FEW = (1, 4, 8, 16)  # rows or columns: bounds of what counts as few
 
 
-def classes(plan: Plan) -> list[str]:
+class Timed(Protocol):
+    """A family's kernel for a problem, with what its model expects: a plan, or what a plan would be made of."""
+
+    @property
+    def problem(self) -> Problem: ...
+    @property
+    def machine(self) -> Machine: ...
+    @property
+    def kernel(self) -> str: ...
+    @property
+    def predicted(self) -> float: ...
+    @property
+    def floor(self) -> float: ...
+    @property
+    def passes(self) -> int: ...
+
+
+def classes(plan: Timed) -> list[str]:
     """The classes a plan belongs to, from coarse to fine."""
-    p = plan.problem
+    return _classes(plan.problem, plan.kernel, plan.predicted, plan.passes)
+
+
+def _classes(p: Problem, kernel: str, predicted: float, passes: int) -> list[str]:
     short = min(p.m, p.n)
     few = sum(short <= bound for bound in FEW)
     size = p.dtype.itemsize
@@ -31,10 +55,10 @@ def classes(plan: Plan) -> list[str]:
     aligned = all(lead * size % 16 == 0 for lead in leads) and p.layout_m.alignment == p.layout_n.alignment == 16
     half = p.dtype.kind == "f" and size == 2  # bfloat16 and float16 run the same instructions at the same rate
     kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
-    coarse = f"{plan.kernel} {kind}"
+    coarse = f"{kernel} {kind}"
     middle = f"{coarse} few {few}"
-    finer = f"{middle} passes {min(plan.passes, 3)}"
-    timed = f"{finer} 2^{round(math.log2(max(plan.predicted * 1e6, 1.0)))}us"
+    finer = f"{middle} passes {min(passes, 3)}"
+    timed = f"{finer} 2^{round(math.log2(max(predicted * 1e6, 1.0)))}us"
     return [
         coarse,
         middle,
@@ -44,22 +68,41 @@ def classes(plan: Plan) -> list[str]:
     ]
 
 
-def applies(plan: Plan) -> bool:
+def applies(p: Problem) -> bool:
     """What was measured: single products in plus_times, with nothing behind them."""
-    p = plan.problem
     return p.members == 1 and is_plus_times(p.semiring) and not (p.epilogue or p.scaled or p.return_arg)
 
 
-def calibrated(plan: Plan) -> Plan:
-    """The plan with its expected time mended by what was measured on such a card."""
+def mended(plan: Timed) -> float:
+    """The expected seconds, mended by what was measured on such a card."""
     table = plan.machine.tuned
-    if table is None or not table.errors or not applies(plan):
-        return plan
+    if table is None or not table.errors or not applies(plan.problem):
+        return plan.predicted
     error = 0.0
     for name in classes(plan):
         mean, count = table.errors.get(name, (0.0, 0))
         error = (mean * count + error * TRUST) / (count + TRUST) if count else error
-    return replace(plan, predicted=max(plan.floor, plan.predicted * math.exp(error)))
+    return max(plan.floor, plan.predicted * math.exp(error))
+
+
+def calibrated(plan: Plan) -> Plan:
+    """The plan with its expected time mended by what was measured on such a card."""
+    seconds = mended(plan)
+    return plan if seconds == plan.predicted else replace(plan, predicted=seconds)
+
+
+@lru_cache(maxsize=256)
+def _least_error(machine: Machine, kernel: str) -> float:
+    assert machine.tuned is not None
+    means = (mean for name, (mean, _) in machine.tuned.errors.items() if name.startswith(f"{kernel} "))
+    return min((0.0, *means))
+
+
+def least_mended(seconds: float, kernel: str, problem: Problem, machine: Machine) -> float:
+    """No mending makes less of these seconds of a kernel's model."""
+    if machine.tuned is None or not machine.tuned.errors or not applies(problem):
+        return seconds
+    return seconds * math.exp(_least_error(machine, kernel))
 
 
 def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tilewise.tuning import Table
 
@@ -26,6 +27,9 @@ class Machine:
     registers: int = 0
     tuned: Table | None = field(default=None, hash=False)  # what was measured on such a card
 
+    def __hash__(self) -> int:
+        return hash((self.kind, self.name, self.units, self.arch))
+
     def step_rate(self, dtype: str) -> float:
         return self.step_rates.get(dtype, self.step_rates[""])
 
@@ -47,6 +51,7 @@ class Times:
     copy_out: float
 
 
+@lru_cache(maxsize=64)
 def arch_number(arch: str) -> int:
     digits = re.match(r"sm_(\d+)", arch)
     return int(digits.group(1)) if digits else 0

@@ -9,14 +9,14 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tilewise.blocking import has_kernel
-from tilewise.calibration import calibrated
+from tilewise.calibration import calibrated, least_mended, mended
 from tilewise.engines.cpu.registry import FAMILIES as CPU_FAMILIES
 from tilewise.engines.cpu.registry import choose
 from tilewise.errors import DeviceError, DtypeError, UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import COURSE, FAMILIES, family_of
 from tilewise.machine import Machine
-from tilewise.plans import DEFAULT_TILE, Geometry, Plan, assemble, epilogue_after
+from tilewise.plans import DEFAULT_TILE, Geometry, Plan, after_epilogue, assemble, epilogue_after
 from tilewise.problem import Problem
 
 REFERENCE = "the notes' algorithm in NumPy, phase by phase"
@@ -78,13 +78,33 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     """The family whose plan has the least expected time, or the one whose kernel was asked for."""
     if kernel is not None:
-        plans = [(_asked_for(problem, machine, kernel, tile))]
+        best = _asked_for(problem, machine, kernel, tile)
     else:
-        plans = [_by(family, problem, machine, None, tile) for family in _competing(problem, machine, tile)]
-    if not plans:
+        best = _by(_soonest(problem, machine, tile, _competing(problem, machine, tile)), problem, machine, None, tile)
+    notes = _precision_notes(best, problem, machine)
+    return replace(best, notes=(*best.notes, *notes)) if notes else best
+
+
+def _soonest(problem: Problem, machine: Machine, tile: int | None, families: list[Family]) -> Family:
+    """The family with the least expected time; those whose least possible time is above another's are not asked."""
+    if not families:
         raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
-    best = min(plans, key=lambda plan: plan.predicted)
-    return replace(best, notes=(*best.notes, *_precision_notes(best, problem, machine)))
+    if len(families) == 1:
+        return families[0]
+    best: tuple[float, Family] | None = None
+    for family in families:
+        seen = _seen_by(family, problem)
+        if best is not None:
+            least = family.least_seconds(seen, machine)
+            if least and min(least_mended(least, name, seen, machine) for name in family.kernels) > best[0]:
+                continue
+        seconds = mended(family.offer(seen, machine, tile))
+        if not family.fuses:
+            seconds = after_epilogue(seconds, problem, machine)
+        if best is None or seconds < best[0]:
+            best = seconds, family
+    assert best is not None
+    return best[1]
 
 
 def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None) -> Plan:

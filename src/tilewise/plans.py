@@ -211,11 +211,18 @@ def assemble(
     )
 
 
+def after_epilogue(seconds: float, problem: Problem, machine: Machine) -> float:
+    """The time of a bare product with the problem's epilogue in a pass behind it."""
+    if not problem.epilogue:
+        return seconds
+    moved = problem.members * problem.m * problem.n * (problem.algebra.partial.itemsize + problem.result.itemsize)
+    return seconds + LAUNCH_SECONDS + moved / machine.bandwidth
+
+
 def epilogue_after(plan: Plan, problem: Problem) -> Plan:
     """The plan of the bare product, and the epilogue in a pass of its own."""
     if not problem.epilogue:
         return plan
-    moved = problem.members * problem.m * problem.n * (problem.algebra.partial.itemsize + problem.result.itemsize)
     note = f"P is {problem.epilogue.words()}, in a pass over the product"
-    predicted = plan.predicted + LAUNCH_SECONDS + moved / plan.machine.bandwidth
+    predicted = after_epilogue(plan.predicted, problem, plan.machine)
     return replace(plan, problem=problem, predicted=predicted, notes=(*plan.notes, note))

@@ -81,27 +81,40 @@ class Problem:
         algebra = self.semiring.over(self.dtype)
         return replace(algebra, result=algebra.partial) if self.unrounded else algebra
 
-    @property
+    def __hash__(self) -> int:
+        """Reckoned once: a problem is looked up several times on its way to a launch."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
+        layouts = self.layout_m, self.layout_n, self.layout_p
+        return hash((self.m, self.k, self.n, self.stack, self.dtype_m.name, self.dtype_n.name, *layouts))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash: words have another one in another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
+
+    @cached_property
     def result(self) -> DType:
         return self.algebra.result
 
-    @property
+    @cached_property
     def bare(self) -> Problem:
         """The product alone, as sums in fresh rows: what an epilogue is then applied to."""
         fresh = row_major(self.m, self.n, self.stack)
         return replace(self, epilogue=PLAIN, unrounded=True, accumulate=False, layout_p=fresh)
 
-    @property
+    @cached_property
     def members(self) -> int:
         """How many products the stack holds."""
         return math.prod(self.stack)
 
-    @property
+    @cached_property
     def steps(self) -> int:
         """Multiply-and-add steps; a step of plus_times is two floating-point operations."""
         return self.m * self.k * self.n * self.members
 
-    @property
+    @cached_property
     def least_bytes(self) -> int:
         """Each input read once, the product written once (and read once, when it is added onto)."""
         inputs = self.m * self.k * self.dtype_m.itemsize + self.k * self.n * self.dtype_n.itemsize

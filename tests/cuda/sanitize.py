@@ -13,6 +13,7 @@ import numpy as np
 import tilewise as tw
 import tilewise.kernels.plain.model as plain_tiles
 import tilewise.kernels.wgmma_half.model as tensor_tiles
+import tilewise.kernels.wgmma_half.search as tensor_search
 import tilewise.planning as planning
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.card import default_stream
@@ -129,7 +130,7 @@ for m, k, n in halves if describe("cuda:0").arch.startswith("sm_90") else ():
         key = (way.routes, way.tile.rows, way.tile.cluster, *special)
         kinds.setdefault(key, way)
     for way in kinds.values():
-        tensor_tiles.best_way = lambda problem, machine, way=way: (way, 1e-9)
+        tensor_search.best_way = lambda problem, machine, way=way: (way, 1e-9)
         planning._plan.cache_clear()
         with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel="wgmma_half") as Pd:
             wrong += not np.allclose(Pd.numpy(), exact, rtol=1e-2, atol=0.3)
@@ -144,7 +145,7 @@ for layouts in ("NN", "NT", "TN", "TT") if describe("cuda:0").arch.startswith("s
     problem = replace(problem_of_shape(m, k, n, "float16"), layout_m=of_m, layout_n=of_n)
     for way in tensor_tiles.ways(problem, describe("cuda:0")):
         if way.edge_rows and way.tile.rows == 128 and way.tile.cols == 256:
-            tensor_tiles.best_way = lambda problem, machine, way=way: (way, 1e-9)
+            tensor_search.best_way = lambda problem, machine, way=way: (way, 1e-9)
             planning._plan.cache_clear()
             plan = planning.make_plan(problem, describe("cuda:0"), "wgmma_half")
             lines = (np.ascontiguousarray(x.T if t == "T" else x) for x, t in zip((M, N), layouts, strict=True))

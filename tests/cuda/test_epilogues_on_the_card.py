@@ -26,7 +26,7 @@ ACTIVATIONS = {
 }
 BOUNDS = {"bfloat16": 6e-3, "float16": 1e-3, "float32": 1e-3, "float64": 1e-14}
 FAMILIES = {
-    "wgmma_half": (wgmma_half, "tilewise.kernels.wgmma_half.model.best_way"),
+    "wgmma_half": (wgmma_half, "tilewise.kernels.wgmma_half.search.best_way"),
     "mma_sync": (mma_sync, "tilewise.kernels.mma_sync.model.best_way"),
 }
 

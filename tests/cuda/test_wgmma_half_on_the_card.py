@@ -7,8 +7,8 @@ import itertools
 import pytest
 
 import tilewise as tw
-import tilewise.kernels.wgmma_half.model as model
 import tilewise.kernels.wgmma_half.model as tensor_tiles
+import tilewise.kernels.wgmma_half.search as search
 import tilewise.planning as planning
 from tilewise.engines.cuda.device import describe
 from tilewise.kernels.wgmma_half.model import TILES, TensorWay
@@ -54,7 +54,7 @@ def test_layouts_and_edges(shape, layouts):
 
 def multiply_by(way, monkeypatch, M, N, **options):
     """The product by this very way."""
-    monkeypatch.setattr(model, "best_way", lambda problem, machine: (way, 1e-9))
+    monkeypatch.setattr(search, "best_way", lambda problem, machine: (way, 1e-9))
     planning._plan.cache_clear()
     try:
         return tw.matmul(M, N, kernel="wgmma_half", **options)

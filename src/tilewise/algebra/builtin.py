@@ -44,7 +44,7 @@ def is_structured_name(name: str) -> bool:
 def is_plus_times(semiring: Semiring) -> bool:
     """Whether it adds and multiplies as everybody does, under whatever name."""
     plain = SEMIRINGS["plus_times"]
-    return (semiring.add, semiring.mul, semiring.zero) == (plain.add, plain.mul, plain.zero)
+    return semiring is plain or (semiring.add, semiring.mul, semiring.zero) == (plain.add, plain.mul, plain.zero)
 
 
 def find_semiring(semiring: str | Semiring) -> Semiring:

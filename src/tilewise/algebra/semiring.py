@@ -44,6 +44,9 @@ class Algebra:
     pad_m: Number
     pad_n: Number
 
+    def __hash__(self) -> int:
+        return hash((self.semiring.name, self.element.name, self.result.name))
+
     @property
     def add(self) -> Function:
         """`add` on NumPy arrays of `partial`."""
@@ -121,6 +124,9 @@ class Semiring:
             put(key, tree)
         put("boolean", boolean)
         _check_laws(self)
+
+    def __hash__(self) -> int:
+        return hash(self.name)  # trees are compared where names are alike
 
     def over(self, dtype: DType) -> Algebra:
         """This semiring over `dtype`, or a DtypeError that says why not."""

@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import replace
+from dataclasses import dataclass, replace
 from typing import Any, ClassVar
 
 from tilewise.kernels.shared.placed import Operands
@@ -16,6 +16,18 @@ from tilewise.machine import Machine
 from tilewise.plans import DEFAULT_TILE, Geometry, Plan, assemble
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
+
+
+@dataclass(frozen=True, slots=True)
+class Offer:
+    """What a family's best plan would take: the least that choosing among families needs."""
+
+    problem: Problem
+    machine: Machine
+    kernel: str
+    predicted: float
+    floor: float
+    passes: int = 0
 
 
 class Family(ABC):
@@ -44,6 +56,15 @@ class Family(ABC):
     @abstractmethod
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         """Its best plan by its own model."""
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        """What its model never goes below, reckoned at once; families that cannot win are not asked further."""
+        return 0.0
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        """What `plan` would say of the time, with nothing else made; a family with much to say overrides it."""
+        plan = self.plan(problem, machine, None, tile)
+        return Offer(problem, machine, plan.kernel, plan.predicted, plan.floor, plan.passes)
 
     @abstractmethod
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:

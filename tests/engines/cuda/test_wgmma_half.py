@@ -20,7 +20,8 @@ from tilewise.engines.cuda.compile import compile_source
 from tilewise.epilogue import Epilogue
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.shared.realign import render_realign
-from tilewise.kernels.wgmma_half.model import TILES, TensorTile, best_way, route, ways
+from tilewise.kernels.wgmma_half.model import TILES, TensorTile, route, ways
+from tilewise.kernels.wgmma_half.search import best_way
 from tilewise.kernels.wgmma_half.text import (
     render_gather,
     render_realign_with_edges,

@@ -7,7 +7,7 @@ from typing import ClassVar
 
 from tilewise.kernels.bf16x6 import model
 from tilewise.kernels.bf16x6.recipe import launches
-from tilewise.kernels.family import Family, limits_of, own_tiles, tensor_reason
+from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, tensor_reason
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -35,15 +35,25 @@ class BF16x6(Family):
             if dtype != problem.dtype or long_lines(layout, rows, cols) is None
         )
         notes = [f"{' and '.join(packs)} packed first: elements apart, or another dtype"] if packs else []
-        compute = model.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16")
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, way.tile.geometry, predicted,
-            limits_of(compute, problem, machine), (*notes, *way.words()),
+            self._limits(problem, machine), (*notes, *way.words()),
             packs=packs, way=way, planes=model.PLANE_SHARE, passes=2 + (way.splits > 1),
         )  # fmt: skip
         waves = way.waves(problem.m, problem.n, machine.units)
         tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
         return tensor_reason(plan, kernel, tiles)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return self._limits(problem, machine)[0]
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        way, seconds = model.best_way(problem, machine)
+        floor, _ = self._limits(problem, machine)
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, 2 + (way.splits > 1))
+
+    def _limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        return limits_of(model.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.machine import Machine
@@ -129,35 +130,54 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
     return None
 
 
+@lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[SplitWay, float]:
     """The way with the least expected seconds."""
-    timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
+    timed = (
+        (_product_seconds(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine))
+    )
     seconds, _, best = min(timed)
-    return best, seconds
+    return best, problem.members * (seconds + _other_seconds(problem))
 
 
 def _ways(problem: Problem, machine: Machine) -> list[SplitWay]:
     """k is cut only where its tiles leave most of the card idle."""
     ways = []
+    phases = math.ceil(problem.k / DEPTH) // 8
     for tile in TILES:
-        tiles = SplitWay(tile).tiles(problem.m, problem.n) * tile.cluster
-        most = min(machine.units // max(1, tiles), math.ceil(problem.k / DEPTH) // 8)
+        tiles = -(-problem.m // (tile.rows * tile.cluster)) * -(-problem.n // tile.cols) * tile.cluster
+        most = min(machine.units // max(1, tiles), phases)
         ways += [SplitWay(tile, parts) for parts in ((1, most) if most > 1 else (1,))]
     return ways
 
 
 def expected(way: SplitWay, problem: Problem, machine: Machine) -> float:
     """Seconds: the split's bytes, whole waves of tiles, and what comes between."""
-    tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
+    return problem.members * (_product_seconds(way, problem, machine) + _other_seconds(problem))
+
+
+@lru_cache(maxsize=256)
+def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
     ideal = PRODUCTS * tile.rows * tile.cols * DEPTH / (machine.tensor_rate("bfloat16") / machine.units)
     stage = max(ADDING_SECONDS + ideal / TENSOR_SHARE, NARROW_SECONDS + ideal / NARROW_SHARE)
+    return stage * (CLUSTER_GAIN if tile.cluster > 1 else 1.0)
+
+
+def _product_seconds(way: SplitWay, problem: Problem, machine: Machine) -> float:
+    """The waves of tiles, and adding up the parts of k."""
+    tile, m, k, n = way.tile, problem.m, problem.k, problem.n
     stages = max(1, math.ceil(math.ceil(k / DEPTH) / way.splits))
-    waves = way.waves(m, n, machine.units)
-    work = waves * (stages * stage * (CLUSTER_GAIN if tile.cluster > 1 else 1.0) + TILE_SECONDS)
-    work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
-    work += SPLIT_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
+    work = way.waves(m, n, machine.units) * (stages * _stage_seconds(tile, machine) + TILE_SECONDS)
+    work += CLUSTER_SECONDS if tile.cluster > 1 else 0.0
     if way.splits > 1:
         work += GATHER_SECONDS + m * n * (CELL_SECONDS + 8 * way.splits / GATHER_BANDWIDTH)
+    return work
+
+
+def _other_seconds(problem: Problem) -> float:
+    """What is the same for every tile: launches, the split, and slabs of k."""
+    m, k, n = problem.m, problem.k, problem.n
+    work = START_SECONDS + SPLIT_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
     if (slabs := math.ceil(k / max(1, slab_of(m, k, n)))) > 1:
         work += slabs * (START_SECONDS + 8 * m * n / SPLIT_BANDWIDTH) + 4 * (m * k + k * n) / SPLIT_BANDWIDTH
-    return problem.members * work
+    return work

@@ -8,7 +8,7 @@ from typing import ClassVar
 
 from tilewise.kernels.cells import model
 from tilewise.kernels.cells.recipe import launches
-from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -32,6 +32,10 @@ class Cells(Family):
         plan = own_tiles(self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, (), packs=(), way=None)
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
         return replace(plan, why=f"{asked}; {model.threads(problem):,} threads of {model.width(problem)} cells each")
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        return Offer(problem, machine, model.KERNEL, max(model.seconds(problem, machine), floor), floor)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

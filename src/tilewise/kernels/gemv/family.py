@@ -7,7 +7,7 @@ from dataclasses import replace
 from typing import ClassVar
 
 from tilewise.errors import DtypeError
-from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.gemv import model
 from tilewise.kernels.gemv.recipe import launches
 from tilewise.kernels.shared.placed import Operands
@@ -54,6 +54,13 @@ class Gemv(Family):
         )
         asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
         return replace(plan, why=f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        seconds, chosen = min(model.few_choices(problem, machine), key=lambda choice: choice[0])
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        length = problem.m if chosen.swapped else problem.n
+        pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
+        return Offer(problem, machine, chosen.kernel, max(seconds, floor), floor, int(pieces > 1))
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -132,7 +132,10 @@ IDEAS = {
 
 def few_choices(problem: Problem, machine: Machine, kernel: str | None = None) -> list[tuple[float, FewTile]]:
     """(expected seconds, tile) of every way to read the longer operand once; `kernel` leaves that one alone."""
-    p, found = problem, []
+    p = problem
+    found: list[tuple[float, FewTile]] = []
+    if min(p.m, p.n) > FEW:
+        return found
     for swapped, few, layout, rows, cols in ((False, p.m, p.layout_n, p.k, p.n), (True, p.n, p.layout_m, p.m, p.k)):
         tile = few_tile(p, machine, swapped, few, line_alignment(layout, rows, cols, p.dtype.itemsize))
         if tile is not None and kernel in (None, tile.kernel):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tilewise.kernels.family import Family, limits_of, own_tiles, passes, tensor_reason
+from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, passes, tensor_reason
 from tilewise.kernels.k_major import model
 from tilewise.kernels.k_major.recipe import launches
 from tilewise.kernels.shared.placed import Operands
@@ -25,10 +25,7 @@ class KMajor(Family):
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         way, predicted = model.best_way(problem, machine)
-        kind = model.kind_of(problem)
-        assert kind is not None
         geometry = way.tile.geometry(problem.dtype_m.itemsize)
-        limits = limits_of(problem.steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
         plan = own_tiles(
             self,
             problem,
@@ -37,7 +34,7 @@ class KMajor(Family):
             tile,
             geometry,
             predicted,
-            limits,
+            self._limits(problem, machine),
             way.words(),
             packs=(),
             way=way,
@@ -46,6 +43,19 @@ class KMajor(Family):
         waves = way.waves(problem.m, problem.n, machine.units)
         tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
         return tensor_reason(plan, kernel, tiles)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return self._limits(problem, machine)[0]
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        way, seconds = model.best_way(problem, machine)
+        floor, _ = self._limits(problem, machine)
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(way.routes, way.splits))
+
+    def _limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        kind = model.kind_of(problem)
+        assert kind is not None
+        return limits_of(problem.steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

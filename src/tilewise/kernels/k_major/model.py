@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.machine import Machine
@@ -174,6 +175,8 @@ class KMajorWay:
     def tiles(self, m: int, n: int) -> int:
         """Cluster tiles of P."""
         down, across = (1, self.tile.cluster) if self.tile.beside else (self.tile.cluster, 1)
+        if self.routes[0] != BY_CLASSES:
+            return -(-m // (self.tile.rows * down)) * -(-n // (self.tile.cols * across))
         rows = [(m - at + self.classes - 1) // self.classes for at in range(self.classes)]
         return sum(math.ceil(x / (self.tile.rows * down)) for x in rows) * math.ceil(n / (self.tile.cols * across))
 
@@ -260,6 +263,7 @@ def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
     return size == 2 and alignment >= 4 and lead is not None and (lead % 2 == 0 or m == 1)
 
 
+@lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
     """The way with the least expected seconds."""
     timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
@@ -287,6 +291,17 @@ def _ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
     return ways
 
 
+@lru_cache(maxsize=512)
+def _stage_seconds(tile: KMajorTile, kind: Kind, machine: Machine) -> float:
+    rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * TENSOR_SHARE
+    limits = (
+        tile.rows * tile.cols * (LINE_BYTES // kind.size) / rate,
+        sum(tile.fetched) * LINE_BYTES / UNIT_BANDWIDTH,
+    )
+    seconds: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
+    return seconds
+
+
 def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
     """Seconds: whole waves of tiles, or the bytes; then what comes before and after.
 
@@ -295,12 +310,7 @@ def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
     tile, (m, k, n), size = way.tile, (problem.m, problem.k, problem.n), problem.dtype_m.itemsize
     kind = kind_of(problem)
     assert kind is not None
-    rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * TENSOR_SHARE
-    limits = (
-        tile.rows * tile.cols * (LINE_BYTES // size) / rate,
-        sum(tile.fetched) * LINE_BYTES / UNIT_BANDWIDTH,
-    )
-    stage: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
+    stage = _stage_seconds(tile, kind, machine)
     stages = max(1, math.ceil(math.ceil(k * size / LINE_BYTES) / way.splits))
     by_boxes = boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)
     stored = TILE_SECONDS[by_boxes]

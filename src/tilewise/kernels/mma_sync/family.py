@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tilewise.kernels.family import Family, fused_notes, own_tiles, packed_operands, passes, tensor_reason
+from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.k_major import model as k_major
 from tilewise.kernels.mma_sync import model
 from tilewise.kernels.mma_sync.recipe import launches
@@ -31,6 +31,14 @@ class MmaSync(Family):
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return problem.steps / model.mma_rate(problem, machine) + model.START_SECONDS
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        way, seconds = model.best_way(problem, machine)
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(way.routes, way.parts))
 
     def pinned(self, problem: Problem, machine: Machine, way: model.MmaWay) -> Plan:
         return self._plan(problem, machine, model.KERNEL, None, way, 0.0)

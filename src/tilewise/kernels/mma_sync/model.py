@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field, replace
+from functools import lru_cache
 from itertools import product
 
 from tilewise.algebra.builtin import is_plus_times
@@ -200,6 +201,7 @@ def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -
     return made or [(PACKED, 16)]
 
 
+@lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[MmaWay, float]:
     """The way with the least expected seconds."""
     timed = [(expected(way, problem, machine), number, way) for number, way in enumerate(ways(problem, machine))]

@@ -6,7 +6,7 @@ from collections.abc import Sequence
 from dataclasses import replace
 from typing import ClassVar
 
-from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.plain import model
 from tilewise.kernels.plain.recipe import launches
 from tilewise.kernels.shared.placed import Operands
@@ -39,6 +39,14 @@ class Plain(Family):
         found = ", where no element is found below 0" if chosen.otherwise else ""
         why = f"{asked}; steps: {chosen.way.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
         return replace(plan, why=why)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return model.least_seconds(problem, machine)
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        chosen = model.choose(problem, machine)
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        return Offer(problem, machine, model.KERNEL, max(chosen.predicted, floor), floor, _passes(chosen, problem))
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -187,6 +187,16 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     return min(tiled, key=lambda choice: choice.predicted)
 
 
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """Every step at the best share that a tile of its way reaches, and nothing else."""
+    way = _way(problem, machine)
+    ways = [way] if (found := way_if_found(problem.algebra, machine)) is None else [way, found[0]]
+    return min(
+        problem.steps * way.slots / (machine.step_rate("float32") * max(tile.share for tile in tiles_of(way)))
+        for way in ways
+    )
+
+
 @lru_cache(maxsize=4096)
 def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside. k comes in pieces only
@@ -235,6 +245,7 @@ def _choice_if_found(p: Problem, machine: Machine, way: Way) -> list[Choice]:
 def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> Choice:
     """A tile with its best pieces of k: the packing before, the multiprocessors' blocks one after the other, the planes
     and the thin edges after."""
+    units, resident, area = machine.units, tile.resident, tile.rows * tile.cols * way.per_word
     words = math.ceil(p.k / way.per_word)
     rate = machine.step_rate("float32") / machine.units / way.slots * tile.share  # steps a second of a multiprocessor
     memory = p.least_bytes / (READING * machine.bandwidth)
@@ -246,31 +257,33 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> Ch
         edges += START_SECONDS + p.m * p.k * p.dtype.itemsize / (0.8 * machine.bandwidth)
     tiles = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members
     idle = -tiles % machine.units if tile.resident == 1 and tiles > machine.units else 0  # beside the last tiles
+    plane_seconds = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
+    in_pieces = []
+    for pieces in _pieces(words, tile, units * resident, tiles):
+        blocks = tiles * pieces
+        wave = area * min(words, k_each(words, tile, pieces)) / rate
+        full, rest = divmod(blocks, units * resident)
+        # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
+        alone = -(-rest // units)
+        turns = full * resident + (max(alone, ALONE * resident) if alone else 0)
+        reading = memory * (1.1 - 0.1 * min(1.0, blocks / (units * resident)))  # few blocks read slower
+        after = COMBINE_SECONDS + pieces * plane_seconds if pieces > 1 else 0.0
+        in_pieces.append((pieces, wave, turns, reading, after + edges))
     best: Choice | None = None
+    least = math.inf
     for packs, packing, slower in _packings(p, machine, way):
-        for pieces in _pieces(words, tile, machine.units * tile.resident, tiles):
-            blocks = tiles * pieces
-            steps = tile.rows * tile.cols * min(words, k_each(words, tile, pieces)) * way.per_word
-            full, rest = divmod(blocks, machine.units * tile.resident)
-            # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
-            alone = math.ceil(rest / machine.units)
-            work = (full * tile.resident + max(alone, ALONE * tile.resident * (alone > 0))) * steps / rate * slower
-            after = 0.0
-            if pieces > 1:
-                planes = 2 * pieces * p.m * p.n * p.algebra.partial.itemsize * p.members
-                after = COMBINE_SECONDS + planes / machine.bandwidth
-            reading = memory * (
-                1.1 - 0.1 * min(1.0, blocks / (machine.units * tile.resident))
-            )  # few blocks read slower
-            wave = steps / rate * slower
-            hidden = min(edges - START_SECONDS, IDLE_READING * idle / machine.units * wave)
-            expected = packing + max(work, reading) + after + edges - hidden
-            if best is None or expected < best.predicted:
+        for pieces, whole_wave, turns, reading, after in in_pieces:
+            wave = whole_wave * slower
+            hidden = min(edges - START_SECONDS, IDLE_READING * idle / units * wave)
+            expected = packing + max(turns * wave, reading) + after - hidden
+            if expected < least:
+                least = expected
                 best = Choice(way, tile, pieces, rows, cols, expected, packs)
             if idle and pieces == 1 and _may_have_a_tail(p):
-                tail, saved = _tail(words, tile, machine, tiles % machine.units, wave, p.result.itemsize)
+                tail, saved = _tail(words, tile, machine, tiles % units, wave, p.result.itemsize)
                 saved *= FULL_POWER if way.slots <= 1 else 1.0
-                if saved > max(hidden, 0.01 * expected) and expected + hidden - saved < best.predicted:
+                if saved > max(hidden, 0.01 * expected) and expected + hidden - saved < least:
+                    least = expected + hidden - saved
                     best = Choice(way, tile, 1, rows, cols, expected + hidden - saved, packs, tail)
     assert best is not None
     return best
@@ -299,6 +312,7 @@ def _tail(words: int, tile: PlainTile, machine: Machine, tiles: int, wave: float
     return tail, saved
 
 
+@lru_cache(maxsize=64)
 def _packings(p: Problem, machine: Machine, way: Way) -> list[tuple[tuple[str, ...], float, float]]:
     """(operands packed, seconds that takes, by how much the rest slows the kernel down): what must be packed always is,
     and what is turned or copied in small pieces may be."""

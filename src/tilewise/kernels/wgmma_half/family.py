@@ -5,9 +5,9 @@ from __future__ import annotations
 from collections.abc import Sequence
 from typing import ClassVar
 
-from tilewise.kernels.family import Family, fused_notes, own_tiles, packed_operands, passes, tensor_reason
+from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.shared.placed import Operands
-from tilewise.kernels.wgmma_half import model
+from tilewise.kernels.wgmma_half import model, search
 from tilewise.kernels.wgmma_half.recipe import launches
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -25,7 +25,13 @@ class WgmmaHalf(Family):
         return model.refusal(problem, machine)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))
+        return self._plan(problem, machine, kernel, tile, *search.best_way(problem, machine))
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        way, seconds = search.best_way(problem, machine)
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        passing = passes(way.routes, way.splits)
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passing)
 
     def pinned(self, problem: Problem, machine: Machine, way: model.TensorWay) -> Plan:
         return self._plan(problem, machine, model.KERNEL, None, way, 0.0)

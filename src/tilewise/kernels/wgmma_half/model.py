@@ -8,7 +8,8 @@ between its elements, or of another dtype, is packed.
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, field, replace
+from collections.abc import Sequence
+from dataclasses import dataclass, field
 from itertools import product
 
 from tilewise.algebra.builtin import SEMIRINGS
@@ -25,7 +26,7 @@ from tilewise.kernels.shared.layouts import (
 from tilewise.machine import Machine
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
-from tilewise.tuning import class_of, preferred
+from tilewise.tuning import class_of
 
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
@@ -261,13 +262,6 @@ def row_classes(layout: Layout, rows: int, cols: int) -> int:
     return 8 // math.gcd(layout.row, 8) if rows > 1 else 1
 
 
-def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
-    """The way with the least expected seconds."""
-    timed = [(expected(way, problem, machine), number, way) for number, way in enumerate(ways(problem, machine))]
-    seconds, best, tuned = preferred(timed, tuning_class(problem), machine.tuned)
-    return replace(best, tuned=tuned), seconds
-
-
 def tuning_class(problem: Problem) -> str:
     """What kind of product this is, for tables of measured ways."""
     p = problem
@@ -277,7 +271,8 @@ def tuning_class(problem: Problem) -> str:
     return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, routes == (AS_IT_IS, AS_IT_IS))
 
 
-def ways(problem: Problem, machine: Machine) -> list[TensorWay]:
+def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None = None) -> list[TensorWay]:
+    """Every way, or those with tiles `among` these; ways that turn P have tiles of their own."""
     m, k, n = problem.m, problem.k, problem.n
     for_m = [route(problem.layout_m, m, k, problem.dtype_m, problem.dtype)]
     for_n = [route(problem.layout_n, k, n, problem.dtype_n, problem.dtype)]
@@ -290,7 +285,7 @@ def ways(problem: Problem, machine: Machine) -> list[TensorWay]:
         for_m.append(BY_CLASSES)
     ways = []
     rounded = problem.accumulate and not problem.unrounded
-    tiles = [tile for tile in TILES if tile.takes_accumulate or not rounded]
+    tiles = [tile for tile in (TILES if among is None else among) if tile.takes_accumulate or not rounded]
     for tile, *routes in product(tiles, for_m, for_n):
         if routes[0] == BY_CLASSES:
             ways.append(TensorWay(tile, (routes[0], routes[1]), 1, row_classes(problem.layout_m, m, k)))
@@ -306,7 +301,7 @@ def ways(problem: Problem, machine: Machine) -> list[TensorWay]:
             )
             if rows or cols:
                 ways.append(TensorWay(tile, ways[-1].routes, 1, ways[-1].classes, rows, cols))
-    return ways + _turned_ways(problem, for_m, for_n)
+    return ways if among else ways + _turned_ways(problem, for_m, for_n)
 
 
 def _turned_ways(problem: Problem, for_m: list[str], for_n: list[str]) -> list[TensorWay]:
@@ -338,7 +333,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     cores = tile.rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
     rows, cols = tile.rows, tile.cols / tile.cluster
     of_m, of_n = (cols, rows) if way.turned else (rows, cols)
-    lines = of_m * _touched(way.routes[0], problem.layout_m, m, k) + of_n * _touched(
+    lines = of_m * lines_touched(way.routes[0], problem.layout_m, m, k) + of_n * lines_touched(
         way.routes[1], problem.layout_n, k, n
     )
     limits = (cores, (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH, lines * LINE_SECONDS)
@@ -381,7 +376,7 @@ def _edge_seconds(way: TensorWay, problem: Problem, machine: Machine) -> float:
     return seconds
 
 
-def _touched(how: str, layout: Layout, rows: int, cols: int) -> int:
+def lines_touched(how: str, layout: Layout, rows: int, cols: int) -> int:
     """128-byte lines of memory that a tile's row of 128 bytes lies in."""
     lines = contiguous_lines(layout, rows, cols)
     straddles = how == AS_IT_IS and lines is not None and lines[2] % DEPTH

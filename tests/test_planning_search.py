@@ -1,0 +1,74 @@
+"""What is left out while a plan is sought could not have won: the choice is that of an exhaustive search."""
+
+from __future__ import annotations
+
+import pickle
+import random
+import time
+from dataclasses import replace
+
+import pytest
+
+from drawn_problems import KINDS, drawn_problem
+from tilewise.calibration import mended
+from tilewise.kernels.registry import family_of
+from tilewise.kernels.wgmma_half import model as wgmma_half
+from tilewise.kernels.wgmma_half import search
+from tilewise.machine import KNOWN_CARDS
+from tilewise.planning import _competing, _seen_by, make_plan
+from tilewise.plans import after_epilogue
+from tilewise.tuning import preferred, table_for
+
+H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
+CARDS = (H200, KNOWN_CARDS["h200"], KNOWN_CARDS["a100"], KNOWN_CARDS["rtx4090"])
+
+
+@pytest.fixture
+def rng():
+    seed = time.time_ns() % 10**9
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+@pytest.mark.parametrize("card", [H200, KNOWN_CARDS["h200"]], ids=("tuned", "not tuned"))
+def test_tiles_that_are_left_out_are_slower(rng, card):
+    for _ in range(150):
+        problem = drawn_problem(rng, rng.choice(("bfloat16", "float16")))
+        every = wgmma_half.ways(problem, card)
+        timed = [(wgmma_half.expected(way, problem, card), number, way) for number, way in enumerate(every)]
+        seconds, best, tuned = preferred(timed, wgmma_half.tuning_class(problem), card.tuned)
+        way, found = search.best_way(problem, card)
+        assert (way, way.tuned, found) == (best, tuned, seconds), problem
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_families_that_are_left_out_are_slower(rng, kind):
+    for card in CARDS:
+        for _ in range(25):
+            problem = drawn_problem(rng, kind)
+            plan = make_plan(problem, card)
+            times = {}
+            for family in _competing(problem, card, None):
+                seconds = mended(family.offer(_seen_by(family, problem), card, None))
+                times[family.name] = seconds if family.fuses else after_epilogue(seconds, problem, card)
+            assert plan.family == min(times, key=times.__getitem__), (problem, times)
+            assert plan.predicted == pytest.approx(times[plan.family], rel=1e-12)
+
+
+@pytest.mark.parametrize("kind", KINDS)
+def test_an_offer_says_what_the_plan_says(rng, kind):
+    for _ in range(40):
+        problem = drawn_problem(rng, kind)
+        for family in _competing(problem, H200, None):
+            seen = _seen_by(family, problem)
+            offer, plan = family.offer(seen, H200, None), family.plan(seen, H200, None, None)
+            assert (offer.kernel, offer.passes) == (plan.kernel, plan.passes), problem
+            assert (offer.predicted, offer.floor) == pytest.approx((plan.predicted, plan.floor), rel=1e-12)
+            assert family_of(offer.kernel) is family
+
+
+def test_a_problem_travels_to_another_process_without_its_hash(rng):
+    problem = drawn_problem(rng, "float32")
+    hash(problem)
+    assert "_hash" not in pickle.loads(pickle.dumps(problem)).__dict__
+    assert pickle.loads(pickle.dumps(problem)) == problem
