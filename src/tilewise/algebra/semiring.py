@@ -140,14 +140,6 @@ class Semiring:
             object.__setattr__(made, key, value)
         return made
 
-    def __hash__(self) -> int:
-        """Of its value, which is walked once: every call's signature has a semiring in it."""
-        known = self.__dict__.get("_hash")
-        if known is None:
-            known = hash((self.name, self.add, self.mul, self.zero, self.pad_m, self.pad_n, self.boolean))
-            object.__setattr__(self, "_hash", known)
-        return int(known)
-
     @property
     def selective(self) -> bool:
         """Whether add picks one of its two values (min, max), so that a product has a winning k."""
