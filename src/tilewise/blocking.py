@@ -11,7 +11,7 @@ from typing import Any
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import Apply, Expression, Variable
-from tilewise.algebra.to_llvm import KINDS
+from tilewise.algebra.to_llvm import KINDS, never_signals
 from tilewise.problem import Problem
 
 FEW = 16  # rows or columns that count as a handful
@@ -68,6 +68,8 @@ def register_tile(
         return _neon_tile(dtype, is_plain(add, "add") and is_plain(mul, "mul"))
     if dtype.kind == "c":
         return (6, 2) if wide else (5, 1)
+    if not wide and dtype.kind == "f" and not never_signals(mul):  # which vectors of N hold NaN takes registers, too
+        return (4, 2)
     return (8, 3) if wide else (6, 2)
 
 

@@ -29,9 +29,10 @@ def make_document(suite: str, device: str, command: str, rows: list[dict[str, An
 
 def describe_device(device: str) -> dict[str, Any]:
     if device == "cpu":
+        from tilewise.engines.cpu.limits import host_machine
         from tilewise.engines.reference.limits import measured_machine
 
-        machine = measured_machine()
+        machine = host_machine(measured_machine())
     else:
         from tilewise.engines.cuda.device import describe, full_name
 

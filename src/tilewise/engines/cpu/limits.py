@@ -16,4 +16,14 @@ def host_machine(machine: Machine) -> Machine:
         target = host_target()
     except ImportError:
         return machine
-    return replace(machine, units=num_threads(), vector_bytes=target.vector_bytes, registers=target.registers)
+    known = replace(machine, units=num_threads(), vector_bytes=target.vector_bytes, registers=target.registers)
+    return known if machine.source == "nominal" else _by_its_ports(known, machine.units)
+
+
+def _by_its_ports(machine: Machine, cores: int) -> Machine:
+    """With rates that were measured, where the clock of /proc/cpuinfo and two units a core would be a guess."""
+    from tilewise.engines.cpu.peak import measured_rate
+
+    ratio = cores * measured_rate() / machine.step_rates[""]
+    rates = {name: rate * ratio for name, rate in machine.step_rates.items()}
+    return replace(machine, step_rates=rates, source="multiply-adds and bandwidth measured")

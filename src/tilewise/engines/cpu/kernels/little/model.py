@@ -3,11 +3,12 @@
 from __future__ import annotations
 
 import math
+from dataclasses import replace
 
 from tilewise.blocking import Blocking, RegisterTile
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, rows_apart
 from tilewise.problem import Problem
 
 IDEA = "everything lies in the caches; M and N are read where they lie"
@@ -40,4 +41,6 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    return columns_apart(a, x, 0)
+    if x.m < x.n:
+        return replace(columns_apart(a, x, 0), task_m=x.m)
+    return replace(rows_apart(a, x, 0), task_n=x.n)

@@ -27,14 +27,16 @@ def forms(a: Arithmetic) -> list[ExactForm]:
 
 
 def _run(a: Arithmetic) -> Function:
-    """One task: a range of columns of one member's P."""
+    """One task: a piece of one member's P."""
     f = Function("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    tasks_n = job.word("tasks_n")
-    member = f.div("%task", tasks_n)
+    tasks_m, tasks_n = job.words("tasks_m", "tasks_n")
+    rest = f.div("%task", tasks_m)
+    member = f.div(rest, tasks_n)
     M, N, P = (job.member_of_stack(name, f"at_{name.lower()}", member, a.bytes) for name in ("M", "N", "P"))
-    j0 = f.mul(f.rem("%task", tasks_n), job.word("task_n"))
-    f.do(f"call void @piece(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 {j0})")
+    i0 = f.mul(f.rem("%task", tasks_m), job.word("task_m"))
+    j0 = f.mul(f.rem(rest, tasks_n), job.word("task_n"))
+    f.do(f"call void @piece(ptr %job, ptr {M}, ptr {N}, ptr {P}, i64 {i0}, i64 {j0})")
     return f
 
 
@@ -42,19 +44,20 @@ def _enter(data_field: int) -> Function:
     """The short way in: a product that is one task, whose operands come as array objects."""
     f = Function("enter", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
     places = [f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P")]
-    f.do(f"call void @piece(ptr %job, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, i64 0)")
+    f.do(f"call void @piece(ptr %job, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, i64 0, i64 0)")
     return f
 
 
 def _piece(a: Arithmetic) -> Function:
-    """Columns j0 to j0 + task_n of P: all of k, all rows."""
-    f = Function("piece", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "j0")])
+    """task_m rows of P from i0, task_n columns from j0: all of k."""
+    f = Function("piece", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "i0"), ("i64", "j0")])
     job = JobReader(f)
-    m, k, n, task_n, KC = job.words("m", "k", "n", "task_n", "KC")
+    m, k, n, task_m, task_n, KC = job.words("m", "k", "n", "task_m", "task_n", "KC")
     row_m, col_m, row_n, row_p = job.words("row_m", "col_m", "row_n", "row_p")
     fresh = f.test("eq", job.word("onto"), 0)
-    cols = f.lower(f.sub(n, "%j0"), task_n)
-    N, P = f.at(a.kind, "%N", "%j0"), f.at(a.kind, "%P", "%j0")
+    rows, cols = f.lower(f.sub(m, "%i0"), task_m), f.lower(f.sub(n, "%j0"), task_n)
+    M, N = f.at(a.kind, "%M", f.mul("%i0", row_m)), f.at(a.kind, "%N", "%j0")
+    P = f.at(a.kind, "%P", f.mul("%i0", row_p), "%j0")
     far_n, near_p = (
         f.test("sgt", f.mul(k, f.mul(n, a.bytes)), N_NEAR),
         f.test("sle", f.mul(m, f.mul(n, a.bytes)), P_NEAR),
@@ -63,13 +66,13 @@ def _piece(a: Arithmetic) -> Function:
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
-        strip_m = f.at(a.kind, "%M", f.mul(p.index, col_m))
+        strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
 
         def tiles(form: ExactForm) -> None:
             f.do(
                 f"call void @{grid_name(form)}(i64 {kc}, ptr {strip_m}, i64 {row_m}, i64 {col_m}, ptr {strip_n}, "
-                f"i64 {row_n}, ptr {P}, i64 {row_p}, i64 {m}, i64 {cols}, i1 {first}, i1 {down})"
+                f"i64 {row_n}, ptr {P}, i64 {row_p}, i64 {rows}, i64 {cols}, i1 {first}, i1 {down})"
             )
 
         anyhow, *along_k = forms(a)

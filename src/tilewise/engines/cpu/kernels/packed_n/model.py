@@ -11,7 +11,7 @@ from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips
 from tilewise.problem import Problem
 
-IDEA = "M is read where it lies, panels of N are packed on the way, a register tile over all of KC"
+IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
 NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
 COLUMNS = 64  # from which a repeated M is read often enough
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way

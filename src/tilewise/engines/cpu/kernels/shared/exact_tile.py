@@ -148,6 +148,7 @@ class _ExactTile:
     def step(self, k: str, sums: list[str], lanes: list[str]) -> list[str]:
         """One k: the vectors of N once, each element of M in every lane (`lanes`, where they are there already)."""
         a, f, form = self.a, self.f, self.form
+        lanes = lanes or self.rows_of_panel(k)
         row_n, ns, result = f.at(a.kind, self.N, f.mul(k, form.panel or "%step_n")), [], []
         for v in range(form.vectors):
             place = f.at(a.kind, row_n, self.last if v == form.vectors - 1 else v * a.lanes)
@@ -161,6 +162,19 @@ class _ExactTile:
                 total = sums[row * form.vectors + v]
                 result.append(self.render.accumulate(a.add, a.mul, (total,), (element,), (ns[v],))[0])
         return result
+
+    def rows_of_panel(self, k: str) -> list[str]:
+        """A packed M's elements at k, each in every lane, from the vectors that hold them, where one lane multiplies;
+        the last of these may reach beyond the tile's rows, into memory that is there. Nothing elsewhere."""
+        a, f, form = self.a, self.f, self.form
+        if not (form.panel_m and a.target.by_lane and a.fused):
+            return []
+        base = f.at(a.kind, self.M, f.mul(k, form.panel_m))
+        found = [
+            f.op(f"load {a.vector}, ptr {f.at(a.kind, base, row)}, align {a.bytes}")
+            for row in range(0, form.rows, a.lanes)
+        ]
+        return [self.lane(found[row // a.lanes], row % a.lanes) for row in range(form.rows)]
 
     def load_N(self, place: str, v: int) -> str:
         a, f = self.a, self.f

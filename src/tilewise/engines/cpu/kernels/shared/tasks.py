@@ -14,6 +14,7 @@ from tilewise.engines.cpu.kernels.shared.strips import count_tasks
 
 BITS_ROWS = 4096  # rows of a task whose N is packed into bits: packing it costs more than such a block
 EACH = 2**15  # steps, a vector at a time, that are worth a thread: some five microseconds
+TOUCH = 8  # such steps that a vector of M, N or P takes to come or go, where there is little to do with it
 OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
 STRETCH, STRETCHES = 4096, 16  # k is cut into stretches of STRETCH where P is small
 
@@ -34,7 +35,9 @@ class Extents:
     @property
     def workers(self) -> int:
         """As many threads as have enough to do each."""
-        return max(1, min(self.threads, self.m * self.k * self.n * self.members // (EACH * self.lanes)))
+        m, k, n = self.m, self.k, self.n
+        work = self.members * (m * k * n + TOUCH * (m * k + k * n + m * n)) // self.lanes
+        return max(1, min(self.threads, work // EACH))
 
     @property
     def workers_a_member(self) -> int:

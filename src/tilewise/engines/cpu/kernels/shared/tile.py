@@ -48,7 +48,7 @@ class _Tile:
         self.f = Function(form.name, PARAMS)
         self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
         long_loop = a.partial.kind in "fc" and not (a.heavy or a.tracks_arg or form.edge)
-        if a.target.by_lane:  # the sums leave few registers: not enough for M's elements of several k
+        if a.target.by_lane or a.target.registers < 32:  # the sums leave few registers: not enough for several k
             long_loop &= a.fused
         often = a.bytes if a.target.by_lane else 4
         self.unroll = often if long_loop else 1  # unrolled integer chains are reassociated, and spill
