@@ -68,6 +68,18 @@ def test_all_small_extents_are_written_whole(name: str, ring: str, dtype: str) -
 
 
 @pytest.mark.parametrize("name", HERE)
+def test_a_p_that_leaves_the_caches_is_written_along_its_rows(name: str) -> None:
+    """Another order of tiles than that of a little P."""
+    print(f"seed {SEED}")
+    draw = random.Random(SEED)
+    for i in range(4):
+        m, n = draw.choice([(draw.randint(300, 700), draw.randint(450, 900)), (draw.randint(40000, 50000), 5)])
+        check(
+            Case((m, draw.randint(1, 9), n), "float32", "plus_times", "little", accumulate=i == 3), here(name), SEED + i
+        )
+
+
+@pytest.mark.parametrize("name", HERE)
 def test_a_signalling_nan_is_skipped_like_any_other(name: str) -> None:
     """vrangeps and fminnm skip a quiet one only."""
     for kernel in ("tiny", "little", "packed_n", "packed"):
