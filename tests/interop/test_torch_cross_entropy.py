@@ -78,6 +78,17 @@ def test_only_a_band_of_logits_is_held(monkeypatch):
     assert {cols for _, cols in seen} == {300}
 
 
+def test_what_fresh_memory_holds_does_not_reach_a_gradient(monkeypatch):
+    empty = torch.empty
+    monkeypatch.setattr(room.torch, "empty", lambda *size, **how: empty(*size, **how).fill_(float("nan")))
+    for rows, words, width in ((70, 9, 13), (68, 85, 4), (75, 81, 19)):
+        x = torch.randn(rows, width).bfloat16().requires_grad_()
+        w = torch.randn(words, width).bfloat16().requires_grad_()
+        tw.torch.linear_cross_entropy(x, w, torch.randint(words, (rows,))).backward()
+        assert x.grad.isfinite().all()
+        assert w.grad.isfinite().all()
+
+
 def test_autocast_takes_its_dtype():
     x, w, _, target = drawn()
     with torch.autocast("cpu", dtype=torch.bfloat16):

@@ -107,9 +107,9 @@ def sweep(
     X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int, wanted: Any, counts: Tensor | None = None
 ) -> Swept:
     """Losses, and what of dX, dW and db is wanted, band by band; `counts`: how much each row counts in them."""
-    rows, words = X.shape[0], W.shape[0]
+    rows, words = X.shape[0], W.shape[0]  # on a CPU rows lie close: torch's bfloat16 there reads past an odd one's end
     step = _rows_at_a_time(rows, words, X.element_size())
-    lead = -(-words * X.element_size() // LINE) * LINE // X.element_size()
+    lead = -(-words * X.element_size() // LINE) * LINE // X.element_size() if X.is_cuda else words
     memory = torch.empty((step, lead), dtype=X.dtype, device=X.device)
     wide = torch.float64 if X.dtype is torch.float64 else torch.float32
     losses = torch.empty(rows, dtype=wide, device=X.device)
@@ -151,9 +151,7 @@ def _rows_at_a_time(rows: int, words: int, size: int) -> int:
 def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None) -> Tensor:
     """By torch's kernels where every row starts on 16 bytes, or on a CPU, and by ours elsewhere."""
     made = M.new_empty((M.shape[0], N.shape[1])) if out is None else out
-    if not M.is_cuda:
-        return made.copy_(M @ N)  # out= of bfloat16 lets a NaN of fresh memory through on some CPUs
-    if all(_on_sixteen_bytes(x) for x in (M, N, made)):
+    if not M.is_cuda or all(_on_sixteen_bytes(x) for x in (M, N, made)):
         return torch.mm(M, N, out=made)
     return api.matmul(M, N, out=made)
 
