@@ -1,7 +1,7 @@
 """`with accelerate():` a program's own products go through tilewise where a plan says that it wins.
 
 In eager torch it stands where Python calls torch: linear, matmul, mm, addmm, bmm, baddbmm and einsum, and so what
-modules are made of; the gradients of what it took come with it. Nothing else is touched or slowed. Functions that
+modules are made of; the gradients of what it took come with it. Other functions pay one look-up. Functions that
 torch.compile compiles inside the block have all their products looked at, by the pass of `compiled.py`.
 """
 

@@ -1,7 +1,7 @@
 """`patch(model)`: every `torch.nn.Linear` of a model becomes ours in place, and `unpatch(model)` takes it back.
 
 Only the class of a layer changes. Parameters, buffers, hooks, names and ties between weights are the same objects, so a
-state_dict, an optimiser, DDP or FSDP around the model see nothing of it.
+state_dict, an optimiser or DDP around the model see nothing of it.
 """
 
 from __future__ import annotations
