@@ -117,3 +117,20 @@ def test_an_argument_that_nobody_gave_is_told_as_such(run):
     report = run("#include <cstdlib>\nint main(int argc, char** argv) { return atoi(argv[1]); }")
     assert report.ended == "crash"
     assert "was given none" in report.faults[0].hint
+
+
+def test_types_of_functions_and_file_level_auto(run):
+    report = run(r"""
+#include <cstdio>
+#include <fstream>
+#include <wb.h>
+typedef void callback(void* c, int n);
+constexpr auto ceildiv = [](int a, int b) { return (a + b - 1) / b; };
+constexpr auto WIDTH = 16;
+void say(void* c, int n) { printf("%d ", n); }
+void use(callback* f) { f(0, 7); }
+int main() {
+  wbTimerNode_t node = wbTime_start(Compute, "x"); use(say); printf("%d %d ", ceildiv(10, 3), WIDTH);
+  char word[6] = {0}; std::ifstream in("program.cu"); in.read(word, 5); printf("%s %ld\n", word + 1, (long)in.gcount());
+}""")
+    assert report.output == "7 4 16 #inc 5\n", report.message

@@ -92,7 +92,7 @@ __setting setprecision(int n) { __setting s; s.what = 1; s.value = n; return s; 
 __setting setfill(char c) { __setting s; s.what = 2; s.value = c; return s; }
 class istream {
 public:
-    int _id;
+    int _id; long _read;
     istream(int id) : _id(id) {}
     istream& operator>>(int& v) { if (__is_number(_id, 0)) v = (int)__is_integer(); return *this; }
     istream& operator>>(unsigned int& v) { if (__is_number(_id, 0)) v = (unsigned int)__is_integer(); return *this; }
@@ -104,6 +104,8 @@ public:
     istream& operator>>(char& c) { if (__is_word(_id, 2) > 0) __is_copy(&c); return *this; }
     istream& operator>>(string& s) { long n = __is_word(_id, 0); if (n >= 0) { s = string(n, ' '); if (n) __is_copy(&s[0]); } return *this; }
     int get() { char c; if (__is_word(_id, 2) > 0) { __is_copy(&c); return c; } return -1; }
+    istream& read(char* to, long n) { for (_read = 0; _read < n; ++_read) { if (__is_word(_id, 2) <= 0) break; __is_copy(to + _read); } return *this; }
+    long gcount() const { return _read; }
     istream& ignore(long n = 1, int c = -1) { return *this; }
     bool good() const { return __is_good(_id); }
     bool fail() const { return !__is_good(_id); }

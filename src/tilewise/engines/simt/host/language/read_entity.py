@@ -173,6 +173,8 @@ def _typedef(reader: Reader, out: Entities, template: list[Any]) -> bool:
         type_, name, _ = read_type.declarator(reader, base)
         if not name:
             raise reader.error("a name is expected here")
+        if reader.at("("):  # typedef void f(int): a function's type
+            type_ = tree.TypeFunction(type_, [p.type for p in read_type.parameters(reader)[0]])
         if not (isinstance(type_, tree.TypeName) and type_.name == qualify(reader, name)):
             alias(reader, out, name, type_, [])
         if not reader.take(","):

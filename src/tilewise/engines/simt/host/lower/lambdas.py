@@ -40,6 +40,11 @@ class Captures:
 
 def lower_lambda(b: Builder, node: tree.Lambda) -> Value:
     wanted = _wanted(b, node)
+    alone = (
+        not wanted and not b.env.bindings
+    )  # one class, however often it is met: a file-level auto is looked at twice
+    if alone and id(node) in b.program.lambdas:
+        return Value(b.program.lambdas[id(node)], b.temporary(b.program.lambdas[id(node)]))
     record = Record(f"lambda at line {node.line}", None, dict(b.env.bindings), laid_out=True, scope=b.env.scope)
     offset = 0
     sources: list[tuple[Field, Any]] = []
@@ -63,6 +68,8 @@ def lower_lambda(b: Builder, node: tree.Lambda) -> Value:
     record.methods["operator()"] = [function]
     this = b.this.type if any(f.name == "this" for f, _ in sources) else None
     record.captured = Captures(record, b.env, this)
+    if alone:
+        b.program.lambdas[id(node)] = record
     space = b.temporary(record)
     for f, value in sources:
         at = b.offset(space, f.offset)

@@ -68,6 +68,7 @@ class Program:
         self.instances: dict[Any, Instance] = {}
         self.waiting: list[Instance] = []
         self.records: dict[Any, Record] = {}
+        self.lambdas: dict[int, Record] = {}  # the classes of lambdas that capture nothing
         self.globals: dict[str, tuple[Type, int]] = {}
         self.externals: dict[str, str] = {}  # declarations
         self.functions_called: dict[str, tree.Function] = {}  # library functions without a body
@@ -146,6 +147,8 @@ class Program:
             raise Unknown
         if name not in self._constants:
             env = Environment(scope=name.rpartition("::")[0])
+            if late.is_auto(item.type):  # its type is the value's
+                return self._constant_auto(name, item, env)
             type_ = self.resolve(item.type, env)
             if not isinstance(type_, Scalar) or isinstance(item.init, tree.Braces):
                 raise Unknown
@@ -155,6 +158,16 @@ class Program:
             self._constants[name] = (late.wrap(type_, value), type_)
         if self._constants[name] is None:
             raise Unknown
+        found: tuple[Any, Scalar] = self._constants[name]
+        return found
+
+    def _constant_auto(self, name: str, item: tree.Variable, env: Environment) -> tuple[Any, Scalar]:
+        """constexpr auto n = 16;"""
+        self._constants[name] = None
+        init = item.init if item.init is not None else (item.arguments or [None])[0]
+        if isinstance(init, (tree.Braces, tree.Lambda)):
+            raise Unknown
+        self._constants[name] = late.evaluate(self, init, env)
         found: tuple[Any, Scalar] = self._constants[name]
         return found
 
