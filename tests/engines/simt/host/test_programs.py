@@ -4,12 +4,16 @@
 from __future__ import annotations
 
 import json
+import os
+import signal
 import subprocess
 import sys
 import time
+from pathlib import Path
 
 import pytest
 
+import tilewise
 from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.process import run_program
 
@@ -211,3 +215,24 @@ def test_a_null_pointer_in_a_kernel_is_a_fault_and_a_sticky_error(run):
     )
     assert report.output == "cudaErrorIllegalAddress\n"
     assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 3)]
+
+
+def test_ctrl_c_ends_the_program_too(tmp_path):
+    """The command says so in one line, exit 130, and no process goes on."""
+    (tmp_path / "loop.cu").write_text('#include <cstdio>\nint main() { puts("on"); fflush(stdout); for (;;) {} }\n')
+    source = str(Path(tilewise.__file__).parents[1])
+    process = subprocess.Popen(
+        [sys.executable, "-m", "tilewise", "run", "loop.cu", "--limit-time", "60"],
+        cwd=tmp_path,
+        env=os.environ | {"PYTHONPATH": source},
+        start_new_session=True,
+        stdout=subprocess.PIPE,
+        stderr=subprocess.PIPE,
+    )
+    assert process.stdout.readline() == b"on\n"
+    os.killpg(process.pid, signal.SIGINT)
+    _, said = process.communicate(timeout=20)  # the pipes close when nobody holds them any more
+    assert process.returncode == 130
+    assert said.strip() == b"interrupted"
+    with pytest.raises(ProcessLookupError):
+        os.killpg(process.pid, 0)

@@ -97,6 +97,10 @@ def run_program(
         process.kill()
         late = True
         output, errors = process.communicate()
+    except BaseException:  # Ctrl-C: the program goes too, whatever it is doing
+        process.kill()
+        process.wait()
+        raise
     reading.join()
     text = "".join(parts)
     report = _report(path, process.returncode, text, options, late)
