@@ -249,6 +249,10 @@ def signature_for(array: Any) -> Signature | None:
         from tilewise.arrays.cupy_signature import signature as of_cupy
 
         SIGNATURES[kind] = of_cupy
+    elif kind.__module__.startswith("jaxlib") and kind.__name__ == "ArrayImpl":
+        from tilewise.arrays.jax_signature import signature as of_jax
+
+        SIGNATURES[kind] = of_jax
     return SIGNATURES.get(kind)
 
 
@@ -270,6 +274,11 @@ def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> No
 
         held = OnOneCard(M.get_device())
         PREPARED.keep(key, OnCard(again, held, held.empty_like(product), (M, N, product)))
+    elif library == "jax":
+        from tilewise.arrays.jax_signature import OnJaxsHost
+
+        if isinstance(product, np.ndarray):
+            PREPARED.keep(key, OnJaxsHost(again))
     elif library == "cupy":
         from tilewise.arrays.cupy_signature import OnOneCard as CupyCard
 

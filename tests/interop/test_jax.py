@@ -89,3 +89,20 @@ def test_on_a_card_jit_is_asked_to_step_aside(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
     with pytest.raises(tw.UsageError, match="call tilewise outside of jit"):
         jax.jit(tw.matmul)(values(3, 3), values(3, 3))
+
+
+@pytest.mark.parametrize("shapes", SHAPES, ids=str)
+def test_a_second_eager_call_is_a_prepared_one(shapes, monkeypatch):
+    from tilewise import api
+
+    for keywords in ({}, {"semiring": "max_plus"}, {"precision": "ieee"}):
+        for dtype in ("float32", "bfloat16"):
+            tw.matmul(*(values(*shape).astype(dtype) for shape in shapes), **keywords)
+            M, N = (values(*shape, seed=7).astype(dtype) for shape in shapes)
+            with monkeypatch.context() as never:
+                never.setattr(api, "_first_call", lambda *_: pytest.fail("it was understood anew"))
+                P = tw.matmul(M, N, **keywords)
+            assert isinstance(P, jax.Array)
+            assert P.dtype == M.dtype
+            expected = tw.matmul(np.asarray(M), np.asarray(N), **keywords)
+            np.testing.assert_array_equal(np.asarray(P, np.float32), np.asarray(expected, np.float32))
