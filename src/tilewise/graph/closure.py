@@ -8,9 +8,8 @@ matrix is copied first and never written; a call that is interrupted leaves noth
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable
 from dataclasses import dataclass
-from typing import TYPE_CHECKING, Any, Literal, NoReturn, TypedDict, Unpack, overload
+from typing import TYPE_CHECKING, Any, Literal, NoReturn, Unpack, overload
 
 import numpy as np
 
@@ -26,7 +25,8 @@ from tilewise.arrays.torch_library import followed
 from tilewise.engines.cpu.kernels.floyd.run import close_square
 from tilewise.errors import CycleError, DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.graph.cycles import find_cycle
-from tilewise.graph.laws import check_idempotent, kept_apart, one_of, stand_in_for_zero
+from tilewise.graph.keywords import ClosureKeywords, Progress
+from tilewise.graph.laws import check_idempotent, check_sources, kept_apart, one_of, stand_in_for_zero
 from tilewise.graph.paths import NONE
 from tilewise.graph.predecessors import found_anew, reached_from, repair
 from tilewise.graph.sparse_closure import by_search, rows_of_dense, rows_worth_searching, search, searchable
@@ -40,18 +40,6 @@ if TYPE_CHECKING:
     from tilewise.graph.card_closure import CardClosure
 
 Array = np.ndarray[Any, np.dtype[Any]]
-Progress = Callable[[int, int], None]
-
-
-class ClosureKeywords(TypedDict, total=False):
-    """What `tw.closure` takes beside W and return_predecessors."""
-
-    semiring: str | Semiring
-    progress: Progress | None
-    device: str
-    sources: Any
-
-
 BLOCKS = (256, 64)  # sides of the blocks, from the outermost; what is not larger than the last is closed by one kernel
 BAND = 1024  # rows whose predecessors are updated at a time
 
@@ -182,7 +170,7 @@ def _by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | None) 
 
 def closed_from(W: Array, sources: Array, algebra: Algebra, tracks: bool) -> tuple[Array, Array | None]:
     """Rows of the closure: by search where it takes such weights, else by rounds of products."""
-    _check_sources(sources, len(W))
+    check_sources(sources, len(W))
     rows = rows_of_dense(W, algebra.zero)
     if searchable(rows, algebra):
         return search(rows, tracks, sources)
@@ -192,11 +180,6 @@ def closed_from(W: Array, sources: Array, algebra: Algebra, tracks: bool) -> tup
         graph.raise_cycle()
     graph.D = best
     return graph.finished(), found if tracks else None
-
-
-def _check_sources(sources: Array, nodes: int) -> None:
-    if sources.dtype.kind not in "iu" or sources.ndim != 1 or not ((sources >= 0) & (sources < nodes)).all():
-        raise UsageError(f"sources={sources.tolist()} must be numbers of nodes, from 0 to {nodes - 1}")
 
 
 def closure_of_sparse(
@@ -210,8 +193,7 @@ def closure_of_sparse(
     kept = rows.without(algebra.zero)
     if device in ("auto", "cpu") and progress is None and searchable(kept, algebra):
         chosen = None if sources is None else np.atleast_1d(np.asarray(sources))
-        if chosen is not None:
-            _check_sources(chosen, rows.shape[0])
+        check_sources(chosen, rows.shape[0])
         if chosen is not None or by_search(kept, algebra):
             D, before = search(kept, tracks, chosen)
             D = D.astype(algebra.result.numpy, copy=False)

@@ -10,7 +10,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.expression import Apply, Number
 from tilewise.algebra.semiring import Algebra
-from tilewise.errors import AlgebraError, DtypeError
+from tilewise.errors import AlgebraError, DtypeError, UsageError
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -85,3 +85,11 @@ def kept_apart(algebra: Algebra, absent: bool | int | float) -> Algebra:
     if absent == algebra.zero:
         return algebra
     return algebra.semiring.with_zero(absent).over(algebra.element)
+
+
+def check_sources(sources: Array | None, nodes: int) -> None:
+    """Searches read by these numbers, so none may lie outside."""
+    if sources is None:
+        return
+    if sources.dtype.kind not in "iu" or sources.ndim != 1 or not ((sources >= 0) & (sources < nodes)).all():
+        raise UsageError(f"sources={sources.tolist()} must be numbers of nodes, from 0 to {nodes - 1}")

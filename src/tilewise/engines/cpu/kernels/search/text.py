@@ -89,6 +89,15 @@ def search_module(tracks: bool) -> str:
     Words of the job: M the rows' starts, N the columns (int32), P the weights, at_m the sources, arg the lengths, at_a
     the nodes before, n the nodes; a worker's heap is in its workspace.
     """
+    forget = keep = ""
+    if tracks:
+        forget = "  %b.at = getelementptr i64, ptr %before, i64 %i\n  store i64 -1, ptr %b.at"
+        keep = "  %v.before = getelementptr i64, ptr %before, i64 %v\n  store i64 %u, ptr %v.before"
+    return PUSH + SETTLE + _cleared(forget) + TAKE + _walked(keep)
+
+
+def _cleared(forget: str) -> str:
+    """The job's words, and a row of lengths that are all infinite."""
     words = "\n".join(
         f"  %{name}.at = getelementptr i64, ptr %job, i64 {WORDS.index(name)}\n  %{name} = load i64, ptr %{name}.at"
         for name in ("M", "N", "P", "n", "at_m", "arg", "at_a", "workspace", "workspace_bytes")
@@ -100,11 +109,7 @@ def search_module(tracks: bool) -> str:
             ("befores", "at_a"),
         )
     )  # fmt: skip
-    forget = keep = ""
-    if tracks:
-        forget = "  %b.at = getelementptr i64, ptr %before, i64 %i\n  store i64 -1, ptr %b.at"
-        keep = "  %v.before = getelementptr i64, ptr %before, i64 %v\n  store i64 %u, ptr %v.before"
-    return f"""{PUSH}{SETTLE}
+    return f"""
 define void @search(ptr %job, i64 %task, i64 %worker) {{
 entry:
 {words}
@@ -126,7 +131,11 @@ clear:
   %i.next = add i64 %i, 1
   %more = icmp slt i64 %i.next, %n
   br i1 %more, label %clear, label %begin
-begin:
+"""
+
+
+# the source, then whichever node is nearest; an entry that is late is passed over
+TAKE = f"""begin:
   %s.at = getelementptr double, ptr %length, i64 %source
   store double 0.0, ptr %s.at
   call void @push(ptr %heap, i64 0, double 0.0, i64 %source)
@@ -147,7 +156,12 @@ top:
   br i1 %late, label %skip, label %walk
 skip:
   br label %take
-walk:
+"""
+
+
+def _walked(keep: str) -> str:
+    """The edges of the node at hand, and what they make better."""
+    return f"""walk:
   %start.at = getelementptr i64, ptr %starts, i64 %u
   %start = load i64, ptr %start.at
   %stop.at = getelementptr i64, ptr %start.at, i64 1
