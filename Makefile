@@ -43,6 +43,8 @@ sanitize:
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
 	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_numbers.py
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_numbers.py
+	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_many.py
+	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_many.py
 
 # The documentation site; it runs the notebooks.
 docs: $(READY)

@@ -12,13 +12,52 @@ import shutil
 import subprocess
 from pathlib import Path
 
+from tilewise.kernels.shared.text import kernel_text
+
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 SHIM = Path(__file__).with_name("card_shim.h")
 FLAGS = ("-std=c++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC")
 
 
+HOPPER = Path(__file__).with_name("hopper_shim.h")
+
+
+def on_hopper(text):
+    """The text of a kernel of Hopper's instructions with those that are done on the host."""
+    text = text.replace(kernel_text("shared/ptx.cuh"), f'#include "{HOPPER}"\n')
+    text = text.replace("extern __shared__ char memory[];", "char* memory = (char*)::memory;")
+    narrowing = r'asm\("cvt\.rn\.(bf16|f16)x2\.f32 %0, %1, %2;".*?\);'
+    text = re.sub(narrowing, lambda m: f"pair = {m[1]}_bits(low) | {m[1]}_bits(high) << 16;", text)
+    text = re.sub(r'asm\("cvt\.f32\.f16 %0, %1;".*?\);', "value = half_bits_to_float(bits);", text)
+    return re.sub(r"asm volatile\(\"wgmma\.mma_async.*?\);\n}", _wgmma, text, flags=re.DOTALL)
+
+
+def _wgmma(found):
+    """A thread's own sums of 64 rows and the instruction's columns, over 16 of k."""
+    width, kind, *turned = re.search(r"m64n(\d+)k16\.f32\.(\w+)\.\w+ .*?, 1, 1, 1, (\d), (\d);", found[0]).groups()
+    number = "bf16_value" if kind == "bf16" else "half_bits_to_float"
+    return f"""
+    int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
+    static float of_m[1024][2][16];
+    auto number = [](unsigned short bits) {{ return {number}(bits); }};
+    float (&mine)[2][16] = of_m[threadIdx.x];
+    for (int half = 0; half < 2; ++half)
+        for (int k = 0; k < 16; ++k) mine[half][k] = number(operand_at(left, row + 8 * half, k, {turned[0]}));
+    for (int i = 0; i < {width} / 2; i += 4)
+        for (int e = 0; e < 2; ++e) {{
+            for (int k = 0; k < 16; ++k) {{
+                float of_n = number(operand_at(right, i * 2 + lane % 4 * 2 + e, k, {turned[1]}));
+                sums[i + e] += mine[0][k] * of_n;
+                sums[i + 2 + e] += mine[1][k] * of_n;
+            }}
+        }}
+}}"""
+
+
 def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values."""
+    if kernel_text("shared/ptx.cuh") in text:
+        text = on_hopper(text)
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")

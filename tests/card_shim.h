@@ -3,6 +3,7 @@
 #include <cmath>
 #include <cstdint>
 #include <cstdio>
+#include <cstdlib>
 #include <cstring>
 
 #define __global__ static
@@ -13,10 +14,13 @@
 #define __launch_bounds__(...)
 #define __maxnreg__(...)
 #define __restrict__
+#define __grid_constant__
+#define __cluster_dims__(...)
 
 struct float2 { float x, y; };
 struct float4 { float x, y, z, w; };
 struct double2 { double x, y; };
+struct int4 { int x, y, z, w; };
 struct uint4 { unsigned x, y, z, w; };
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 template <typename T> static T __ldg(const T* at) { return *at; }
@@ -45,9 +49,16 @@ static unsigned short float_to_half_bits(float x) {
     memcpy(&bits, &half, sizeof bits);
     return bits;
 }
+static unsigned f16_bits(float x) { return float_to_half_bits(x); }
+static unsigned bf16_bits(float x) {  // to the nearest, ties to even
+    unsigned bits = __float_as_uint(x);
+    return x != x ? 0x7fffu : (bits + 0x7fffu + (bits >> 16 & 1)) >> 16;
+}
+static float bf16_value(unsigned short bits) { return __uint_as_float((unsigned)bits << 16); }
 
 template <typename T> static T min(T a, T b) { return b < a ? b : a; }
 template <typename T> static T max(T a, T b) { return a < b ? b : a; }
+static int atomicExch(int* at, int x) { int before = *at; *at = x; return before; }
 static void atomicMax(unsigned long long* at, unsigned long long x) { *at = max(*at, x); }
 static int __viaddmin_s32(int a, int b, int c) { return min((int)((unsigned)a + b), c); }
 static int __viaddmax_s32(int a, int b, int c) { return max((int)((unsigned)a + b), c); }

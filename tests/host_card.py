@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+import struct
 
 import numpy as np
 
@@ -10,6 +11,7 @@ from behind_a_compiler import built
 from tilewise import prepared
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.registry import family_of
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
 from tilewise.recipe import Zero
@@ -17,11 +19,21 @@ from tilewise.recipe import Zero
 _known = {}
 
 
+def tensor_map(made, address):
+    """A tensor map as `hopper_shim.h` has them."""
+    extents = (made.length, made.lines, *(count for count, _ in made.stack), 1, 1)[:4]
+    strides = (made.lead, *(apart for _, apart in made.stack), 16, 16)[:3]
+    words = (address, 2 + len(made.stack), *extents, *strides, made.box, made.box_lines, 1, 1, int(made.swizzled), 0, 0)
+    return struct.pack("<16Q", *words)
+
+
 def parameter(argument, bases):
     """A kernel parameter with its holes filled."""
     data = bytearray(argument.data)
     for at, address in argument.holes:
         data[at : at + 8] = (bases[address.base] + address.offset).to_bytes(8, "little")
+    for at, made in argument.maps:
+        data[at : at + 128] = tensor_map(made, bases[made.address.base] + made.address.offset)
     return (ctypes.c_char * len(data)).from_buffer_copy(data)
 
 
@@ -96,13 +108,15 @@ def layout_of(a):
     return Layout(strides[-2], strides[-1], strides[:-2], a.ctypes.data % 16)
 
 
-def multiplied(M, N, semiring, machine, P, folder, *, kernel=None, where=None, accumulate=False, nonnegative=False):
+def multiplied(
+    M, N, semiring, machine, P, folder, *, kernel=None, where=None, accumulate=False, nonnegative=False, way=None
+):
     """P = M ⊗ N by the plan's kernels; returns the plan."""
     problem = Problem(
         M.shape[-2], M.shape[-1], N.shape[-1], P.shape[:-2], dtype_of(M.dtype), dtype_of(N.dtype), semiring,
         layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
     )  # fmt: skip
-    plan = make_plan(problem, machine, kernel)
+    plan = make_plan(problem, machine, kernel) if way is None else family_of(kernel).pinned(problem, machine, way)
     more = {} if where is None else {"arg": where.ctypes.data}
     run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data, **more)
     return plan

@@ -14,7 +14,7 @@ from tilewise.calibration import applies, calibrated, classes, with_errors
 from tilewise.kernels.registry import FAMILIES
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
-from tilewise.problem import Problem, problem_of_shape
+from tilewise.problem import Problem, problem_of_shape, row_major
 from tilewise.tuning import Table, table_for, table_of
 
 H200 = KNOWN_CARDS["h200"]
@@ -64,3 +64,18 @@ def test_a_table_comes_back_as_it_was_written():
     assert table is not None
     assert len(table.errors) > 1000
     assert table_of(table.to_json()) == table
+
+
+def test_stacks_have_classes_of_their_own():
+    one = problem_of_shape(17, 129, 33, "bfloat16")
+    sides = {"layout_m": (17, 129), "layout_n": (129, 33), "layout_p": (17, 33)}
+    many = replace(one, stack=(1000,), **{name: row_major(*side, (1000,)) for name, side in sides.items()})
+    for single, stack in zip(plans(one), plans(many), strict=True):
+        assert not set(classes(single)) & set(classes(stack))
+        assert all(fine.startswith(coarse) for coarse, fine in pairwise(classes(stack)))
+    table = with_errors(Table("NVIDIA H200", {}), [(plan, 3 * plan.predicted) for plan in plans(many) for _ in "ab"])
+    tuned = replace(H200, tuned=table)
+    for plan in plans(many):
+        assert calibrated(replace(plan, machine=tuned)).predicted > 2 * plan.predicted
+    for plan in plans(one):
+        assert calibrated(replace(plan, machine=tuned)).predicted == plan.predicted

@@ -61,6 +61,9 @@ if TYPE_CHECKING:
     )
     from tilewise.graph.closure import closure
     from tilewise.graph.paths import path
+    from tilewise.groups.many import matmul_many
+    from tilewise.groups.product import grouped_matmul, grouped_plan
+    from tilewise.groups.rows import scatter_rows
     from tilewise.page import explore
     from tilewise.plans import Plan
     from tilewise.problem import Problem
@@ -93,6 +96,8 @@ __all__ = [
     "exp",
     "explore",
     "get_num_threads",
+    "grouped_matmul",
+    "grouped_plan",
     "k_best",
     "largest",
     "log",
@@ -102,6 +107,7 @@ __all__ = [
     "logical_not",
     "logical_or",
     "matmul",
+    "matmul_many",
     "matvec",
     "max_arg",
     "maximum",
@@ -111,6 +117,7 @@ __all__ = [
     "path",
     "plan",
     "power",
+    "scatter_rows",
     "semirings",
     "set_num_threads",
     "smallest",
@@ -125,6 +132,10 @@ _HOME = {
     "plan": "api",
     "closure": "graph.closure",
     "path": "graph.paths",
+    "grouped_matmul": "groups.product",
+    "grouped_plan": "groups.product",
+    "matmul_many": "groups.many",
+    "scatter_rows": "groups.rows",
     "chain": "contraction.chain",
     "einsum": "contraction.einsum",
     "matvec": "contraction.chain",

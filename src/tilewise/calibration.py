@@ -23,6 +23,7 @@ from tilewise.tuning import Table
 
 TRUST = 3  # samples of a class that weigh as much as all of the coarser one
 FEW = (1, 4, 8, 16)  # rows or columns: bounds of what counts as few
+DEEP = (16, 64, 256)  # k of a stack's members
 
 
 class Timed(Protocol):
@@ -56,6 +57,9 @@ def _classes(p: Problem, kernel: str, predicted: float, passes: int) -> list[str
     half = p.dtype.kind == "f" and size == 2  # bfloat16 and float16 run the same instructions at the same rate
     kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
     coarse = f"{kernel} {kind}"
+    lines = "aligned" if aligned else "ragged"
+    if p.members > 1:
+        return _classes_of_stacks(f"stack {coarse}", few, lines, p.k, predicted, passes)
     middle = f"{coarse} few {few}"
     finer = f"{middle} passes {min(passes, 3)}"
     timed = f"{finer} 2^{round(math.log2(max(predicted * 1e6, 1.0)))}us"
@@ -64,13 +68,21 @@ def _classes(p: Problem, kernel: str, predicted: float, passes: int) -> list[str
         middle,
         finer,
         timed,
-        f"{timed} {'aligned' if aligned else 'ragged'} {(short < 64) + (short < 256)}",
+        f"{timed} {lines} {(short < 64) + (short < 256)}",
     ]
 
 
+def _classes_of_stacks(coarse: str, few: int, lines: str, k: int, predicted: float, passes: int) -> list[str]:
+    """Small members leave most of a tile or a block empty: what counts is how deep they are, then how much all take."""
+    short = f"{coarse} few {few}"
+    middle = f"{short} deep {sum(k <= bound for bound in DEEP)}"
+    finer = f"{middle} {lines} passes {min(passes, 3)}"
+    return [coarse, short, middle, finer, f"{finer} 4^{round(math.log(max(predicted * 1e6, 1.0), 4))}us"]
+
+
 def applies(p: Problem) -> bool:
-    """What was measured: single products in plus_times, with nothing behind them."""
-    return p.members == 1 and is_plus_times(p.semiring) and not (p.epilogue or p.scaled or p.return_arg)
+    """What was measured: products and stacks of them in plus_times, with nothing behind them."""
+    return is_plus_times(p.semiring) and not (p.epilogue or p.scaled or p.return_arg or p.groups)
 
 
 def mended(plan: Timed) -> float:
@@ -94,7 +106,9 @@ def calibrated(plan: Plan) -> Plan:
 @lru_cache(maxsize=256)
 def _least_error(machine: Machine, kernel: str) -> float:
     assert machine.tuned is not None
-    means = (mean for name, (mean, _) in machine.tuned.errors.items() if name.startswith(f"{kernel} "))
+    means = (
+        mean for name, (mean, _) in machine.tuned.errors.items() if name.startswith((f"{kernel} ", f"stack {kernel} "))
+    )
     return min((0.0, *means))
 
 

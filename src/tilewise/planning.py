@@ -77,6 +77,10 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     """The family whose plan has the least expected time, or the one whose kernel was asked for."""
+    if problem.stack and not problem.groups and (folded := problem.folded) is not problem:
+        plan = _plan(folded, machine, kernel, tile)
+        note = f"members share N: {problem.members:,} of {problem.m:,} rows are {folded.members:,} of {folded.m:,}"
+        return replace(plan, notes=(*plan.notes, note))
     if kernel is not None:
         best = _asked_for(problem, machine, kernel, tile)
     else:
@@ -113,6 +117,8 @@ def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None
         raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
     if problem.scaled and not family.scales:
         raise UsageError(f"kernel={kernel!r} does not scale rows and columns: leave kernel= out, or scales=")
+    if problem.groups and not family.groups:
+        raise UsageError(f"kernel={kernel!r} takes no groups of rows: leave kernel= out")
     if why_not := family.refusal(_seen_by(family, problem), machine, kernel):
         raise UsageError(why_not)
     return _by(family, problem, machine, kernel, tile)
@@ -125,6 +131,7 @@ def _competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fam
         for family in FAMILIES
         if (family.tracks_arg or not problem.return_arg)
         and (family.scales or not problem.scaled)
+        and (family.groups or not problem.groups)
         and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
     ]
     taking = {f.name: f for f in able if f.refusal(_seen_by(f, problem), machine) is None}

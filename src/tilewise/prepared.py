@@ -22,6 +22,7 @@ from tilewise.arrays.numpy_signature import quickest_signature
 from tilewise.engines.cpu.runtime import pool
 from tilewise.options import Key
 from tilewise.plans import Plan
+from tilewise.recipe import Recipe
 
 LIMIT = 16384  # calls that are kept
 Signature = Callable[[Any, Any, Any], Key | None]
@@ -63,6 +64,14 @@ def launcher_of(plan: Plan, device: str, scales: Any = None, spans: tuple[tuple[
     from tilewise.kernels.detours import recipe_of
 
     return Launcher(recipe_of(plan, scales), device, dict(zip("MNP", spans, strict=False)))
+
+
+@lru_cache(maxsize=1024)
+def recipe_launcher(recipe: Recipe, device: str) -> Any:
+    """A recipe that no plan made, ready for its card."""
+    from tilewise.engines.cuda.launcher import Launcher
+
+    return Launcher(recipe, device)
 
 
 def run_plan(plan: Plan, device: str, stream: Any, **addresses: int) -> None:

@@ -49,6 +49,19 @@ def row_major(rows: int, cols: int, stack: tuple[int, ...] = ()) -> Layout:
 
 
 @dataclass(frozen=True)
+class Groups:
+    """Consecutive groups of rows, whose ends lie on the device and are read by nobody else.
+
+    Along "rows": group g of M's rows times member g of N is group g of P's rows. Along "k": group g of M's columns
+    times the same rows of N is member g of P, a stack.
+    """
+
+    count: int
+    along: str = "rows"
+    wide: bool = False  # ends are 64-bit integers
+
+
+@dataclass(frozen=True)
 class Problem:
     """P = M ⊗ N over a semiring: M is m×k, N is k×n, P is m×n, for each member of the stack."""
 
@@ -70,6 +83,7 @@ class Problem:
     wanted: DType | None = None  # the dtype asked for, if any
     scaled: bool = False  # rows and columns of P are scaled before it is stored
     epilogue: Epilogue = PLAIN  # what becomes of the product before it is stored
+    groups: Groups | None = None
 
     @cached_property
     def dtype(self) -> DType:
@@ -104,6 +118,20 @@ class Problem:
         fresh = row_major(self.m, self.n, self.stack)
         return replace(self, epilogue=PLAIN, unrounded=True, accumulate=False, layout_p=fresh)
 
+    @property
+    def folded(self) -> Problem:
+        """The same product with fewer members: those that share N, and whose rows of M and P go on where the last
+        one's end, are rows of one taller product."""
+        p = self
+        while p.stack and p.layout_n.stack[-1] == 0 and not p.scaled and p.m * p.stack[-1] < 2**31:
+            m, p_rows = (_taller(x, p.m, p.stack[-1]) for x in (p.layout_m, p.layout_p))
+            if m is None or p_rows is None or p.stack[-1] < 1:
+                break
+            shorter = replace(p.layout_n, stack=p.layout_n.stack[:-1])
+            tall = p.m * p.stack[-1]
+            p = replace(p, m=tall, stack=p.stack[:-1], layout_m=m, layout_n=shorter, layout_p=p_rows)
+        return p
+
     @cached_property
     def members(self) -> int:
         """How many products the stack holds."""
@@ -112,14 +140,19 @@ class Problem:
     @cached_property
     def steps(self) -> int:
         """Multiply-and-add steps; a step of plus_times is two floating-point operations."""
-        return self.m * self.k * self.n * self.members
+        return self.m * self.k * self.n * (1 if self.groups else self.members)
 
     @cached_property
     def least_bytes(self) -> int:
         """Each input read once, the product written once (and read once, when it is added onto)."""
         inputs = self.m * self.k * self.dtype_m.itemsize + self.k * self.n * self.dtype_n.itemsize
         output = self.m * self.n * self.result.itemsize * (2 if self.accumulate else 1)
-        return (inputs + output) * self.members
+        if self.groups is None:
+            return (inputs + output) * self.members
+        if self.groups.along == "k":
+            return inputs + output * self.groups.count
+        of_n = self.k * self.n * self.dtype_n.itemsize  # a group that is not empty reads its own
+        return inputs + output + of_n * (min(self.groups.count, self.m) - 1)
 
     @property
     def member_bytes(self) -> int:
@@ -129,8 +162,15 @@ class Problem:
     @property
     def shape(self) -> str:
         """As people write it: rows of M, columns of M, columns of N."""
+        if self.groups:
+            return f"{self.m}x{self.k}x{self.n} in {self.groups.count} groups along {self.groups.along}"
         stack = "x".join(map(str, self.stack)) + "·" if self.stack else ""
         return f"{stack}{self.m}x{self.k}x{self.n}"
+
+    @property
+    def stack_n(self) -> tuple[int, ...]:
+        """The stack that N has of its own."""
+        return (self.groups.count,) if self.groups and self.groups.along == "rows" else self.stack
 
     def __repr__(self) -> str:
         tail = " accumulate" if self.accumulate else ""
@@ -140,6 +180,7 @@ class Problem:
         return {
             "shape": [self.m, self.k, self.n],
             "stack": list(self.stack),
+            "groups": None if self.groups is None else {"count": self.groups.count, "along": self.groups.along},
             "dtype_m": self.dtype_m.name,
             "dtype_n": self.dtype_n.name,
             "dtype": self.dtype.name,
@@ -155,6 +196,15 @@ class Problem:
                 for name, lay in (("M", self.layout_m), ("N", self.layout_n), ("P", self.layout_p))
             },
         }
+
+
+def _taller(layout: Layout, rows: int, members: int) -> Layout | None:
+    """The matrix whose rows are those of all members along the last axis of a stack, if they lie evenly."""
+    step = layout.stack[-1]
+    row = step if rows == 1 < members else layout.row
+    if members > 1 and rows > 1 and step != rows * layout.row:
+        return None
+    return replace(layout, row=row, stack=layout.stack[:-1])
 
 
 def problem_of_shape(

@@ -43,7 +43,9 @@ class Address:
 
 @dataclass(frozen=True)
 class TensorMap:
-    """The TMA's description of a matrix: `lines` of `length` elements, `lead` bytes apart, fetched in boxes."""
+    """The TMA's description of a matrix: `lines` of `length` elements, `lead` bytes apart, fetched in boxes.
+
+    `stack`: (members, bytes from one to the next) of each axis of a stack above the lines, the innermost first."""
 
     address: Address
     kind: str  # uint8, uint16, uint32, tfloat32
@@ -53,6 +55,7 @@ class TensorMap:
     box: int  # elements along a line
     box_lines: int
     swizzled: bool = True
+    stack: tuple[tuple[int, int], ...] = ()
 
 
 @dataclass(frozen=True)

@@ -13,6 +13,8 @@ from tilewise.interop.torch.closure import closure
 from tilewise.interop.torch.cross_entropy import linear_cross_entropy
 from tilewise.interop.torch.elementwise import elementwise
 from tilewise.interop.torch.followed import followed_matmul
+from tilewise.interop.torch.grouped import grouped_matmul as followed_grouped_matmul
+from tilewise.interop.torch.grouped import scatter_rows as followed_scatter_rows
 from tilewise.interop.torch.linear import Linear, choices, linear
 from tilewise.interop.torch.operator import matmul
 from tilewise.interop.torch.patch import patch, unpatch
@@ -24,7 +26,9 @@ __all__ = [
     "choices",
     "closure",
     "elementwise",
+    "followed_grouped_matmul",
     "followed_matmul",
+    "followed_scatter_rows",
     "linear",
     "linear_cross_entropy",
     "matmul",

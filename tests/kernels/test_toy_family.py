@@ -21,7 +21,7 @@ from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.family import Family, own_tiles
 from tilewise.machine import KNOWN_CARDS
 from tilewise.plans import Geometry
-from tilewise.problem import problem_of_shape
+from tilewise.problem import problem_of_shape, row_major
 from tilewise.recipe import Launch
 
 H200 = KNOWN_CARDS["h200"]
@@ -99,8 +99,10 @@ def test_it_is_planned_by_name_and_by_its_time(toy):
     plan = planning.make_plan(problem, H200)
     assert plan.kernel == "toy"
     assert "one thread a cell" in str(plan)
+    sides = {"layout_m": (30, 40), "layout_n": (40, 50), "layout_p": (30, 50)}
+    stacked = {name: row_major(*shape, (2,)) for name, shape in sides.items()}
     with pytest.raises(tw.UsageError, match="rows side by side"):
-        planning.make_plan(replace(problem, stack=(2,)), H200, "toy")
+        planning.make_plan(replace(problem, stack=(2,), **stacked), H200, "toy")
 
 
 def test_its_source_is_what_the_command_prints(toy, capsys):

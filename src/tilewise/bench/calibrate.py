@@ -10,7 +10,7 @@ from concurrent.futures import ThreadPoolExecutor
 from typing import Any
 
 from tilewise.bench.card_shapes import operand, torch_for
-from tilewise.bench.random_shapes import Shape, draw
+from tilewise.bench.random_shapes import Shape, draw, draw_stack
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import FAMILIES
@@ -20,6 +20,8 @@ from tilewise.prepared import launcher_of
 
 BATCH = 12  # shapes whose kernels are compiled together
 REPLAYS = 5
+STACKS = 0.4  # share of what is drawn
+MOST_LAUNCHES = 40  # of a plan that is worth timing
 
 
 def measured(
@@ -31,17 +33,28 @@ def measured(
     while time.monotonic() < end:
         batch = []
         for _ in range(BATCH):
-            shape = draw(rng, dtypes)
+            shape = draw_stack(rng, dtypes) if rng.random() < STACKS else draw(rng, dtypes)
             number = getattr(torch, shape.dtype)
-            M = operand(torch, shape.m, shape.k, shape.layouts[0], 0, number)
-            N = operand(torch, shape.k, shape.n, shape.layouts[1], 0, number)
+            M, N = _operands(torch, shape, number)
             batch.append((shape, M, N, _plans(M, N, shape.precision, machine)))
         texts = {text for *_, plans in batch for plan in plans for text in recipe_of(plan).sources}
         with ThreadPoolExecutor(os.cpu_count()) as pool:
             list(pool.map(lambda text: compile_source(text, machine.arch), texts))
         for shape, M, N, plans in batch:
-            P = torch.empty(shape.m, shape.n, dtype=M.dtype, device="cuda")
+            P = torch.empty(*M.shape[:-1], shape.n, dtype=M.dtype, device="cuda")
             yield shape, [(plan, _graphed(torch, plan, (M, N, P))) for plan in plans]
+
+
+def _operands(torch: Any, shape: Shape, dtype: Any) -> tuple[Any, Any]:
+    made = []
+    for rows, cols, layout in ((shape.m, shape.k, shape.layouts[0]), (shape.k, shape.n, shape.layouts[1])):
+        if shape.members == 1:
+            made.append(operand(torch, rows, cols, layout, 0, dtype))
+        else:
+            lines = (cols, rows) if layout == "T" else (rows, cols)
+            whole = torch.randn(shape.members, *lines, device="cuda", dtype=torch.float32).to(dtype)
+            made.append(whole.mT if layout == "T" else whole)
+    return made[0], made[1]
 
 
 def _plans(M: Any, N: Any, precision: str, machine: Machine) -> list[Plan]:
@@ -53,7 +66,9 @@ def _plans(M: Any, N: Any, precision: str, machine: Machine) -> list[Plan]:
     found = []
     for family in FAMILIES:
         if not family.teaches and family.refusal(problem, machine) is None:
-            found.append(family.plan(problem, machine, None, None))
+            plan = family.plan(problem, machine, None, None)
+            if len(recipe_of(plan).steps) <= MOST_LAUNCHES:
+                found.append(plan)
     return found
 
 

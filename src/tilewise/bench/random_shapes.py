@@ -10,6 +10,7 @@ from tilewise.errors import UsageError
 
 LARGEST = {"float32": 8192, "float64": 8192}  # extents; 16384 for the others
 STEPS = (1e6, 4e11)  # of a product: no fewer, no more
+STACK_CELLS = 7e8  # of a stack and its product
 SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "tf32", "fp64": "float64"}
 
 
@@ -23,6 +24,7 @@ class Shape:
     layouts: str  # N or T, for M and for N
     dtype: str
     precision: str = "high"
+    members: int = 1
 
     @property
     def kind(self) -> str:
@@ -31,7 +33,8 @@ class Shape:
 
     @property
     def name(self) -> str:
-        return f"{self.kind} {self.m}x{self.k}x{self.n} {self.layouts}"
+        stack = f"{self.members}·" if self.members > 1 else ""
+        return f"{self.kind} {stack}{self.m}x{self.k}x{self.n} {self.layouts}"
 
 
 def draw(rng: random.Random, dtypes: tuple[str, ...]) -> Shape:
@@ -46,6 +49,20 @@ def draw(rng: random.Random, dtypes: tuple[str, ...]) -> Shape:
         if STEPS[0] < m * k * n < STEPS[1]:
             layouts = rng.choice(("NN", "NN", "NT", "TN", "TT"))
             return Shape(m, k, n, layouts, name, "tf32" if dtype == "tf32" else "high")
+
+
+def draw_stack(rng: random.Random, dtypes: tuple[str, ...]) -> Shape:
+    """2 to 4,096 members of sides 2 to 2,048, log-uniform; three of ten in multiples of 8."""
+    while True:
+        dtype = rng.choice(dtypes)
+        members = round(math.exp(rng.uniform(math.log(2), math.log(4096))))
+        m, k, n = (round(math.exp(rng.uniform(math.log(2), math.log(2048)))) for _ in range(3))
+        if rng.random() < 0.3:
+            m, k, n = (max(8, extent // 8 * 8) for extent in (m, k, n))
+        fits = members * (m * k + k * n + m * n) < STACK_CELLS
+        if fits and STEPS[0] / 10 < members * m * k * n < STEPS[1]:
+            name, layouts = "float32" if dtype == "tf32" else dtype, rng.choice(("NN", "NN", "NT", "TN"))
+            return Shape(m, k, n, layouts, name, "tf32" if dtype == "tf32" else "high", members)
 
 
 def kinds_given(text: str) -> tuple[str, ...]:

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import contextlib
 import datetime
+import math
 import platform
 from importlib.metadata import PackageNotFoundError, version
 from typing import Any
@@ -99,6 +100,8 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         return head, [_model_line(row) for row in document["rows"]]
     if document["suite"] == "dtypes":
         return ["measured", "of", "tilewise", "vendor", "ratio"], [_dtype_line(row) for row in document["rows"]]
+    if document["suite"] in ("stacks", "groups"):
+        return _table_of_many(document["rows"])
     if document["suite"] == "semirings":
         return ["measured", "against", "size", "threads", "result"], [_semiring_line(row) for row in document["rows"]]
     cases = list(dict.fromkeys(case_text(row) for row in document["rows"]))
@@ -125,6 +128,27 @@ def _model_line(row: dict[str, Any]) -> list[str]:
     ms, faster = f"{1e3 * row['seconds']:.2f}", f"{row['times_faster']:.2f}×"
     losses = [f"{row[name]:.4f}" for name in ("loss", "loss_of_torch")]
     return [row["case"], row["kernel"], ms, faster, f"{row['first_seconds']:.2f}", memory, *losses]
+
+
+def _table_of_many(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str]]]:
+    """Known cases, the ten worst of the random ones, and what all random ones come to, one line a dtype."""
+    known, others = ([row for row in rows if (row["suite"] == "known") == is_known] for is_known in (True, False))
+    worst = sorted(others, key=lambda row: row["ratio"])[:10]
+    lines = [_line_of_many(row) for row in known] + [_line_of_many(row, "worst: ") for row in worst]
+    for dtype in dict.fromkeys(row["dtype"] for row in others):
+        ratios = [row["ratio"] for row in others if row["dtype"] == dtype and row["ratio"] == row["ratio"]]
+        if ratios:
+            mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
+            under = 100 * sum(ratio < 0.9 for ratio in ratios) / len(ratios)
+            words = f"mean {mean:.2f}, under 0.9: {under:.0f} %, lowest {min(ratios):.2f}"
+            lines.append([f"{len(ratios)} random, {dtype}", others[0]["peer"], "", "", words, ""])
+    return ["case", "peer", "peer, µs", "ours, µs", "ratio", "kernel"], lines
+
+
+def _line_of_many(row: dict[str, Any], before: str = "") -> list[str]:
+    times = (f"{1e6 * row[name]:.1f}" for name in ("peer_seconds", "seconds"))
+    words = f"{row['ratio']:.2f}" + (f", of the floor {row['of_floor']:.2f}" if row.get("of_floor") else "")
+    return [before + row["case"], row["peer"], *times, words + ("" if row["right"] else " WRONG"), row["kernel"]]
 
 
 def _dtype_line(row: dict[str, Any]) -> list[str]:

@@ -6,7 +6,7 @@
 `host` is what a call costs the host on tensors that lie somewhere new every time,
 `semirings` holds every algebra against the machine's own limit and against those who also can, `linear` is a
 layer of a language model, forward and backward, beside torch's, `calls` is what a call costs by library and keyword,
-`model` whole training steps, `random` draws shapes that nobody chose."""
+`model` whole training steps, `random` draws shapes that nobody chose, `stacks` and `groups` are many products."""
 
 from __future__ import annotations
 
@@ -35,7 +35,7 @@ CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
 SUITES = (
     *("ladder", "tiles", "shapes", "cpu-random", "dtypes", "mma", "semirings", "linear", "model", "random", "scale"),
-    *("host", "calls"),
+    *("host", "calls", "stacks", "groups"),
 )
 
 
@@ -63,6 +63,8 @@ def pieces(
         return [partial(calls.contest, library, 3 if quick else 15) for library in calls.libraries()]
     if suite == "random":
         return random_pieces(device, Drawing(), quick)
+    if suite in ("stacks", "groups"):
+        return list(_many(suite, device, sizes, quick, threads, seed))
     if suite == "scale":
         return list(_scale(device, sizes, quick))
     if suite == "model":
@@ -136,6 +138,21 @@ def random_pieces(device: str, drawing: Drawing, quick: bool) -> list[Callable[[
 
     shapes = drawn(drawing.count, drawing.seed, drawing.dtypes)
     return [partial(contest, shape, drawing.seed, 3 if quick else 7) for shape in shapes]
+
+
+def _many(
+    suite: str, device: str, sizes: tuple[int, ...], quick: bool, threads: int, seed: int
+) -> Iterator[Callable[[], list[Row]]]:
+    """Many products in one call: stacks of one shape, or groups of rows."""
+    from tilewise.bench import groups, stacks
+
+    if sizes:
+        raise UsageError(f"bench {suite} draws its own sizes: leave --sizes out, and pass --seed for others")
+    return (
+        stacks.pieces(device, quick, seed, threads)
+        if suite == "stacks"
+        else groups.pieces(device, quick, seed, threads)
+    )
 
 
 def _on_card(suite: str, sizes: tuple[int, ...], quick: bool) -> Iterator[Callable[[], list[Row]]]:

@@ -55,8 +55,9 @@ def command(
     algebra against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward),
     `model` (whole training steps),
     `host` (what a call costs the host, tensors somewhere new every time), `calls` (what a call costs, by library and
-    keyword), `random` (shapes that nobody chose, on a card, by three clocks) or `scale` (larger than card, memory or
-    one process). Peers that are installed take part.
+    keyword), `random` (shapes that nobody chose, on a card, by three clocks), `scale` (larger than card, memory or one
+    process), `stacks` (many products of one shape, known and random) or `groups` (rows of experts, random). Peers that
+    are installed take part.
 
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.

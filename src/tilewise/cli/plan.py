@@ -23,6 +23,8 @@ from tilewise.machine import Machine
 @click.option("--workers", type=int, help="Spread over so many machines: bytes, memory and time of each.")
 @click.option("--bandwidth", default="10GB", show_default=True, help="Bytes a second that one worker receives.")
 @click.option("--closure", is_flag=True, help="The closure of a graph instead, of as many nodes as rows, in a file.")
+@click.option("--members", type=int, help="A stack of so many such products.")
+@click.option("--groups", type=int, help="M's rows in so many groups with an N each, as tw.grouped_matmul takes them.")
 @click.option("--source", is_flag=True, help="Print the CUDA C that would run, whole and self-contained.")
 @json_option
 def command(
@@ -37,11 +39,14 @@ def command(
     workers: int | None,
     bandwidth: str,
     closure: bool,
+    members: int | None,
+    groups: int | None,
     source: bool,
     as_json: bool,
 ) -> None:
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
     from tilewise.arrays.card import card_count
+    from tilewise.cli.plan_many import many
     from tilewise.cli.plan_structured import plan_structured, takes
     from tilewise.engines.cpu.limits import host_machine
     from tilewise.engines.reference.limits import measured_machine
@@ -78,7 +83,7 @@ def command(
             assert memory is not None
             plan_memory(problem, machine, memory, as_json)
         return
-    plan = make_plan(problem, machine, kernel, tile)
+    plan = make_plan(many(problem, members, groups, machine), machine, kernel, tile)
     if source:
         if plan.engine != "cuda":
             raise UsageError("--source shows a kernel's text: name a card, for example --device h200")

@@ -42,8 +42,8 @@ def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:
         M = packed(M, p.stack, p.dtype, scratch)
         before += copies(given.M, M, own_stack(given.M, p.stack))
     if "N" in plan.packs:
-        N = packed(N, p.stack, p.dtype, scratch)
-        before += copies(given.N, N, own_stack(given.N, p.stack))
+        N = packed(N, p.stack_n, p.dtype, scratch)
+        before += copies(given.N, N, own_stack(given.N, p.stack_n))
     after: list[Step] = []
     if p.layout_p.leading_dimension(p.m, p.n) is None and not family.stores_anywhere:
         made = workspace(p.m, p.n, p.stack, p.result, p.n, scratch)

@@ -40,6 +40,7 @@ class Family(ABC):
     scales: ClassVar[bool] = False  # can scale rows and columns of P
     precisions: ClassVar[tuple[str, ...]] = ("ieee", "high", "tf32")  # of float32, that it honours as asked
     stores_anywhere: ClassVar[bool] = False  # P may have any strides; else its rows or columns lie side by side
+    groups: ClassVar[bool] = False  # takes groups of rows whose sizes only the card knows
     beside_tile: ClassVar[bool] = False  # is offered where tile= is given, too
     teaches: ClassVar[bool] = (
         False  # is chosen only where kernel= or tile= asks for it, or nothing else takes a problem

@@ -8,6 +8,7 @@ from tilewise.kernels.cells.family import Cells
 from tilewise.kernels.direct.family import Direct
 from tilewise.kernels.family import Family
 from tilewise.kernels.gemv.family import Gemv
+from tilewise.kernels.grouped.family import Grouped
 from tilewise.kernels.k_major.family import KMajor
 from tilewise.kernels.ladder.family import Ladder
 from tilewise.kernels.mma_sync.family import MmaSync
@@ -15,7 +16,9 @@ from tilewise.kernels.plain.family import Plain
 from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
-FAMILIES: list[Family] = [WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), Plain(), Gemv(), Direct(), Cells(), COURSE]
+FAMILIES: list[Family] = [
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), Plain(), Gemv(), Direct(), Cells(), Grouped(), COURSE,
+]  # fmt: skip
 
 
 def family_named(name: str) -> Family:

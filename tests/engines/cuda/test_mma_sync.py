@@ -20,7 +20,7 @@ from tilewise.kernels.mma_sync.family import MmaSync
 from tilewise.kernels.mma_sync.model import TILES, line_bytes, ways
 from tilewise.kernels.mma_sync.text import Form, render_mma_sync
 from tilewise.kernels.shared.placed import Placed
-from tilewise.kernels.shared.realign import Lines, Realigned, render_realign, scratch_bytes
+from tilewise.kernels.shared.realign import LinesOfStack, Realigned, render_realign, scratch_bytes
 from tilewise.kernels.shared.sums import render_add_parts
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
@@ -200,14 +200,16 @@ def test_realigned_lines_are_the_same_bytes_on_boundaries(name, turned):
     source = Placed(Address("M", 4096, size % 16), dtype, rows, cols, own)
     made = Realigned(source, (2, 5), Address("scratch"))
     length, count = (rows, cols) if turned else (cols, rows)
-    assert len(made.jobs) == 2  # the axis it is broadcast over counts once
-    for number, argument in enumerate(made.jobs):
-        job, (of_source, of_target) = Lines.from_buffer_copy(argument.data), (a for _, a in argument.holes)
-        assert of_source == source.pointer + 3000 * size * number
-        assert (job.lines, 2 * job.length, 2 * job.lead) == (count, length * size, lead * size)
-        assert of_target.offset % 128 == 2 * job.lead_to % 128 == 0
-        assert of_target == made.placed.member((number, 4))
-        assert of_target.offset + 2 * job.lead_to * count <= scratch_bytes(source, (2, 5))
+    ((argument, lines),) = made.jobs  # one launch for both members; the axis it is broadcast over counts once
+    stack, (of_source, of_target) = LinesOfStack.from_buffer_copy(argument.data), (a for _, a in argument.holes)
+    job = stack.first
+    assert (stack.members, lines) == (2, 2 * count)
+    assert of_source == source.pointer
+    assert 2 * stack.step == 3000 * size
+    assert (job.lines, 2 * job.length, 2 * job.lead) == (count, length * size, lead * size)
+    assert of_target.offset % 128 == 2 * job.lead_to % 128 == 2 * stack.step_to % 128 == 0
+    assert of_target + 2 * stack.step_to == made.placed.member((1, 4))
+    assert of_target.offset + 2 * (stack.step_to + job.lead_to * count) <= scratch_bytes(source, (2, 5))
     assert line_bytes(made.placed.layout, rows, cols, size) == 16
     assert (made.placed.layout.row == 1) == turned
 

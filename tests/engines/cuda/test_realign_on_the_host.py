@@ -14,7 +14,16 @@ from behind_a_compiler import COMPILER, built
 from host_card import parameter
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.kernels.shared.placed import Placed
-from tilewise.kernels.shared.realign import LINES, SEGMENT, Lines, Realigned, render_realign, scratch_bytes
+from tilewise.kernels.shared.realign import (
+    LINES,
+    SEGMENT,
+    Lines,
+    LinesOfStack,
+    Realigned,
+    realign_launches,
+    render_realign,
+    scratch_bytes,
+)
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
 from tilewise.kernels.wgmma_half.thin_edges import EdgeCopy, Sums, planes_of
@@ -61,7 +70,7 @@ def realign_with_edges(tmp_path_factory):
 def lines_at(made, source, scratch):
     """What the kernel is told of a single matrix, its holes filled with these addresses."""
     bases = {"M": source, "scratch": -(-scratch.ctypes.data // 128) * 128}
-    return Lines.from_buffer_copy(parameter(made.jobs[0], bases)), bases["scratch"]
+    return Lines.from_buffer_copy(parameter(made.lines, bases)), bases["scratch"]
 
 
 def bytes_at(address, count):
@@ -85,7 +94,7 @@ def test_lines_arrive_whole(realign, name, rows, cols, extra, offset, turned):
     job, target = lines_at(made, start, scratch)
     for along in {1, 2, math.ceil(job.length / SEGMENT)}:  # blocks that share a line
         scratch[:] = 0
-        realign((math.ceil(job.lines / LINES), along, 1), (256,), (job, Lines()))
+        realign((math.ceil(job.lines / LINES), along, 1), (256,), (LinesOfStack(job, 1), LinesOfStack()))
         lead_to = made.placed.layout.col if turned else made.placed.layout.row
         for line in range(count):
             wanted = bytes_at(start + line * lead * size, length * size)
@@ -126,3 +135,28 @@ def test_lines_are_multiplied_with_an_edge_on_the_way(realign_with_edges, lines,
     expected = wide @ weights if along_k else weights @ wide
     np.testing.assert_allclose(found.sum(0)[: len(expected)], expected, rtol=1e-5, atol=1e-4)
     assert copied.reshape(3, -1).T.tobytes() == edge.tobytes()
+
+
+@pytest.mark.parametrize(
+    ("members", "rows", "cols", "extra", "apart"),
+    [(3, 17, 33, 0, 5), (1, 5, 7, 1, 0), (4, 9, 256, 3, 1), (2, 300, 1, 0, 0)],
+)
+def test_short_lines_of_a_stack_arrive_whole(tmp_path_factory, members, rows, cols, extra, apart):
+    kernel = built(without_ptx(render_realign()), "realign_short", tmp_path_factory.mktemp("short"))
+    lead, step = cols + extra, rows * (cols + extra) + apart
+    memory = np.random.default_rng(0).integers(0, 2**16, members * step + 16, np.uint16)
+    start = -(-memory.ctypes.data // 16) * 16 + 2
+    source = Placed(Address("M", 0, 2), DTYPES["bfloat16"], rows, cols, Layout(lead, 1, (step,)))
+    scratch = np.full(scratch_bytes(source, (members,)) + 128, 0xEE, np.uint8)
+    made = Realigned(source, (members,), Address("scratch"))
+    (launch,) = realign_launches([made])
+    assert launch.name == "realign_short"
+    target = -(-scratch.ctypes.data // 128) * 128
+    kernel(launch.grid, (256,), [parameter(a, {"M": start, "scratch": target}) for a in launch.arguments])
+    for member in range(members):
+        for row in range(rows):
+            at = target + 2 * (
+                member * (made.placed.layout.stack[0] if members > 1 else 0) + row * made.placed.layout.row
+            )
+            assert at % 16 == 0
+            assert bytes_at(at, 2 * cols) == bytes_at(start + 2 * (member * step + row * lead), 2 * cols)

@@ -210,12 +210,12 @@ def encoded(made: TensorMap) -> bytes:
     kinds, swizzle = driver.CUtensorMapDataType, driver.CUtensorMapSwizzle
     code, found = driver.cuTensorMapEncodeTiled(
         getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{KINDS[made.kind]}"),
-        2,
+        2 + len(made.stack),
         PLACEHOLDER,
-        [driver.cuuint64_t(made.length), driver.cuuint64_t(made.lines)],
-        [driver.cuuint64_t(made.lead)],
-        [driver.cuuint32_t(made.box), driver.cuuint32_t(made.box_lines)],
-        [driver.cuuint32_t(1), driver.cuuint32_t(1)],
+        [driver.cuuint64_t(extent) for extent in (made.length, made.lines, *(count for count, _ in made.stack))],
+        [driver.cuuint64_t(stride) for stride in (made.lead, *(apart for _, apart in made.stack))],
+        [driver.cuuint32_t(side) for side in (made.box, made.box_lines, *(1 for _ in made.stack))],
+        [driver.cuuint32_t(1) for _ in range(2 + len(made.stack))],
         driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
         swizzle.CU_TENSOR_MAP_SWIZZLE_128B if made.swizzled else swizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
         # no more than a box's own lines come to L2: with 256 bytes, rows that straddle lines cost a tenth more
@@ -224,7 +224,8 @@ def encoded(made: TensorMap) -> bytes:
     )
     if int(code):
         raise EngineError(
-            f"the TMA refused a matrix of {made.lines} lines of {made.length}, {made.lead} bytes apart: {code}"
+            f"the TMA refused a matrix of {made.lines} lines of {made.length}, {made.lead} bytes apart, "
+            f"in stacks of {made.stack}: {code}"
         )
     return ctypes.string_at(found.getPtr(), 128)
 

@@ -74,6 +74,27 @@ static __device__ __forceinline__ void copy_box_to(
         : "memory");
 }
 
+// The same boxes of matrices that have two axes of a stack above their lines: member (z, w).
+static __device__ __forceinline__ void copy_box(
+    void* to, const TensorMap* map, Barrier* barrier, int x, int y, int z, int w)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes"
+        " [%0], [%1, {%3, %4, %5, %6}], [%2];"
+        ::"r"(shared_address(to)), "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w)
+        : "memory");
+}
+
+static __device__ __forceinline__ void copy_box_to(
+    void* to, const TensorMap* map, Barrier* barrier, int x, int y, int z, int w, unsigned short ranks)
+{
+    asm volatile(
+        "cp.async.bulk.tensor.4d.shared::cluster.global.tile.mbarrier::complete_tx::bytes.multicast::cluster"
+        " [%0], [%1, {%3, %4, %5, %6}], [%2], %7;"
+        ::"r"(shared_address(to)), "l"(map), "r"(shared_address(barrier)), "r"(x), "r"(y), "r"(z), "r"(w), "h"(ranks)
+        : "memory");
+}
+
 // `bytes` that lie side by side, a multiple of 16.
 static __device__ __forceinline__ void copy_bytes(void* to, const void* from, unsigned bytes, Barrier* barrier) {
     asm volatile("cp.async.bulk.shared::cluster.global.mbarrier::complete_tx::bytes [%0], [%1], %2, [%3];"
@@ -93,6 +114,11 @@ static __device__ __forceinline__ void copy_bytes_to(
 static __device__ __forceinline__ void store_box(const TensorMap* map, const void* from, int x, int y) {
     asm volatile("cp.async.bulk.tensor.2d.global.shared::cta.tile.bulk_group [%0, {%2, %3}], [%1];"
                  ::"l"(map), "r"(shared_address(from)), "r"(x), "r"(y) : "memory");
+}
+
+static __device__ __forceinline__ void store_box(const TensorMap* map, const void* from, int x, int y, int z, int w) {
+    asm volatile("cp.async.bulk.tensor.4d.global.shared::cta.tile.bulk_group [%0, {%2, %3, %4, %5}], [%1];"
+                 ::"l"(map), "r"(shared_address(from)), "r"(x), "r"(y), "r"(z), "r"(w) : "memory");
 }
 
 static __device__ __forceinline__ void store_commit() { asm volatile("cp.async.bulk.commit_group;" ::: "memory"); }

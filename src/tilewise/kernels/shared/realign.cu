@@ -1,11 +1,13 @@
-// realign: lines that start anywhere become lines that start on 128-byte boundaries, of two matrices in one launch.
+// realign: lines that start anywhere become lines that start on 128-byte boundaries, of two stacks of matrices in one launch.
 //
 // Layout: lines.cuh. A warp takes a segment of a line, then the next that are not its neighbours': every lane loads its
 //   aligned 16-byte words, all on their way before the first is used, borrows its neighbour's, and shifts the pairs by the
 //   line's offset. The offset is the same for the whole warp, so the switch over it is no branch.
 // Edges: words that stick out of the matrix as a whole are read element by element; past a line's end anything may follow.
 // Barrier: none; neighbours exchange words by shuffle.
-// blockIdx.z says which matrix.
+// blockIdx.z says which stack. Its members lie `step` elements apart, and go `step_to` apart; lines are counted through them.
+
+struct LinesOfStack { Lines first; int members; long long step; long long step_to; };
 
 // The word after `mine`, which a lane finds at its right neighbour; the last lane's neighbour is lane 0 of the next 256.
 static __device__ __forceinline__ uint4 neighbour(uint4 mine, uint4 next) {
@@ -59,12 +61,43 @@ static __device__ __forceinline__ void move_segment(const Lines& lines, int line
         if (i * 256 + lane * 8 < left) *reinterpret_cast<uint4*>(target + i * 256 + lane * 8) = word[i];
 }
 
-extern "C" __global__ void __launch_bounds__(256) realign(Lines one, Lines other)
+// The line of that number, counted through the members: `here` becomes its member. False where there is none.
+static __device__ __forceinline__ bool find_line(const LinesOfStack& stack, Lines& here, int& line) {
+    here = stack.first;
+    if (stack.members == 1) return line < here.lines;
+    int member = line / here.lines;
+    line -= member * here.lines;
+    here.from += member * stack.step;
+    here.to += member * stack.step_to;
+    return member < stack.members;
+}
+
+// Short lines: a thread takes eight elements of one, so that no lane is idle.
+extern "C" __global__ void __launch_bounds__(256) realign_short(LinesOfStack one, LinesOfStack other)
 {
     let_next_kernel_start();
-    Lines here = blockIdx.z == 0 ? one : other;
+    LinesOfStack stack = blockIdx.z == 0 ? one : other;  // a copy: a reference to either would put both into memory
+    unsigned words = max(1, (stack.first.length + 7) / 8), lines = 256 / words;  // of a line, and lines of a block
+    int line = (int)(blockIdx.x * lines + threadIdx.x / words);
+    int start = (int)(threadIdx.x % words) * 8;
+    if (threadIdx.x >= lines * words) return;
+    Lines here;
+    if (!find_line(stack, here, line)) return;
+    const Element* source = here.from + line * here.lead + start;
+    const Element* last = here.from + (here.lines - 1) * here.lead + here.length;
+    int shift = elements_after_boundary(source);
+    uint4 low = load_word(source - shift, here.from, last), high = low;
+    if (shift && source - shift + 8 < last) high = load_word(source - shift + 8, here.from, last);
+    *reinterpret_cast<uint4*>(here.to + line * here.lead_to + start) = shifted_by(low, high, shift);
+}
+
+extern "C" __global__ void __launch_bounds__(256) realign(LinesOfStack one, LinesOfStack other)
+{
+    let_next_kernel_start();
+    LinesOfStack stack = blockIdx.z == 0 ? one : other;
+    Lines here;
     int line = blockIdx.x * 8 + threadIdx.x / 32;
-    if (line >= here.lines) return;
+    if (!find_line(stack, here, line)) return;
     #pragma unroll 1
     for (int start = blockIdx.y * SEGMENT; start < here.length; start += gridDim.y * SEGMENT)
         move_segment(here, line, start);

@@ -31,7 +31,8 @@ class Runs:
 
     def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = GRID_LIMIT) -> None:
         """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
-        self._most = most
+        self._most, self._rank = most, len(stack)
+        self._axes, stack, strides = _without_single_axes(stack, strides)
         inner = len(stack)
         while inner > 0 and (inner == len(stack) or all(_merges(x, stack, inner - 1) for x in strides)):
             inner -= 1
@@ -45,14 +46,63 @@ class Runs:
         """(the index of a run's first member, how many members a launch takes from there)."""
         for outer in members(self._outer):
             for first in range(0, self.count, self._most):
-                yield (*outer, *self._index(first)), min(self._most, self.count - first)
+                yield self._index(outer, first), min(self._most, self.count - first)
 
-    def _index(self, number: int) -> tuple[int, ...]:
+    def _index(self, outer: tuple[int, ...], number: int) -> tuple[int, ...]:
         index = []
         for extent in reversed(self._inner):
             number, rest = divmod(number, extent)
             index.append(rest)
-        return tuple(reversed(index))
+        whole = [0] * self._rank
+        for axis, at in zip(self._axes, (*outer, *reversed(index)), strict=True):
+            whole[axis] = at
+        return tuple(whole)
+
+
+class Levels:
+    """The members of a stack in launches that walk two of its axes: those that every operand steps through evenly are
+    one axis, axes of one member are none, and what is left beyond two is walked on the host."""
+
+    def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = 2**30) -> None:
+        """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
+        _, stack, strides = _without_single_axes(stack, strides)
+        extents, steps = list(stack), [list(x) for x in strides]
+        for at in reversed(range(len(stack) - 1)):
+            if all(_merges(tuple(x), tuple(extents), at) for x in steps):
+                extents[at : at + 2] = [extents[at] * extents[at + 1]]
+                for x in steps:
+                    del x[at]
+        while len(extents) < 2:
+            extents.insert(0, 1)
+            for x in steps:
+                x.insert(0, 0)
+        self._most, self._host, (self._outer, self._inner) = most, extents[:-2], extents[-2:]
+        self._host_steps = [x[:-2] for x in steps]
+        self.steps = [(x[-1], x[-2]) for x in steps]  # of each operand: along the inner axis, and the outer
+
+    @property
+    def members(self) -> int:
+        """Of one launch, if it is not cut by `most`."""
+        return self._outer * self._inner
+
+    def starts(self) -> Iterator[tuple[list[int], int, int]]:
+        """(elements from each operand's start to a launch's first member, members along its inner axis, its outer)."""
+        inner = min(self._inner, self._most)
+        outer = max(1, self._most // max(1, self._inner))
+        for index in members(tuple(self._host)):
+            before = [sum(i * s for i, s in zip(index, x, strict=True)) for x in self._host_steps]
+            for o in range(0, self._outer, outer):
+                for i in range(0, self._inner, inner):
+                    at = [b + i * x[0] + o * x[1] for b, x in zip(before, self.steps, strict=True)]
+                    yield at, min(inner, self._inner - i), min(outer, self._outer - o)
+
+
+def _without_single_axes(
+    stack: tuple[int, ...], strides: Sequence[tuple[int, ...]]
+) -> tuple[list[int], tuple[int, ...], list[tuple[int, ...]]]:
+    """(the axes of more or less than one member, their extents, each operand's strides along them)."""
+    axes = [axis for axis, extent in enumerate(stack) if extent != 1]
+    return axes, tuple(stack[a] for a in axes), [tuple(x[a] for a in axes) for x in strides]
 
 
 def _merges(strides: tuple[int, ...], stack: tuple[int, ...], axis: int) -> bool:

@@ -18,14 +18,18 @@ class Size(ctypes.Structure):
     _fields_ = (("m", ctypes.c_int), ("k", ctypes.c_int), ("n", ctypes.c_int), ("splits", ctypes.c_int))
 
 
-def half_map(address: Address, lines: int, length: int, lead: int, box_lines: int) -> TensorMap:
-    """Of a matrix of 2-byte elements, `lead` elements from line to line."""
-    return TensorMap(address, "uint16", lines, length, 2 * lead, HALF_BOX, box_lines)
+def half_map(
+    address: Address, lines: int, length: int, lead: int, box_lines: int, stack: tuple[tuple[int, int], ...] = ()
+) -> TensorMap:
+    """Of matrices of 2-byte elements, `lead` elements from line to line; `stack`: (members, elements from one to the
+    next) of its axes, where 0 means that all of them are one."""
+    apart = tuple((1, 2 * lead) if not step else (members, 2 * step) for members, step in stack)
+    return TensorMap(address, "uint16", lines, length, 2 * lead, HALF_BOX, box_lines, True, apart)
 
 
-def half_map_of(x: Placed, member: tuple[int, ...], box_lines: int) -> TensorMap:
-    """Of one member of an operand whose lines start on 16-byte boundaries."""
+def half_map_of(x: Placed, address: Address, box_lines: int, stack: tuple[tuple[int, int], ...] = ()) -> TensorMap:
+    """Of members, from the one at `address` on, of an operand whose lines start on 16-byte boundaries."""
     lines = contiguous_lines(x.layout, x.rows, x.cols)
     assert lines is not None
     count, length, lead = lines
-    return half_map(x.member(member), count, length, lead if count > 1 else -(-length // 8) * 8, box_lines)
+    return half_map(address, count, length, lead if count > 1 else -(-length // 8) * 8, box_lines, stack)

@@ -9,6 +9,7 @@ from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packe
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.wgmma_half import model, search
 from tilewise.kernels.wgmma_half.recipe import launches
+from tilewise.kernels.wgmma_half.seconds import waves_of
 from tilewise.machine import Machine
 from tilewise.plans import Plan
 from tilewise.problem import Problem
@@ -19,6 +20,7 @@ class WgmmaHalf(Family):
     name = "wgmma_half"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     fuses = True
+    groups = True
     beside_tile = True
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
@@ -51,7 +53,7 @@ class WgmmaHalf(Family):
             self, problem, machine, model.KERNEL, tile, way.tile.geometry, predicted, limits, notes,
             packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.splits),
         )  # fmt: skip
-        waves = way.waves(problem.m, problem.n, machine.units)
+        waves = waves_of(way, problem, machine.units)
         chosen_by = "tuned" if way.tuned else "by the model"
         tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors ({chosen_by})"
         return tensor_reason(plan, kernel, tiles)

@@ -7,16 +7,33 @@ import math
 from dataclasses import replace
 
 from tilewise.epilogue import PLAIN
+from tilewise.kernels.shared.groups import OFFSETS, most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import BY_CLASSES, REALIGNED, along_columns
-from tilewise.kernels.shared.placed import Operands, Placed, members
+from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import Realigned, realign_launches, scratch_bytes
 from tilewise.kernels.shared.split_k import epilogue_argument
-from tilewise.kernels.shared.tensor_map import NO_MAP, Size, half_map, half_map_of
-from tilewise.kernels.wgmma_half.model import DEPTH, KERNEL, TensorWay
+from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels, stacked
+from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of
+from tilewise.kernels.wgmma_half.model import KERNEL
+from tilewise.kernels.wgmma_half.seconds import phases_of, waves_of
 from tilewise.kernels.wgmma_half.text import render_gather, render_wgmma_half
 from tilewise.kernels.wgmma_half.thin_edges import NO_EDGES, ThinEdges
+from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
 from tilewise.plans import Plan
-from tilewise.recipe import Address, Argument, Launch, Scratch, array
+from tilewise.recipe import Address, Argument, Launch, Scratch, array, structure
+
+MOST_TILES = 2**30  # of one launch, which counts them in 32 bits
+
+
+class Size(ctypes.Structure):
+    """The kernel's `Size` with its `Stack`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("m", "k", "n", "splits")),
+        *((name, ctypes.c_int) for name in ("members", "inner", "m_inner", "m_outer", "n_inner", "n_outer")),
+        *((name, ctypes.c_longlong) for name in ("p_inner", "p_outer")),
+        ("groups", ctypes.c_void_p),
+    )
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -27,7 +44,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     ready, moved = {"M": given.M, "N": given.N}, {}
     for role, x, how in zip("MN", (given.M, given.N), way.routes, strict=True):
         if how == REALIGNED:
-            moved[role] = Realigned(x, p.stack, scratch.take(scratch_bytes(x, p.stack)))
+            stack = p.stack_n if role == "N" else p.stack
+            moved[role] = Realigned(x, stack, scratch.take(scratch_bytes(x, stack)))
             ready[role] = moved[role].placed
     edges = NO_EDGES
     if thin:
@@ -36,13 +54,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         edges = thin.argument(held, ready)
     else:
         made = realign_launches(list(moved.values()))
-    partials = scratch.take(4 * way.splits * p.m * _even(p.n)) if way.splits > 1 else None
-    product, before = _Product(plan, ready["M"], ready["N"], given, edges), bool(made)
-    for number, member in enumerate(members(p.stack)):
-        made.append(product.launch(member, partials, overlap=number == 0 and before))
-        if partials is not None:
-            made.append(product.gather(member, partials))
-    return made
+    product = _Product(plan, ready["M"], ready["N"], given, edges)
+    return product.launches(made, scratch)
 
 
 class _Product:
@@ -57,11 +70,20 @@ class _Product:
             M, N = _transposed(N), _transposed(M)
             self._m, self._n = p.n, p.m
         self._M, self._N, self._P = M, N, P
+        self._by_rows = p.groups is not None and p.groups.along == "rows"
+        self._groups: Address | None = OFFSETS if p.groups else None  # what the kernel finds its groups by
+        most = MOST_TILES // max(1, way.tiles(p.m, p.n) * way.splits)
+        if way.splits > 1:
+            most = min(most, GRID_LIMIT)  # the gathering blocks' y
+        self._levels = Levels(p.stack, [x.layout.stack for x in (M, N, P)], most)
+        if self._by_rows:
+            self._levels = Levels(p.stack_n, [(0,), N.layout.stack, (0,)])
         self._classes = way.classes if way.routes[0] == BY_CLASSES else 0
         m_along_k = not along_columns(M.layout, M.rows, M.cols)
         self._n_along_k = along_columns(N.layout, N.rows, N.cols)
         self._box_rows = min(way.tile.rows, -(-M.rows // 8) * 8) if m_along_k else DEPTH
-        self._store = way.store(P.layout, P.rows, P.cols, P.pointer.alignment, plan.machine.units)
+        waves, phases = waves_of(way, p, plan.machine.units), phases_of(way, p)
+        self._store = way.store(P.layout, P.rows, P.cols, P.pointer.alignment, waves, phases)
         if p.unrounded:  # P is its only part of k; its lead is even
             self._store = "partial"
         self._source = render_wgmma_half(
@@ -75,67 +97,110 @@ class _Product:
             edges=way.edge_forms(m_along_k, self._n_along_k),
             classes=self._classes,
             epilogue=p.epilogue if way.splits == 1 else PLAIN,
+            stacked=self._stacked,
+            groups=p.groups,
         )
         self._epilogue = epilogue_argument(p.epilogue, "float32", given.bias)
 
-    def launch(self, member: tuple[int, ...], partials: Address | None, overlap: bool) -> Launch:
-        p, way = self._plan.problem, self._way
-        target = self._P.member(member)
+    def launches(self, before: list[Launch], scratch: Scratch) -> list[Launch]:
+        """One launch for all members that lie evenly along two axes, after what realigns their operands."""
+        p, way, made = self._plan.problem, self._way, before
+        if self._by_rows:
+            walk, self._groups = walk_launch(p, way.tile.rows, scratch)
+            made = [walk, *before]
+        after = bool(made)
+        starts = list(self._levels.starts())
+        most = max(inner * outer for _, inner, outer in starts)
+        partials = scratch.take(4 * most * way.splits * p.m * _even(p.n)) if way.splits > 1 else None
+        for number, (at, inner, outer) in enumerate(starts):
+            places = [x.pointer + offset * x.dtype.itemsize for x, offset in zip(self._matrices, at, strict=True)]
+            made.append(self._launch(places, inner, outer, partials, overlap=number == 0 and after))
+            if partials is not None:
+                made += self._gather(places[2], inner, outer, partials)
+        return made
+
+    @property
+    def _stacked(self) -> bool:
+        return self._levels.members > 1 or self._plan.problem.groups is not None
+
+    @property
+    def _matrices(self) -> tuple[Placed, Placed, Placed]:
+        return self._M, self._N, self._P
+
+    def _launch(self, places: list[Address], inner: int, outer: int, partials: Address | None, overlap: bool) -> Launch:
+        """`inner` x `outer` members of the stack, from those at `places` on."""
+        p, way, target, members = self._plan.problem, self._way, places[2], inner * outer
         lead = _even(p.n) if partials is not None else self._lead
+        steps = list(self._levels.steps)
+        if partials is not None:
+            each = way.splits * p.m * lead
+            steps[2] = each, inner * each
         if p.unrounded:
             partials = target
-        maps_m, skews = self._maps_of_m(member)
+        stacks = [((inner, step[0]), (outer, step[1])) if self._stacked else () for step in steps]
+        maps_m, skews = self._maps_of_m(places[0], stacks[0])
+        moves = [int(bool(step)) for pair in steps[:2] for step in pair]
         arguments = (
             maps_m,
-            half_map_of(self._N, member, way.tile.box_lines_n(self._n_along_k)),
-            self._map_of_p(target),
+            half_map_of(self._N, places[1], way.tile.box_lines_n(self._n_along_k), stacks[1]),
+            self._map_of_p(target, stacks[2]),
             target,
             partials,
-            Size(self._m, p.k, self._n, way.splits),
+            structure(Size, self._m, p.k, self._n, way.splits, members, inner, *moves, *steps[2], self._groups),
             skews,
             self._edges,
             ctypes.c_longlong(lead),
             self._epilogue,
         )
-        blocks = way.blocks(p.m, p.n, self._plan.machine.units)
+        units = self._plan.machine.units
+        if self._by_rows:
+            blocks = min(units, most_tiles(p, way.tile.rows) * math.ceil(p.n / way.tile.cols))
+        else:
+            blocks = way.blocks(p.m, p.n, units, members)
         block, shared = (128 * (way.tile.groups + 1),), way.tile.shared_bytes(self._store)
         return Launch.of(self._source, KERNEL, (blocks,), block, arguments, shared, overlap)
 
-    def _map_of_p(self, target: Address) -> object:
+    def _map_of_p(self, target: Address, stack: tuple[tuple[int, int], ...]) -> object:
         if self._store == "turned":
-            return half_map(target, self._n, self._m, self._lead, self._way.tile.cols)
+            return half_map(target, self._n, self._m, self._lead, self._way.tile.cols, stack)
         if self._store == "boxes":
-            return half_map(target, self._m, self._n, self._lead, DEPTH)
+            return half_map(target, self._m, self._n, self._lead, DEPTH, stack)
         return NO_MAP
 
-    def _maps_of_m(self, member: tuple[int, ...]) -> tuple[object, object]:
+    def _maps_of_m(self, place: Address, stack: tuple[tuple[int, int], ...]) -> tuple[object, object]:
         """A tensor map for each class of rows, and how many elements before its rows each begins."""
         M = self._M
         if not self._classes:
-            return half_map_of(M, member, self._box_rows), ctypes.c_int(0)
+            return half_map_of(M, place, self._box_rows, stack), ctypes.c_int(0)
         maps, skews = [], (ctypes.c_int * self._classes)()
         step = self._classes * M.layout.row
         for at in range(self._classes):
-            address = M.member(member) + 2 * at * M.layout.row
+            address = place + 2 * at * M.layout.row
             skews[at] = address % 16 // 2
             rows = max(1, (self._m - at + self._classes - 1) // self._classes)
             maps.append(half_map(address - address % 16, rows, M.cols + skews[at], step, self._box_rows))
         return array(maps), skews
 
-    def gather(self, member: tuple[int, ...], partials: Address) -> Launch:
-        p = self._plan.problem
-        shares = 8 if self._way.splits >= 16 else 1
-        arguments = (
-            partials,
-            self._P.member(member),
-            self._epilogue,
-            *(ctypes.c_int(extent) for extent in (p.m, p.n, self._way.splits)),
-            ctypes.c_longlong(_even(p.n)),
-            ctypes.c_longlong(self._lead),
-        )
-        blocks = math.ceil(p.m * math.ceil(p.n / 2) * shares / 256)
+    def _gather(self, target: Address, inner: int, outer: int, partials: Address) -> list[Launch]:
+        """The parts of k of every member, one launch for those along the inner axis."""
+        p, way = self._plan.problem, self._way
+        shares = 8 if way.splits >= 16 else 1
+        each, (p_inner, p_outer) = way.splits * p.m * _even(p.n), self._levels.steps[2]
         source = render_gather(p.dtype.name, p.accumulate, shares, p.epilogue)
-        return Launch.of(source, "gather", (blocks,), (256,), arguments, 0, True)
+        blocks, made = math.ceil(p.m * math.ceil(p.n / 2) * shares / 256), []
+        for at in range(outer):
+            arguments = (
+                partials + 4 * at * inner * each,
+                target + 2 * at * p_outer,
+                self._epilogue,
+                *(ctypes.c_int(extent) for extent in (p.m, p.n, way.splits)),
+                ctypes.c_longlong(_even(p.n)),
+                ctypes.c_longlong(self._lead),
+                *((ctypes.c_longlong(each), ctypes.c_longlong(p_inner)) if inner > 1 else ()),
+            )
+            text = stacked(source, ("partials", "P")) if inner > 1 else source
+            made.append(Launch.of(text, "gather", (blocks, inner), (256,), arguments, 0, at == 0))
+        return made
 
 
 def _transposed(matrix: Placed) -> Placed:

@@ -10,11 +10,10 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
-from tilewise.kernels.wgmma_half.model import (
-    CARRIED_WAVES,
+from tilewise.kernels.wgmma_half.model import THIN, expected, tuning_class, ways
+from tilewise.kernels.wgmma_half.seconds import (
     CLUSTER_SECONDS,
     COPY_SECONDS,
-    DEPTH,
     GATHER_BANDWIDTH,
     GATHER_SECONDS,
     GROUP_SECONDS,
@@ -23,18 +22,11 @@ from tilewise.kernels.wgmma_half.model import (
     SHARPNESS,
     START_SECONDS,
     TENSOR_SHARE,
-    THIN,
     TILE_SECONDS,
-    TILES,
     UNIT_BANDWIDTH,
-    TensorTile,
-    TensorWay,
-    expected,
     lines_touched,
-    takes_boxes,
-    tuning_class,
-    ways,
 )
+from tilewise.kernels.wgmma_half.tiles import CARRIED_WAVES, DEPTH, TILES, TensorTile, TensorWay, takes_boxes
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.tuning import CLOSE, preferred
@@ -65,7 +57,7 @@ def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
 
 def _bounds(problem: Problem, machine: Machine) -> list[tuple[float, int]]:
     """(seconds that no way with a tile goes below, the tile's number)."""
-    if problem.members != 1:
+    if problem.members != 1 or problem.groups:
         return [(0.0, number) for number in range(len(TILES))]
     m, k, n, units = problem.m, problem.k, problem.n, machine.units
     phases, down, across = -(-k // DEPTH), max(1, m - THIN), max(1, n - THIN)

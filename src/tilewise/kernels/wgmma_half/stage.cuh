@@ -8,8 +8,8 @@
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define ARRIVING_BYTES (BOX_M * ROW_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
-#define PRODUCER_REGISTERS (EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED ? 56 : 40)
-#define CONSUMER_REGISTERS (CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED ? 224 : 232)
+#define PRODUCER_REGISTERS (EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
+#define CONSUMER_REGISTERS (CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
 #define LAUNCH_REGISTERS (65536 / (128 * (CONSUMERS + 1)) / 8 * 8)  // a thread's, before they are given and taken
 static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS + 1) * LAUNCH_REGISTERS,
               "consumers would wait for ever for registers that nobody gives");
@@ -22,22 +22,40 @@ static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS 
 #define EVERYONE ((1 << CLUSTER) - 1)
 #define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT))  // sums are not stored as they are
 
-struct Size { int m, k, n, splits; };
+struct Size { int m, k, n, splits; Stack stack; };
 struct MapsOfM { TensorMap of[CLASSES]; };
 struct Skews { int of[CLASSES]; };  // in elements
 
 // One tile of P for this block, and the phases that this part of k takes. Row r of it is row (top + r) * CLASSES + at of P,
 // as long as top + r < rows.
-struct Work { int at, rows, top, left, from, to, split; };
+// Its part of k begins `origin` elements behind the operands' own.
+struct Work { int at, rows, top, left, from, to, split, origin, depth; Member member; };
+
+// The same of groups of rows: tiles are found in a table.
+static __device__ __forceinline__ bool find_rows(int turn, Size size, Work& work) {
+    const int* walk = static_cast<const int*>(size.stack.groups);
+    int tiles_m = walk[0], tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N, index = blockIdx.x + turn * gridDim.x;
+    if (index >= tiles_m * tiles_n) return false;
+    int group = index / (GROUP * tiles_n), first = group * GROUP, height = min(GROUP, tiles_m - first);
+    int within = index - group * GROUP * tiles_n;
+    int4 piece = reinterpret_cast<const int4*>(walk)[1 + first + within % height];
+    work = {0, piece.z, piece.y, within / height * BLOCK_N, 0, 0, 0, 0, size.k, {max(0, piece.x), 0}};
+    work.to = piece.x < 0 ? 0 : (size.k + BLOCK_K - 1) / BLOCK_K;
+    return true;
+}
 
 // Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of cluster tiles, column by column.
-// Each part of k is walked in turn, each class of rows within its own tiles.
+// Members of a stack are walked one after the other, in each of them every part of k in turn, each class of rows within its
+// own tiles.
 static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
+    if (BY_ROWS) return find_rows(turn, size, work);
     const int tall = CLUSTER * BLOCK_M;
     RowClasses classes = row_classes(size.m, tall);
     int tiles_m = tiles_of(classes), tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
     int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
-    if (index >= tiles_m * tiles_n * size.splits) return false;
+    if (index >= tiles_m * tiles_n * size.splits * (STACKED ? size.stack.members : 1)) return false;
+    work.member = member_at(STACKED ? index / (tiles_m * tiles_n * size.splits) : 0, size.stack);
+    if (STACKED) index %= tiles_m * tiles_n * size.splits;
     work.split = SPLIT ? index / (tiles_m * tiles_n) : 0;
     int tile = index - work.split * tiles_m * tiles_n;
     int group = tile / (GROUP * tiles_n), first = group * GROUP;
@@ -47,7 +65,9 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     find_class(classes, size.m, tile_m, work.at, work.rows);
     work.top = tile_m * tall + (CLUSTER > 1 ? cluster_rank() * BLOCK_M : 0);
     work.left = within / height * BLOCK_N;
-    int steps = (size.k + skews.of[work.at] + BLOCK_K - 1) / BLOCK_K;
+    work.origin = BY_K ? group_start(work.member.inner, size.stack, size.k) : 0;
+    work.depth = BY_K ? max(0, group_start(work.member.inner + 1, size.stack, size.k) - work.origin) : size.k;
+    int steps = (work.depth + skews.of[work.at] + BLOCK_K - 1) / BLOCK_K;
     work.from = SPLIT ? (int)((long long)steps * work.split / size.splits) : 0;
     work.to = SPLIT ? (int)((long long)steps * (work.split + 1) / size.splits) : steps;
     return true;

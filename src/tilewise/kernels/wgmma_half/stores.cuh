@@ -21,7 +21,7 @@ static __device__ __forceinline__ void stage_sums(const float (&sums)[SUMS], cha
 
 // The copy engine takes a consumer's 64 rows and leaves out what lies outside P.
 static __device__ __forceinline__ void store_boxes(
-    const float (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left)
+    const float (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left, Member member)
 {
     bool leader = threadIdx.x % 128 == 0;
     #pragma unroll
@@ -33,7 +33,7 @@ static __device__ __forceinline__ void store_boxes(
         meet(1 + group, 128);
         if (leader) {
             for (int part = first; part < min(first + BOXES, PARTS); ++part)
-                store_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * 64, top);
+                leave_box(map_p, boxes + (part - first) * BOX_BYTES, left + part * 64, top, member);
             store_commit();
         }
     }
@@ -41,7 +41,7 @@ static __device__ __forceinline__ void store_boxes(
 
 // Few rows of P are wide tiles' columns here: each warp's sums change rows and columns, eight by eight, in registers.
 static __device__ __forceinline__ void store_turned(
-    const float (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left)
+    const float (&sums)[SUMS], char* boxes, const TensorMap* map_p, int group, int top, int left, Member member)
 {
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4;
     bool leader = threadIdx.x % 128 == 0;
@@ -56,7 +56,7 @@ static __device__ __forceinline__ void store_turned(
     publish_shared();
     meet(1 + group, 128);
     if (leader) {
-        store_box(map_p, boxes, top, left);
+        leave_box(map_p, boxes, top, left, member);
         store_commit();
     }
 }
@@ -130,7 +130,7 @@ struct Carrier {
         Size here = size;
         asm volatile("" : "+r"(here.m), "+r"(here.n));  // or its quotients would be kept in registers all the while
         find_work(turn, here, skews, work);
-        Element* to = P + (work.top * (long long)CLASSES + work.at) * ldp + work.left;
+        Element* to = P + offset_in_p(work.member, size.stack) + (work.top * (long long)CLASSES + work.at) * ldp + work.left;
         barrier_wait(staged(), turn & 1);
         store_staged(staging, threadIdx.x / 32 - 1, CARRIERS, min(BLOCK_M, work.rows - work.top), to, CLASSES * ldp,
                      min(BLOCK_N, size.n - work.left));

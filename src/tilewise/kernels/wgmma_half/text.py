@@ -7,9 +7,11 @@ from functools import lru_cache
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.shared.epilogue import render_epilogue
+from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.kernels.wgmma_half.model import TensorTile
+from tilewise.kernels.wgmma_half.tiles import TensorTile
+from tilewise.problem import Groups
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 SUM = "typedef float Sum;\n"
@@ -32,13 +34,15 @@ def render_wgmma_half(
     edges: tuple[str, str] | None = None,
     classes: int = 0,
     epilogue: Epilogue = PLAIN,
+    stacked: bool = False,
+    groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
     `partial`);
     `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones, as
     `TensorWay.edge_forms` has them;
     `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
-    not parts."""
+    not parts; `stacked`: members of a stack are walked, too; `groups`: of rows, found on the card."""
     kind = KINDS[dtype]
     defines = {
         "BLOCK_M": tile.rows,
@@ -57,6 +61,9 @@ def render_wgmma_half(
         "SPLIT": int(store == "partial"),
         "ACCUMULATE": int(accumulate),
         "EDGES": int(edges is not None),
+        "STACKED": int(stacked or groups is not None),
+        "BY_ROWS": int(groups is not None and groups.along == "rows"),
+        "BY_K": int(groups is not None and groups.along == "k"),
         "COLS_SUMMED": int(edges is not None and edges[0] == "planes"),
         "ROWS_SUMMED": int(edges is not None and edges[1] == "planes"),
     }
@@ -65,6 +72,7 @@ def render_wgmma_half(
             f"// wgmma_half over {dtype}, sums in float32",
             *(f"#define {name} {value}" for name, value in defines.items()),
             ELEMENT,
+            offset_type(groups is not None and groups.wide),
             kernel_text("shared/ptx.cuh"),
             _conversions(kind),
             SUM,
@@ -72,8 +80,11 @@ def render_wgmma_half(
             kernel_text("shared/words.cuh"),
             kernel_text("wgmma_half/thin_edges.cuh"),
             _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
-            *map(kernel_text, ("shared/row_classes.cuh", "wgmma_half/stage.cuh", "wgmma_half/stores.cuh")),
-            kernel_text("wgmma_half/wgmma_half.cu"),
+            kernel_text("shared/row_classes.cuh"),
+            *(
+                kernel_text(f"wgmma_half/{name}")
+                for name in ("members.cuh", "stage.cuh", "stores.cuh", "wgmma_half.cu")
+            ),
         )
     )
 

@@ -14,8 +14,8 @@ from dataclasses import dataclass
 from tilewise.kernels.shared.layouts import REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Placed
 from tilewise.kernels.shared.realign import NO_LINES, Realigned, lines_of
-from tilewise.kernels.wgmma_half.model import TensorWay
 from tilewise.kernels.wgmma_half.text import SUMMED_ACROSS, SUMMED_ALONG, render_realign_with_edges
+from tilewise.kernels.wgmma_half.tiles import TensorWay
 from tilewise.recipe import Address, Argument, Launch, structure
 
 
@@ -169,7 +169,7 @@ class ThinEdges:
         across = math.ceil(max((x.count for x in operands), default=1) / lines)
         along = math.ceil(max((x.length for x in operands), default=1) / segment)
         deep = len(operands) + any(half.edge.count and not half.summed for half in self._halves)
-        jobs = [x.jobs[0] for x in operands]
+        jobs = [x.lines for x in operands]
         arguments = (*(*jobs, NO_LINES, NO_LINES)[:2], *(*sums, NO_SUMS, NO_SUMS)[:2], *copies)
         shared = lines * (2 * segment + 16 + 8) + 4 * segment  # lines, between boundaries, barriers, and an edge
         source = render_realign_with_edges(dtype, along_k)

@@ -10,31 +10,31 @@
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
-// Stores: see stores.cuh.
+// Stores: see stores.cuh. Stacks: see members.cuh.
 // Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
 //   while nothing waits to be carried (thin_edges.cuh).
 
-static __device__ __forceinline__ void bring_n(char* to, const TensorMap* map, Barrier* full, int start, int left) {
+static __device__ __forceinline__ void bring_n(char* to, const TensorMap* map, Barrier* full, int start, int left, Member of) {
     if (CLUSTER == 1) {
         if (N_ALONG_K)
-            copy_box(to, map, full, start, left);
+            bring_box(to, map, full, start, left, of);
         else
-            for (int part = 0; part < PARTS; ++part) copy_box(to + part * 8192, map, full, left + part * 64, start);
+            for (int part = 0; part < PARTS; ++part) bring_box(to + part * 8192, map, full, left + part * 64, start, of);
         return;
     }
     int rank = cluster_rank();
     if (N_ALONG_K) {
         int share = BLOCK_N / CLUSTER;
-        copy_box_to(to + rank * share * ROW_BYTES, map, full, start, left + rank * share, EVERYONE);
+        bring_box_to(to + rank * share * ROW_BYTES, map, full, start, left + rank * share, of, EVERYONE);
     } else if (PARTS % CLUSTER == 0) {
         for (int part = rank * PARTS / CLUSTER; part < (rank + 1) * PARTS / CLUSTER; ++part)
-            copy_box_to(to + part * 8192, map, full, left + part * 64, start, EVERYONE);
+            bring_box_to(to + part * 8192, map, full, left + part * 64, start, of, EVERYONE);
     } else {
         int share = BLOCK_K / CLUSTER;
         for (int part = 0; part < PARTS; ++part)
-            copy_box_to(to + part * 8192 + rank * share * ROW_BYTES, map, full, left + part * 64, start + rank * share,
-                        EVERYONE);
+            bring_box_to(to + part * 8192 + rank * share * ROW_BYTES, map, full, left + part * 64, start + rank * share,
+                         of, EVERYONE);
     }
 }
 
@@ -46,17 +46,18 @@ static __device__ __forceinline__ void produce(
     Work work;
     for (int turn = 0; find_work(turn, size, skews, work); ++turn) {
         const TensorMap* map_m = &maps_m.of[work.at];
+        Member of_m = member_of_m(work.member, size.stack), of_n = member_of_n(work.member, size.stack);
         for (int step = work.from; step < work.to; ++step) {
-            int start = step * BLOCK_K;
+            int start = work.origin + step * BLOCK_K;
             barrier_wait(&empty[stage], parity);
             barrier_expect(&full[stage], ARRIVING_BYTES);
             char* tile_of_m = stages + stage * STAGE_BYTES;
             if (M_ALONG_K)
-                copy_box(tile_of_m, map_m, &full[stage], start, work.top);
+                bring_box(tile_of_m, map_m, &full[stage], start, work.top, of_m);
             else
                 for (int part = 0; part < BLOCK_M / 64; ++part)
-                    copy_box(tile_of_m + part * 8192, map_m, &full[stage], work.top + part * 64, start);
-            bring_n(tile_of_m + TILE_M_BYTES, map_n, &full[stage], start - skews.of[work.at], work.left);
+                    bring_box(tile_of_m + part * 8192, map_m, &full[stage], work.top + part * 64, start, of_m);
+            bring_n(tile_of_m + TILE_M_BYTES, map_n, &full[stage], start - skews.of[work.at], work.left, of_n);
             if (++stage == STAGES) {
                 stage = 0;
                 parity ^= 1;
@@ -84,6 +85,20 @@ static __device__ __forceinline__ void cover_skew(char* tile_of_m, int skew, int
     meet(1 + group, 128);
 }
 
+// Lines of k behind the first `count` of a stage belong to the next group: 0 instead, in both operands, for anything may
+// stand there. Every consumer covers all of N: another one may not have come here yet, and zeros over zeros harm nobody.
+static __device__ __forceinline__ void cover_rest(char* tile_of_m, char* tile_of_n, int count, int group) {
+    const int words = ROW_BYTES / 16;
+    for (int i = count * words + threadIdx.x % 128; i < BLOCK_K * words; i += 128) {
+        reinterpret_cast<uint4*>(tile_of_m)[i] = make_uint4(0, 0, 0, 0);
+        #pragma unroll
+        for (int part = 0; part < PARTS; ++part)
+            reinterpret_cast<uint4*>(tile_of_n + part * 8192)[i] = make_uint4(0, 0, 0, 0);
+    }
+    publish_shared();
+    meet(1 + group, 128);
+}
+
 static __device__ __forceinline__ void consume(
     char* stages, Barrier* full, Barrier* empty, char* staging, Barrier* staged, Barrier* carried, int group,
     const TensorMap* map_p, Element* P, float* partials, Size size, const Skews& skews, long long ldp,
@@ -101,10 +116,11 @@ static __device__ __forceinline__ void consume(
         for (int step = work.from; step < work.to; ++step) {
             barrier_wait(&full[stage], parity);
             char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
-            const char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
+            char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
             unsigned long long of_m = tile_descriptor(tile_of_m, 8192, 1024);
             unsigned long long of_n = tile_descriptor(tile_of_n, 8192, 1024);
             if (SKEWED && step == 0 && skews.of[work.at]) cover_skew(tile_of_m, skews.of[work.at], group);
+            if (BY_K && (step + 1) * BLOCK_K > work.depth) cover_rest(tile_of_m, tile_of_n, work.depth - step * BLOCK_K, group);
             wgmma_fence();
             #pragma unroll
             for (int i = 0; i < BLOCK_K / 16; ++i)
@@ -121,15 +137,20 @@ static __device__ __forceinline__ void consume(
         wgmma_wait<0>();
         if (work.to > work.from) release(&empty[before]);
         int top = work.top + group * 64, rows = top + threadIdx.x / 32 % 4 * 16;  // of this group, and of this warp
-        Element* first = P + work.at * ldp;
+        long long apart = offset_in_p(work.member, size.stack);
+        Element* first = P + apart + work.at * ldp;
         Element* tile = first + top * (CLASSES * ldp) + work.left;
         if (FINISHED) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
         if (SPLIT)
-            store_partial(sums, partials + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
+            store_partial(sums, partials + apart + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
         else if (TURNED)
-            store_turned(sums, boxes, map_p, group, top, work.left);
-        else if (BOXED)
-            store_boxes(sums, boxes, map_p, group, top, work.left);
+            store_turned(sums, boxes, map_p, group, top, work.left, work.member);
+        else if (BOXED && BY_ROWS && top + 64 > work.rows) {  // the rows behind these belong to another group
+            if (threadIdx.x % 128 == 0) store_read();
+            meet(1 + group, 128);
+            store_rows(sums, boxes, tile, ldp, work.rows - top, size.n - work.left);
+        } else if (BOXED)
+            store_boxes(sums, boxes, map_p, group, top, work.left, work.member);
         else if (CARRIED) {
             Work after;
             barrier_wait(carried, empty_staging);
@@ -181,6 +202,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
             wait_for_kernel_before();
             produce(stages, full, empty, maps_m, &map_n, size, skews);
         } else if (CARRIED && threadIdx.x >= 32) {
+            if (BY_ROWS) wait_for_kernel_before();
             Carrier carrier = {staging, P, size, skews, ldp};
             carrier.start();
             if (EDGES) wait_for_kernel_before();
@@ -192,6 +214,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         }
     } else {
         registers_take<CONSUMER_REGISTERS>();
+        if (BY_ROWS) wait_for_kernel_before();
         consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, skews, ldp, epilogue);
     }
     // nobody leaves while a neighbour may still send it a tile or a word

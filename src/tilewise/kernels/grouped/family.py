@@ -1,0 +1,40 @@
+"""Groups of rows whose sizes only the card knows, over any algebra, layout and dtype, in one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import ClassVar
+
+from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.grouped import model
+from tilewise.kernels.grouped.recipe import launches
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class Grouped(Family):
+    name = "grouped"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    groups = True
+    precisions = ("ieee", "high")  # float32 is added up one after the other
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem)
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        dtypes = ("M", problem.dtype_m), ("N", problem.dtype_n)
+        packs = tuple(name for name, dtype in dtypes if dtype != problem.dtype)
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, model.geometry(problem), model.seconds(problem, machine),
+            limits, (), packs=packs, way=None,
+        )  # fmt: skip
+        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
+        return replace(plan, why=f"{asked}; {problem.groups.count if problem.groups else 0:,} groups")
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)

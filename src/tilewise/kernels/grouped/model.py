@@ -1,0 +1,43 @@
+"""Groups of rows over any algebra, as the planner sees them."""
+
+from __future__ import annotations
+
+import math
+
+from tilewise.kernels.plain.ways import step_slots
+from tilewise.kernels.shared.groups import expected_tiles
+from tilewise.machine import Machine
+from tilewise.plans import Geometry
+from tilewise.problem import Problem
+
+KERNEL = "grouped"
+IDEA = "blocks find their group's rows on the card and make 64x64 of P from tiles in shared memory, over any algebra"
+SIDE, PHASE, THREADS = 64, 16, 256
+GRID_Y = 65535
+START_SECONDS = 6e-6  # two launches
+RATE_SHARE = 0.2  # of the plain cores' rate: 4 x 4 cells a thread, operands from shared memory
+READING = 0.5  # share of the memory's bandwidth
+
+
+def refusal(problem: Problem) -> str | None:
+    p = problem
+    if p.groups is None:
+        return f"kernel={KERNEL!r} multiplies groups of rows, and there are none: use tw.grouped_matmul"
+    if p.epilogue or p.return_arg or p.scaled or p.unrounded:
+        return f"kernel={KERNEL!r} stores products as they are: no epilogue, no scales, no return_arg"
+    if p.groups.along == "k" and p.groups.count > GRID_Y:
+        return f"kernel={KERNEL!r} makes up to {GRID_Y:,} members of P along k, and there are {p.groups.count:,} groups"
+    return None
+
+
+def seconds(problem: Problem, machine: Machine) -> float:
+    p, rate = problem, machine.step_rate("float32") * RATE_SHARE / max(1.0, step_slots(problem.algebra, machine) / 2)
+    assert p.groups is not None
+    tiles = expected_tiles(p, SIDE) if p.groups.along == "rows" else math.ceil(p.m / SIDE)
+    work = tiles * SIDE * math.ceil(p.n / SIDE) * SIDE * p.k
+    return START_SECONDS + max(work / rate, p.least_bytes / (READING * machine.bandwidth))
+
+
+def geometry(problem: Problem) -> Geometry:
+    shared = (SIDE * (PHASE + 1) + PHASE * (SIDE + 1)) * problem.algebra.partial.itemsize
+    return Geometry((THREADS, 1), SIDE, SIDE, PHASE, shared)

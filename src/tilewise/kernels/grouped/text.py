@@ -1,0 +1,20 @@
+"""The text of `grouped.cu` over an algebra."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_cuda import prelude
+from tilewise.kernels.shared.groups import offset_type
+from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.problem import Groups
+
+
+@lru_cache(maxsize=256)
+def render_grouped(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool], accumulate: bool) -> str:
+    """`k_along`: whether the k of M and of N lie side by side."""
+    macros: dict[str, object] = {f"K_ALONG_{name}": int(along) for name, along in zip("MN", k_along, strict=True)}
+    macros["BY_K"] = int(groups.along == "k")
+    head = (*defined(macros), offset_type(groups.wide), "", prelude(algebra, accumulate=accumulate))
+    return "\n".join((*head, kernel_text("grouped/grouped.cu")))

@@ -1,0 +1,63 @@
+"""Launches that gather rows by an index, and that add rows up where an index says: M, P, `offsets` for the index."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from functools import lru_cache
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.semiring import Algebra
+from tilewise.kernels.rows.text import render_add, render_link, render_take
+from tilewise.kernels.shared.groups import OFFSETS
+from tilewise.problem import Layout
+from tilewise.recipe import Address, Launch, Recipe, Scratch
+
+
+@lru_cache(maxsize=1024)
+def take_recipe(
+    count: int, length: int, available: int, itemsize: int, layout: Layout, lead: int, wide: bool
+) -> Recipe:
+    """Lines `lead` apart, of the lines that the index names."""
+    cell = itemsize
+    if layout.col == 1 or length <= 1:  # lines side by side travel in the widest words that fit all of them
+        cell = math.gcd(16, layout.skew or 16, *(x * itemsize for x in (layout.row, lead, length)))
+    each, col = cell // itemsize, 1 if cell > itemsize else layout.col
+    arguments = (
+        Address("M"),
+        Address("P"),
+        OFFSETS,
+        ctypes.c_longlong(count),
+        ctypes.c_int(length // each),
+        *(ctypes.c_longlong(x) for x in (available, layout.row // each, col, lead // each)),
+    )
+    launch = Launch.of(render_take(cell, wide), "take_rows", (math.ceil(count / 8),), (256,), arguments)
+    return Recipe((launch,) if count and length else ())
+
+
+@lru_cache(maxsize=1024)
+def add_recipe(
+    algebra: Algebra, lines: int, n: int, count: int, layout: Layout, to: Layout, weight: DType | None, wide: bool
+) -> Recipe:
+    """`count` lines, each the sum of those that the index sends to it, times their weights (`scale_m`)."""
+    scratch = Scratch()
+    heads, following = scratch.take(4 * count), scratch.take(4 * lines)
+    link, sizes = render_link(wide), (ctypes.c_int(lines), ctypes.c_int(count))
+    steps = [
+        Launch.of(link, "no_rows", (math.ceil(count / 256),), (256,), (heads, sizes[1])),
+        Launch.of(link, "link_rows", (math.ceil(lines / 256),), (256,), (OFFSETS, heads, following, *sizes)),
+        Launch.of(
+            render_add(algebra, weight, wide),
+            "add_rows",
+            (count,),
+            (128,),
+            (
+                *(Address("M"), Address("P"), Address("scale_m"), OFFSETS, heads, following, sizes[0]),
+                ctypes.c_int(n),
+                *(ctypes.c_longlong(x) for x in (layout.row, layout.col, to.row, to.col)),
+            ),
+        ),
+    ]
+    if not lines:
+        del steps[1]
+    return Recipe(tuple(steps) if count and n else (), scratch.size)

@@ -1,0 +1,39 @@
+"""The texts of kernels that move rows by an index."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_cuda import c_name, prelude
+from tilewise.kernels.shared.groups import offset_type
+from tilewise.kernels.shared.text import kernel_text
+
+CELLS = {1: "unsigned char", 2: "unsigned short", 4: "unsigned", 8: "unsigned long long", 16: "uint4"}
+
+
+@lru_cache(maxsize=16)
+def render_take(cell_bytes: int, wide: bool) -> str:
+    """`wide`: the index is of 64-bit integers."""
+    head = (f"typedef {CELLS[cell_bytes]} Cell;", offset_type(wide))
+    return "\n".join((*head, kernel_text("rows/take_rows.cu")))
+
+
+@lru_cache(maxsize=2)
+def render_link(wide: bool) -> str:
+    return "\n".join((offset_type(wide), kernel_text("rows/link_rows.cu")))
+
+
+@lru_cache(maxsize=64)
+def render_add(algebra: Algebra, weight: DType | None, wide: bool) -> str:
+    """`weight`: the dtype of weights, the rows' own or that of their sums."""
+    own = weight == algebra.element
+    head = (
+        f"#define WEIGHTED {int(weight is not None)}",
+        f"#define WIDEN_WEIGHT(x) {'widen(x)' if own else 'x'}",
+        prelude(algebra),
+        f"typedef {'Element' if own or weight is None else c_name(weight)} Weight;",
+        offset_type(wide),
+    )
+    return "\n".join((*head, kernel_text("rows/add_rows.cu")))

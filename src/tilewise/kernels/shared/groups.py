@@ -1,0 +1,50 @@
+"""Groups of rows whose sizes only the card knows: the launch that finds their tiles, and room for what it finds."""
+
+from __future__ import annotations
+
+import ctypes
+import math
+from functools import lru_cache
+
+from tilewise.kernels.shared.text import kernel_text
+from tilewise.problem import Problem
+from tilewise.recipe import Address, Launch, Scratch
+
+OFFSETS = Address("offsets")
+PIECE_BYTES = 16  # of one tile's group, first row and end
+MOST_THREADS = 1024
+
+
+@lru_cache(maxsize=2)
+def render_walk(wide: bool) -> str:
+    """`wide`: offsets are 64-bit integers."""
+    return "\n".join((offset_type(wide), kernel_text("shared/ptx.cuh"), kernel_text("shared/walk_groups.cu")))
+
+
+def offset_type(wide: bool) -> str:
+    return f"typedef {'long long' if wide else 'int'} Offset;"
+
+
+def most_tiles(problem: Problem, tall: int) -> int:
+    """Row tiles that groups of any sizes can have: every group may end with one that is not full, and so may the rows
+    behind the last."""
+    assert problem.groups is not None
+    return math.ceil(problem.m / tall) + problem.groups.count + 1
+
+
+def expected_tiles(problem: Problem, tall: int) -> float:
+    """Row tiles of groups of uneven sizes: of each group that is not empty the last tile is half full."""
+    assert problem.groups is not None
+    count = problem.groups.count
+    busy = count * -math.expm1(-problem.m / count) if count else 0.0  # groups that are not empty
+    return max(1.0, problem.m / tall + busy / 2, busy)
+
+
+def walk_launch(problem: Problem, tall: int, scratch: Scratch) -> tuple[Launch, Address]:
+    """The launch, and where the tiles then stand."""
+    groups = problem.groups
+    assert groups is not None
+    walk = scratch.take(PIECE_BYTES * (1 + most_tiles(problem, tall)))
+    threads = min(MOST_THREADS, max(64, 1 << groups.count.bit_length()))
+    arguments = (OFFSETS, walk, *(ctypes.c_int(x) for x in (groups.count, problem.m, tall)))
+    return Launch.of(render_walk(groups.wide), "walk_groups", (1,), (threads,), arguments), walk

@@ -1,0 +1,60 @@
+// walk_groups: the tiles of consecutive groups of rows, found on the card from where each group ends.
+//
+// Layout: walk[0] is how many tiles there are, of up to `tall` rows each; from walk + 4 on stand (group, first row, row behind
+//   the group's last, 0) for each of them, in order. Rows behind the last group have tiles of group -1: nothing is added up there.
+// Edges: whatever the offsets say, groups begin where those before them end, and end inside the matrix: an end that lies before
+//   the group's first row, or behind the last row there is, is moved there.
+// Barrier: two scans over a block's groups, a barrier for each doubling; groups beyond the block's threads come in turns, with
+//   the first one's row and tile carried over.
+
+extern "C" __global__ void __launch_bounds__(1024) walk_groups(
+    const Offset* offsets, int* walk, int groups, int rows, int tall)
+{
+    __shared__ int ends[1024], tiles[1024], carried[2];
+    let_next_kernel_start();
+    int me = threadIdx.x, many = blockDim.x;
+    if (me < 2) carried[me] = 0;  // the row and the tile that come next
+    __syncthreads();
+    for (int base = 0; base <= groups; base += many) {
+        int group = base + me, row = carried[0], tile = carried[1];
+        long long given = group < groups ? (long long)offsets[group] : rows;
+        ends[me] = (int)max((long long)row, min(given, (long long)rows));
+        __syncthreads();
+        for (int step = 1; step < many; step *= 2) {  // the largest end up to here
+            int before = me >= step ? ends[me - step] : 0;
+            __syncthreads();
+            ends[me] = max(ends[me], before);
+            __syncthreads();
+        }
+        int start = me ? ends[me - 1] : row;
+        tiles[me] = group <= groups ? (ends[me] - start + tall - 1) / tall : 0;
+        __syncthreads();
+        for (int step = 1; step < many; step *= 2) {  // tiles up to here
+            int before = me >= step ? tiles[me - step] : 0;
+            __syncthreads();
+            tiles[me] += before;
+            __syncthreads();
+        }
+        int made = tiles[many - 1];
+        for (int at = me; at < made; at += many) {
+            int low = 0, high = many - 1;  // the first group whose tiles go beyond this one
+            while (low < high) {
+                int middle = (low + high) / 2;
+                if (tiles[middle] > at) high = middle; else low = middle + 1;
+            }
+            int first = low ? ends[low - 1] : row, within = at - (low ? tiles[low - 1] : 0);
+            int* piece = walk + 4 * (1ll + tile + at);
+            piece[0] = base + low < groups ? base + low : -1;
+            piece[1] = first + within * tall;
+            piece[2] = ends[low];
+            piece[3] = 0;
+        }
+        __syncthreads();
+        if (me == 0) {
+            carried[0] = ends[many - 1];
+            carried[1] = tile + made;
+        }
+        __syncthreads();
+    }
+    if (me == 0) walk[0] = carried[1];
+}

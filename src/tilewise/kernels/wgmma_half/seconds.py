@@ -1,0 +1,142 @@
+"""How long the tensor-core kernel is expected to take, by a model of waves, bytes and lines."""
+
+from __future__ import annotations
+
+import math
+
+from tilewise.kernels.shared.groups import expected_tiles
+from tilewise.kernels.shared.layouts import AS_IT_IS, BY_CLASSES, PACKED, REALIGNED, along_columns, contiguous_lines
+from tilewise.kernels.shared.realign import realigned_bytes
+from tilewise.kernels.shared.stacked import Levels
+from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
+from tilewise.machine import Machine
+from tilewise.problem import Layout, Problem
+
+# The model's figures, measured on an H200 (docs/tensor-cores.md says how).
+TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot hold under this load
+UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
+SHARPNESS = 4  # how little two limits that are equally near hinder each other
+LINE_SECONDS = 1.5e-9  # the copy engine's time for each 128-byte line it touches
+CLASSES_SLOW = 1.04  # a phase with rows of M by classes: they lie far apart, and straddle lines;
+CLASSES_SECONDS = 0.5e-6  # and their descriptors' way in
+TILE_SECONDS = {
+    "boxes": 0.4e-6,
+    "turned": 0.6e-6,
+    "rows": 1.2e-6,
+    "carried": 0.6e-6,
+    "partial": 0.4e-6,
+}  # a tile's start and its stores, as far as nothing hides them
+LINES_OUT_SECONDS = {"carried": 14.5e-6 / 2**15, "rows": 5.4e-6 / 2**15}  # a cell of a tile that leaves in lines
+UNEVEN = 1.5  # how little cores and memory work side by side on groups of unknown sizes
+START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
+GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
+HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
+HOT_SLOW = ((192 * 192, 0.005), (128 * 256, 0.03), (0, 0.045))
+CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
+MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
+LAUNCH_SECONDS = 3e-6  # each launch more, where a stack has more axes than one launch walks
+COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
+DOTS_TRIP_SECONDS, SUMS_TRIP_SECONDS = 1.2e-6, 4e-6  # to L2 and back, while everybody asks
+EDGE_SECONDS = 5e-6  # what thin edges cost in the background, or while operands are realigned
+GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
+GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
+
+
+def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
+    """Seconds: whole waves of tiles, or the bytes; then what comes before and after.
+
+    A phase takes as long as the tensor cores need for it, or L2 for its bytes, or the copy engine for its lines, and a
+    little longer where two of them are equally busy.
+    """
+    tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
+    cores = tile.rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
+    rows, cols = tile.rows, tile.cols / tile.cluster
+    of_m, of_n = (cols, rows) if way.turned else (rows, cols)
+    lines = of_m * lines_touched(way.routes[0], problem.layout_m, m, k) + of_n * lines_touched(
+        way.routes[1], problem.layout_n, k, n
+    )
+    limits = (cores, (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH, lines * LINE_SECONDS)
+    slow = CLASSES_SLOW if way.routes[0] == BY_CLASSES else 1.0
+    phase: float = slow * math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
+    phases, waves = phases_of(way, problem), waves_of(way, problem, machine.units)
+    store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
+    memory = machine.bandwidth * MEMORY_SHARE
+    each = phases * phase + TILE_SECONDS[store]
+    if waves > 1 and store in LINES_OUT_SECONDS:  # sums leave line by line, in the background or not
+        out = LINES_OUT_SECONDS[store] * tile.rows * tile.cols
+        each = max(each, out) if store == "carried" else each + out
+    bytes_seconds = problem.least_bytes / memory
+    work = max(waves * each, bytes_seconds)
+    if problem.groups:  # uneven groups leave neither the cores nor the memory busy all the time
+        work = ((waves * each) ** UNEVEN + bytes_seconds**UNEVEN) ** (1 / UNEVEN)
+    work += (_launches(problem) - 1) * LAUNCH_SECONDS
+    if work > HOT_SECONDS:
+        hot = next(share for area, share in HOT_SLOW if tile.rows * tile.cols >= area)
+        work *= 1 + hot * math.log2(work / HOT_SECONDS)
+    work += START_SECONDS + (tile.groups if waves == 1 else 2) * GROUP_SECONDS
+    work += CLUSTER_SECONDS if tile.cluster > 1 else 0.0
+    sides = ((problem.layout_m, m, k), (problem.layout_n, k, n))
+    moved = sum(
+        _moved_bytes(*side, problem) for how, side in zip(way.routes, sides, strict=True) if how in (REALIGNED, PACKED)
+    )
+    if way.edge_rows or way.edge_cols:
+        work = max(work, _edge_seconds(way, problem, machine)) + EDGE_SECONDS
+    if way.routes[0] == BY_CLASSES:
+        work += CLASSES_SECONDS
+    if moved:
+        work += COPY_SECONDS + moved / memory
+    if way.splits > 1:
+        work += GATHER_SECONDS + problem.members * 8 * way.splits * m * n / GATHER_BANDWIDTH
+    return work
+
+
+def waves_of(way: TensorWay, problem: Problem, units: int) -> int:
+    """Whole waves of tiles; of groups, as many as sizes that nobody knows are likely to make."""
+    if problem.groups and problem.groups.along == "rows":
+        tiles = expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.tile.cols)
+        return math.ceil(tiles / units)
+    return way.waves(problem.m, problem.n, units, problem.members)
+
+
+def phases_of(way: TensorWay, problem: Problem) -> int:
+    """Of one tile; along groups of k, of a group as large as the others."""
+    along_k = problem.groups is not None and problem.groups.along == "k"
+    depth = problem.k / problem.groups.count if problem.groups and along_k else problem.k
+    return max(1, math.ceil(math.ceil(depth / DEPTH) / way.splits))
+
+
+def _launches(problem: Problem) -> int:
+    """How many launches a stack's axes take."""
+    if problem.groups:
+        return 2  # tiles are found before
+    strides = [layout.stack for layout in (problem.layout_m, problem.layout_n, problem.layout_p)]
+    return max(1, problem.members // Levels(problem.stack, strides).members)
+
+
+def _edge_seconds(way: TensorWay, problem: Problem, machine: Machine) -> float:
+    """Thin edges in the background: trips to L2, one after the other. Dot products take 32 lines and 256 of k a trip,
+    sums over lines 32 columns and 144 of k, and wait longer for so many short pieces. Of planes little is left."""
+    m, k, n = problem.m, problem.k, problem.n
+    m_along_k, n_along_k = not along_columns(problem.layout_m, m, k), along_columns(problem.layout_n, k, n)
+    seconds = 0.0
+    for form, extent in zip(way.edge_forms(m_along_k, n_along_k) or (), (m, n), strict=False):
+        if form == "dots":
+            seconds += math.ceil(extent / 32 * 8 / 3 / machine.units) * math.ceil(k / 256) * DOTS_TRIP_SECONDS
+        elif form == "sums":
+            seconds += math.ceil(extent / 32 / machine.units) * math.ceil(k / 144) * SUMS_TRIP_SECONDS
+    return seconds
+
+
+def _moved_bytes(layout: Layout, rows: int, cols: int, problem: Problem) -> int:
+    """What a copy of an operand on boundaries reads and writes; an axis it is broadcast over counts once."""
+    lines, length, _ = contiguous_lines(layout, rows, cols) or (rows, cols, cols)
+    stack = problem.stack if len(layout.stack) == len(problem.stack) else problem.stack_n
+    own = math.prod(extent for extent, stride in zip(stack, layout.stack, strict=True) if stride)
+    return own * (2 * rows * cols + lines * realigned_bytes(2 * length))
+
+
+def lines_touched(how: str, layout: Layout, rows: int, cols: int) -> int:
+    """128-byte lines of memory that a tile's row of 128 bytes lies in."""
+    lines = contiguous_lines(layout, rows, cols)
+    straddles = how == AS_IT_IS and lines is not None and lines[2] % DEPTH and DEPTH % lines[2]
+    return 2 if straddles else 1

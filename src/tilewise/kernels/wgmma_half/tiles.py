@@ -1,0 +1,180 @@
+"""The tensor-core kernel's tiles of P, and the ways a product takes through it: geometry alone."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass, field
+from itertools import product
+
+from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
+from tilewise.plans import Geometry
+from tilewise.problem import Layout
+
+DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
+SHARED_BYTES = 227 * 1024  # a Hopper block's
+SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
+CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
+
+
+@dataclass(frozen=True)
+class TensorTile:
+    """A tile of P: `rows` in steps of a warpgroup's 64, `cols` in steps of the copy engine's 64.
+
+    `cluster` blocks with tiles above one another bring their common tile of N together.
+    """
+
+    rows: int
+    cols: int
+    cluster: int = 1
+
+    @property
+    def groups(self) -> int:
+        """Warpgroups that multiply; one more copies."""
+        return self.rows // 64
+
+    @property
+    def takes_edges(self) -> bool:
+        """Whether thin edges can be made beside it; other tiles leave their warps too few registers."""
+        return self.rows > 64 and self.cols >= 192
+
+    @property
+    def takes_edges_with_bias(self) -> bool:
+        """The same where a bias is added on the way, which takes some more of them."""
+        return self.takes_edges and self.cluster > 1 and self.rows * self.cols > 128 * 192
+
+    @property
+    def takes_accumulate(self) -> bool:
+        """Whether P can be read before it is rounded and written; the largest sums leave no registers for that."""
+        return self.rows * self.cols < 192 * 192
+
+    def box_lines_n(self, n_along_k: bool) -> int:
+        """Lines of N that one copy brings: a block of a cluster brings its share of them, of the columns if it can."""
+        if n_along_k:
+            return self.cols // self.cluster
+        return DEPTH if self._parts % self.cluster == 0 else DEPTH // self.cluster
+
+    def stages(self, store: str) -> int:
+        """As many pairs of tiles as shared memory holds beside the staging of P, and no more than help."""
+        return min(8, (SHARED_BYTES - 1024 - self._staging_bytes(store)) // (self._stage_bytes + 16))
+
+    @property
+    def _parts(self) -> int:
+        return self.cols // 64
+
+    @property
+    def _stage_bytes(self) -> int:
+        return (self.rows + self.cols) * 2 * DEPTH
+
+    def _staging_bytes(self, store: str) -> int:
+        """As the kernel's STAGING_BYTES has it."""
+        if store == "turned":
+            return self.groups * self.cols * 2 * DEPTH + SPARE_BYTES
+        boxes = {"partial": 0, "carried": self._parts}.get(store, min(2, self._parts))
+        return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
+
+    def shared_bytes(self, store: str) -> int:
+        return 1024 + self.stages(store) * (self._stage_bytes + 16) + self._staging_bytes(store)
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry((128 * (self.groups + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes("rows"))
+
+
+TILES = tuple(
+    TensorTile(rows, cols, cluster)
+    for rows, cols, cluster in product((128, 192, 64), (256, 192, 128, 64), (1, 2))
+    if rows * cols <= 192 * 192  # 192 rows take three warpgroups, whose registers then hold no more than 192 columns
+)
+
+
+@dataclass(frozen=True)
+class TensorWay:
+    """How the tensor-core kernel takes a product."""
+
+    tile: TensorTile
+    routes: tuple[str, str]  # how M and N reach it
+    splits: int = 1  # parts that k is cut into
+    classes: int = 1  # of the rows of M, where they are taken by classes
+    edge_rows: int = 0  # thin edges of P, made on the way
+    edge_cols: int = 0
+    turned: bool = False  # M and N change places: the tile's columns are rows of P
+    tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
+
+    def spec(self) -> str:
+        """As tables of measured ways name it."""
+        edges = " edges" if self.edge_rows or self.edge_cols else ""
+        cut = f" k/{self.splits}" if self.splits > 1 else ""
+        turned = " turned" if self.turned else ""
+        return f"{self.tile.rows}x{self.tile.cols}c{self.tile.cluster} {', '.join(self.routes)}{edges}{cut}{turned}"
+
+    def words(self) -> list[str]:
+        """What is special about it, a sentence each."""
+        reasons = {
+            REALIGNED: "is realigned first, onto 128-byte lines that the copy engine takes at full speed",
+            BY_CLASSES: f"is taken by {self.classes} classes of rows: its rows do not start on 16 bytes",
+            PACKED: "is packed first: elements apart, or another dtype",
+        }
+        words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
+        if self.turned:
+            words.append(f"Pᵀ = NᵀMᵀ: {self.tile.cols} rows of P fill a tile's columns, which come in steps of 16")
+        if self.tile.cluster > 1:
+            words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of {'NM'[self.turned]}")
+        if self.edge_rows or self.edge_cols:
+            words.append(
+                f"thin edges ({self.edge_rows} rows, {self.edge_cols} columns of P) are made while data passes by"
+            )
+        if self.splits > 1:
+            words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
+        return words
+
+    def edge_forms(self, m_along_k: bool, n_along_k: bool) -> tuple[str, str] | None:
+        """How P's last columns and rows are made, if they are thin edges: of M and N by `dots` of lines with k along
+        them or `sums` over lines with k across, in the background; or already while both were realigned, as `planes` of
+        sums. (Along k every block of lines needs the whole edge: not if its elements lie far apart.)"""
+        if not self.edge_rows and not self.edge_cols:
+            return None
+        both = self.routes == (REALIGNED, REALIGNED)
+
+        def form(count: int, along: bool, other: bool) -> str:
+            if not count:
+                return "nothing"
+            summed = both and count == 1 and (other or not along)  # on the way there are registers for one edge
+            return "planes" if summed else "dots" if along else "sums"
+
+        return form(self.edge_cols, m_along_k, n_along_k), form(self.edge_rows, n_along_k, m_along_k)
+
+    def tiles(self, m: int, n: int) -> int:
+        """Cluster tiles of P, thin edges apart."""
+        if self.turned:
+            m, n = n, m
+        tall = self.tile.rows * self.tile.cluster
+        few, longer = divmod(m - self.edge_rows, self.classes)
+        down = longer * math.ceil((few + 1) / tall) + (self.classes - longer) * math.ceil(few / tall)
+        return down * math.ceil((n - self.edge_cols) / self.tile.cols)
+
+    def blocks(self, m: int, n: int, units: int, members: int = 1) -> int:
+        """A persistent grid: no more blocks than the card holds at once."""
+        cluster = self.tile.cluster
+        return min(units // cluster, self.tiles(m, n) * self.splits * members) * cluster
+
+    def waves(self, m: int, n: int, units: int, members: int = 1) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits * members / (units // self.tile.cluster))
+
+    def store(self, layout: Layout, m: int, n: int, alignment: int, waves: int, phases: int) -> str:
+        """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
+        `carried` by other warps if that is worth it."""
+        if self.splits > 1:
+            return "partial"
+        if self.turned:
+            return "turned"
+        if takes_boxes(layout, m, n, self.edge_cols, alignment) and self.routes[0] != BY_CLASSES:
+            return "boxes"
+        return "carried" if waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else "rows"
+
+
+def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:
+    """Whether rows of P start and end on 16 bytes, so that the copy engine can store them."""
+    lead = layout.leading_dimension(m, n)
+    strides = (*(() if m <= 1 else (lead or 1,)), *layout.stack)
+    aligned = (layout.alignment if alignment is None else alignment) >= 16
+    return lead is not None and aligned and all(step % 8 == 0 <= step for step in (*strides, n - edge_cols))

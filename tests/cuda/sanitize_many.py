@@ -1,0 +1,36 @@
+"""Stacks and groups of rows at small odd sizes, for compute-sanitizer: `make sanitize`. Exits 1 when one is wrong."""
+
+from __future__ import annotations
+
+import sys
+from itertools import pairwise
+
+import ml_dtypes
+import numpy as np
+
+import tilewise as tw
+
+wrong = 0
+rng = np.random.default_rng(0)
+HALF, SINGLE = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)
+for stack, (m, k, n), kernel, dtype in (
+    ((5,), (70, 65, 72), "wgmma_half", HALF),
+    ((2, 3), (33, 17, 35), "wgmma_half", HALF),
+    ((40,), (17, 129, 33), None, HALF),
+    ((7,), (30, 20, 40), None, SINGLE),
+):
+    M, N = (rng.integers(-3, 4, (*stack, *sides)).astype(dtype) for sides in ((m, k), (k, n)))
+    with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel=kernel) as Pd:
+        wrong += not np.allclose(Pd.numpy().astype(float), M.astype(float) @ N.astype(float), rtol=8e-3, atol=0.5)
+ends = np.array([3, 3, 90, 200], np.int32)
+for kernel, dtype, n in (("wgmma_half", HALF, 72), ("wgmma_half", HALF, 35), ("grouped", SINGLE, 35)):
+    x, w, y = (rng.integers(-3, 4, s).astype(dtype) for s in ((200, 40), (4, 40, n), (200, n)))
+    with tw.to_device(x) as xd, tw.to_device(w) as wd, tw.to_device(y) as yd, tw.to_device(ends) as ends_d:
+        found = tw.grouped_matmul(xd, wd, ends_d, kernel=kernel).numpy().astype(float)
+        along_k = tw.grouped_matmul(xd, yd, ends_d, along="k", kernel=kernel).numpy().astype(float)
+    for group, (a, b) in enumerate(pairwise([0, *ends.tolist()])):
+        product, slope = (p.astype(float) @ q.astype(float) for p, q in ((x[a:b], w[group]), (x[a:b].T, y[a:b])))
+        wrong += not np.allclose(found[a:b], product, rtol=8e-3, atol=0.5)
+        wrong += not np.allclose(along_k[group], slope, rtol=8e-3, atol=0.5)
+print(f"{wrong} wrong")
+sys.exit(wrong > 0)
