@@ -161,7 +161,7 @@ def test_accelerate_takes_the_cliff_and_leaves_the_rest():
         layer(x).float().square().mean().backward()
         torch.mm(x, x.T[:, :4096])
     print(done)
-    assert (done.routed, done.left) == (3, 1)
+    assert (done.routed, done.left) == (3, 3)  # a product with gradients is three
     assert close(x.grad, expected[0], 1e-2)
     assert close(layer.weight.grad, expected[1], 1e-2)
 

@@ -140,7 +140,7 @@ def seconds(way: DirectWay, problem: Problem, machine: Machine) -> float:
     tiles, deep = p.members * down * across, way.depth(size)
     registers, shared = RESIDENT_REGISTERS // way.threads, UNIT_SHARED // way.shared_bytes(size)
     at_once = machine.units * max(1, min(machine.resident_threads // way.threads, registers, shared))
-    blocks = tiles * way.cluster
+    blocks = max(1, tiles * way.cluster)
     strip = STRIP_SECONDS[way.groups] * (
         SHORT_STRIP + (1 - SHORT_STRIP) * min(p.k, deep) / (128 if way.groups > 1 else 64)
     )
