@@ -18,7 +18,7 @@ import numpy as np
 
 from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.structured import Structured
-from tilewise.arrays.numpy_signature import quickest_signature
+from tilewise.arrays.numpy_signature import quickest_signature, written_straight
 from tilewise.engines.cpu.runtime import pool
 from tilewise.options import Key
 from tilewise.plans import Plan
@@ -99,17 +99,21 @@ class CardLibrary(Protocol):
 class OnHost:
     """A product on the CPU of operands that lie as those it was prepared for."""
 
-    __slots__ = ("_dtypes", "_fresh", "_ready", "tick")
+    __slots__ = ("_dtypes", "_fresh", "_ready", "_straight", "tick")
 
-    def __init__(self, ready: Any, dtypes: tuple[Any, Any]) -> None:
-        """`dtypes`: those of M and N. A signature may know them by their addresses, so they stay."""
+    def __init__(self, ready: Any, dtypes: tuple[Any, ...], straight: bool = False) -> None:
+        """`dtypes`: those of M, N and P. A signature may know them by their addresses, so they stay. `straight`: `out`
+        is known to be writeable, and apart from M and N."""
         self._ready, self._dtypes = ready, dtypes
         self._fresh = ready.into_fresh_memory()
+        self._straight = ready.into_given_memory() if straight else None
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where `out` cannot be written straight."""
         if not keywords:
             return self._fresh(M, N)
+        if self._straight is not None:
+            return self._straight(M, N, keywords["out"])
         out = keywords.get("out")
         if out is not None and not self._ready.takes(out, M, N):
             return None
@@ -268,8 +272,9 @@ def signature_for(array: Any) -> Signature | None:
 def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> None:
     """Remember what a call left that can run again; `product` is what it made of M and N."""
     if library == "numpy":
+        dtypes = (M.dtype, N.dtype, product.dtype)
         more = isinstance(again, MoreThanAProduct)
-        call = again.as_a_call(M, N) if more else OnHost(again, (M.dtype, N.dtype))
+        call = again.as_a_call(M, N) if more else OnHost(again, dtypes, written_straight(key))
         if call is not None:
             PREPARED.keep(key, call)
     elif isinstance(again, MoreThanAProduct):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.arrays.numpy_signature import numpy_signature, quickest_signature
+from tilewise.arrays.numpy_signature import numpy_signature, quickest_signature, written_straight
 
 DTYPES = [np.dtype(name) for name in ("f4", "f8", ">f4", "i2", "u8", "?", "f2", "c8")]
 
@@ -47,6 +47,39 @@ def test_keywords_and_other_classes_go_the_way_of_python():
     assert quick(A, A, {"semiring": "min_plus"}) == numpy_signature(A, A, {"semiring": "min_plus"})
     assert quick(A, [[1.0]], {}) is None
     assert quick(A, np.ma.array(A), {}) is None
+
+
+def test_an_out_is_known_at_once_only_where_it_can_be_written_straight():
+    quick = quickest_signature()
+    if quick is numpy_signature:
+        pytest.skip("no machine code here")
+    M, N, P = (np.ones((4, 4), np.float32) for _ in range(3))
+    locked = np.ones((4, 4), np.float32)
+    locked.flags.writeable = False
+    assert written_straight(quick(M, N, {"out": P}))
+    for out in (M, N, np.ones((8, 8), np.float32)[:4, :4], locked, np.ones(4, np.float32), M.T, None, [[0.0]]):
+        assert not written_straight(quick(M, N, {"out": out}))
+    assert not written_straight(quick(M[:], N, {"out": P})), "a view may be of P"
+    assert not written_straight(quick(M, N, {"semiring": "min_plus"}))
+
+
+def test_products_into_the_same_and_other_arrays_are_right():
+    """Overlaps, read-only and wrong outs beside right ones, again and again."""
+    seed = time.time_ns() % 2**32
+    rng = np.random.default_rng(seed)
+    whole = rng.random((9, 9))
+    for _ in range(300):
+        n = int(rng.integers(1, 5))
+        M, N = rng.random((n, n)), whole[:n, :n]
+        out = [np.empty((n, n)), M, N, whole[1 : n + 1, 2 : n + 2], np.empty((n, n), order="F")][rng.integers(5)]
+        expected = M @ N
+        assert tw.matmul(M, N, out=out) is out
+        np.testing.assert_allclose(out, expected, err_msg=f"seed {seed}")
+    locked = np.empty((2, 2))
+    locked.flags.writeable = False
+    for _ in range(3):
+        with pytest.raises(tw.TilewiseError):
+            tw.matmul(np.ones((2, 2)), np.ones((2, 2)), out=locked)
 
 
 def test_a_dtype_of_its_own_is_never_taken_for_another():

@@ -1,12 +1,14 @@
 """NumPy arrays in prepared calls: their signature, read from the array objects by machine code where that can be.
 
-A product of two matrices with no keywords is signed by the bytes of its dtypes' addresses, shapes and strides, in a
-seventh of the time that Python takes to ask for them. The fields that are read are NumPy's stable C interface; they are
+A product of two matrices with no keywords, or with `out=` alone, is signed by the bytes of its dtypes' addresses, shapes
+and strides, in a seventh of the time that Python takes to ask for them. An `out` that is signed so owns its memory and is
+neither operand, which own theirs: it can be written straight. The fields that are read are NumPy's stable C interface; they are
 held against a few arrays once. Everything else, and every other Python, is signed by `numpy_signature`.
 """
 
 from __future__ import annotations
 
+import sys
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
@@ -19,7 +21,10 @@ from tilewise.system.builtin_call import compiled, made_builtin, native_calls
 
 OWNDATA = 4  # NumPy's NPY_ARRAY_OWNDATA
 FIELDS = {"nd": 8, "dimensions": 16, "strides": 24, "base": 32, "descr": 40, "flags": 48}  # behind `data`
+WRITEABLE = 0x400  # NPY_ARRAY_WRITEABLE
 WORDS = 10  # two dtypes, two shapes, two pairs of strides
+WORDS_WITH_OUT = 15
+OUT = sys.intern("out")
 
 
 def numpy_signature(M: Any, N: Any, keywords: Any) -> Key | None:
@@ -55,13 +60,22 @@ def _tells_true(quick: Callable[[Any, Any, Any], Any]) -> bool:
         words = (id(M.dtype), id(N.dtype), *M.shape, *M.strides, *N.shape, *N.strides)
         if quick(M, N, {}) != np.array(words, np.uint64).tobytes():
             return False
+        P = np.empty((M.shape[0], N.shape[1]))
+        words += (id(P.dtype), *P.shape, *P.strides)
+        if (quick(M, N, {"out": P}) == np.array(words, np.uint64).tobytes()) != (N.base is None):
+            return False
     strange = np.frombuffer(bytearray(4), np.int8).reshape(2, 2)
     return quick(A, A[0], {}) == numpy_signature(A, A[0], {}) and quick(A, strange, {}) is None
 
 
+def written_straight(key: Any) -> bool:
+    """Whether a key is of a call whose `out` needs no second look."""
+    return key.__class__ is bytes and len(key) == 8 * WORDS_WITH_OUT
+
+
 def signature_text(header: int) -> str:
     """`sign(M, N, keywords)`; `header`: the bytes of CPython's object header. M is an array, N may be anything."""
-    return _vouched_text(header) + _matrix_text(header) + _sign_text(header)
+    return _vouched_text(header) + _matrix_text(header) + _owner_text(header) + _sign_text(header)
 
 
 def _vouched_text(header: int) -> str:
@@ -112,10 +126,27 @@ no:
 """
 
 
+def _owner_text(header: int) -> str:
+    """The flags of an array that owns its memory, else 0."""
+    return f"""
+define private i32 @owner(ptr %array) {{
+{_field("base", "%array", header)}
+  %none = icmp eq ptr %base, null
+  %at = getelementptr i8, ptr %array, i64 {header + FIELDS["flags"]}
+  %flags = load i32, ptr %at
+  %owns = and i32 %flags, {OWNDATA}
+  %owned = icmp ne i32 %owns, 0
+  %both = and i1 %none, %owned
+  %answer = select i1 %both, i32 %flags, i32 0
+  ret i32 %answer
+}}
+"""
+
+
 def _sign_text(header: int) -> str:
     return f"""
 define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
-  %words = alloca [{WORDS} x i64]
+  %words = alloca [{WORDS_WITH_OUT} x i64]
   %three = icmp eq i64 %count, 3
   br i1 %three, label %read, label %slowly
 read:
@@ -125,13 +156,13 @@ read:
   %keywords.at = getelementptr ptr, ptr %arguments, i64 2
   %keywords = load ptr, ptr %keywords.at
   %given = call i64 @PyDict_Size(ptr %keywords)
-  %plain = icmp eq i64 %given, 0
+  %few = icmp ule i64 %given, 1
   %class.M = getelementptr i8, ptr %M, i64 {header - 8}
   %type.M = load ptr, ptr %class.M
   %class.N = getelementptr i8, ptr %N, i64 {header - 8}
   %type.N = load ptr, ptr %class.N
   %alike = icmp eq ptr %type.M, %type.N
-  %arrays = and i1 %plain, %alike
+  %arrays = and i1 %few, %alike
   br i1 %arrays, label %ask, label %slowly
 ask:
   %m = call i64 @matrix(ptr %M)
@@ -142,8 +173,44 @@ ask:
 write:
 {_written("M", 0, 2, header)}
 {_written("N", 1, 6, header)}
+  %plain = icmp eq i64 %given, 0
+  br i1 %plain, label %short, label %one
+short:
   %key = call ptr @PyBytes_FromStringAndSize(ptr %words, i64 {8 * WORDS})
   ret ptr %key
+one:
+  %name = inttoptr i64 {id(OUT)} to ptr
+  %P = call ptr @PyDict_GetItem(ptr %keywords, ptr %name)
+  %there = icmp ne ptr %P, null
+  br i1 %there, label %out, label %slowly
+out:
+  %class.P = getelementptr i8, ptr %P, i64 {header - 8}
+  %type.P = load ptr, ptr %class.P
+  %array = icmp eq ptr %type.P, %type.M
+  br i1 %array, label %own, label %slowly
+own:
+  %is.M = icmp eq ptr %P, %M
+  %is.N = icmp eq ptr %P, %N
+  %operand = or i1 %is.M, %is.N
+  %two = call i64 @matrix(ptr %P)
+  %own.P = call i32 @owner(ptr %P)
+  %own.M = call i32 @owner(ptr %M)
+  %own.N = call i32 @owner(ptr %N)
+  %all = and i32 %own.M, %own.N
+  %every = and i32 %all, %own.P
+  %owners = and i32 %every, {OWNDATA}
+  %mine = icmp ne i32 %owners, 0
+  %flag = and i32 %own.P, {WRITEABLE}
+  %may = icmp ne i32 %flag, 0
+  %matrix = icmp ne i64 %two, 0
+  %good = and i1 %mine, %may
+  %better = and i1 %good, %matrix
+  %straight = select i1 %operand, i1 false, i1 %better
+  br i1 %straight, label %long, label %slowly
+long:
+{_written("P", 10, 11, header)}
+  %longer = call ptr @PyBytes_FromStringAndSize(ptr %words, i64 {8 * WORDS_WITH_OUT})
+  ret ptr %longer
 slowly:
   %other = call ptr @PyObject_Vectorcall(ptr %self, ptr %arguments, i64 %count, ptr null)
   ret ptr %other

@@ -20,6 +20,7 @@ METH_FASTCALL = 0x80
 ASKED = (
     "PyLong_AsUnsignedLongLongMask", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_BadArgument", "PyEval_SaveThread",
     "PyEval_RestoreThread", "PyBytes_FromStringAndSize", "PyObject_Vectorcall", "PyDict_Size",
+    "PyDict_GetItem",
 )  # fmt: skip
 DECLARED = """
 declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
@@ -31,6 +32,7 @@ declare void @PyEval_RestoreThread(ptr)
 declare ptr @PyBytes_FromStringAndSize(ptr, i64)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare i64 @PyDict_Size(ptr)
+declare ptr @PyDict_GetItem(ptr, ptr)
 """
 
 
