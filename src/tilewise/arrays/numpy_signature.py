@@ -1,9 +1,10 @@
 """NumPy arrays in prepared calls: their signature, read from the array objects by machine code where that can be.
 
-A product of two matrices with no keywords, or with `out=` alone, is signed by the bytes of its dtypes' addresses, shapes
-and strides, in a seventh of the time that Python takes to ask for them. An `out` that is signed so owns its memory and is
-neither operand, which own theirs: it can be written straight. The fields that are read are NumPy's stable C interface; they are
-held against a few arrays once. Everything else, and every other Python, is signed by `numpy_signature`.
+A product of two matrices with no keywords, or with `out=` alone, is signed by the bytes of its dtypes' addresses,
+shapes and strides, in a seventh of the time that Python takes to ask for them. An `out` that is signed so owns its
+memory and is neither operand, which own theirs: it can be written straight. The fields that are read are NumPy's stable
+C interface; they are held against a few arrays once. Everything else, and every other Python, is signed by
+`numpy_signature`.
 """
 
 from __future__ import annotations
