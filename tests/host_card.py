@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from dataclasses import replace
 
 import numpy as np
 
@@ -11,7 +12,7 @@ from behind_a_compiler import built
 from tilewise import prepared
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.registry import family_of
+from tilewise.kernels.registry import family_named, family_of
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
 from tilewise.recipe import Zero
@@ -117,6 +118,8 @@ def multiplied(
         layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
     )  # fmt: skip
     plan = make_plan(problem, machine, kernel) if way is None else family_of(kernel).pinned(problem, machine, way)
+    if plan.family == "direct" and plan.way.cluster > 1:  # there are no clusters behind the compiler
+        plan = family_named("direct").pinned(problem, machine, replace(plan.way, cluster=1))
     more = {} if where is None else {"arg": where.ctypes.data}
     run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data, **more)
     return plan

@@ -13,6 +13,7 @@ import sys
 import time
 from dataclasses import replace
 from pathlib import Path
+from typing import Any
 
 import pytest
 from poisoned import Case, check, here, pairs, random_cases, sweep_cases
@@ -86,15 +87,20 @@ def test_a_signalling_nan_is_skipped_like_any_other(name: str) -> None:
         check(Case((9, 17, 24), "float32", "max_min", kernel), here(name), 1)
 
 
-def test_a_kernel_that_is_sent_too_much_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
-    """few_columns as it once was: any n up to 16, of which generic vectors of float64 cover four or six."""
-    careless = replace(FAMILIES["few_columns"], takes=lambda problem, view, tile: view.n <= 16)
-    tiers = tuple(tuple(careless if f.name == "few_columns" else f for f in tier) for tier in TIERS)
+def test_a_kernel_that_leaves_cells_is_caught(monkeypatch: pytest.MonkeyPatch) -> None:
+    """little with one task for all columns but the last: P starts poisoned, and that one stays so."""
+    family = FAMILIES["little"]
+
+    def fewer(a: Any, cut: Any, extents: Any) -> Any:
+        return replace(family.tasks(a, cut, extents), count=1, tasks_n=1, task_n=extents.n - 1)
+
+    careless = replace(family, tasks=fewer)
+    tiers = tuple(tuple(careless if f.name == "little" else f for f in tier) for tier in TIERS)
     monkeypatch.setattr(registry, "TIERS", tiers)
-    monkeypatch.setitem(FAMILIES, "few_columns", careless)
+    monkeypatch.setitem(FAMILIES, "little", careless)
     _plan.cache_clear()
     try:
-        with pytest.raises(AssertionError, match="300x257x13 float64 plus_times as chosen rrr by few_columns on"):
+        with pytest.raises(AssertionError, match="300x257x13 float64 plus_times as chosen rrr by little on"):
             check(Case((300, 257, 13), "float64", "plus_times"), here("generic"), 0)
     finally:
         _plan.cache_clear()

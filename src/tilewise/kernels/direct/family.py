@@ -20,6 +20,7 @@ class Direct(Family):
     name = "direct"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     stores_anywhere = True
+    precisions = ("ieee",)
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem)
