@@ -3,6 +3,7 @@
 #include <ucontext.h>
 #include <cstddef>
 #include <functional>
+#include <memory>
 #include <vector>
 
 struct dim3 { unsigned x, y, z; };
@@ -41,8 +42,7 @@ static void fiber() {
 static void launch(dim3 grid, dim3 block, std::function<void()> kernel, std::function<void()> before = [] {}) {
     const size_t stack = 256 << 10;
     unsigned threads = block.x * block.y;
-    static std::vector<char> stacks;
-    if (stacks.size() < stack * threads) stacks.resize(stack * threads);
+    std::unique_ptr<char[]> stacks(new char[stack * threads]);  // not written: only pages that are used are there
     gridDim = grid;
     blockDim = block;
     body = &kernel;
@@ -56,7 +56,7 @@ static void launch(dim3 grid, dim3 block, std::function<void()> kernel, std::fun
         arrived = 0;
         for (unsigned t = 0; t < threads; ++t) {
             getcontext(&contexts[t]);
-            contexts[t].uc_stack.ss_sp = stacks.data() + t * stack;
+            contexts[t].uc_stack.ss_sp = stacks.get() + t * stack;
             contexts[t].uc_stack.ss_size = stack;
             contexts[t].uc_link = nullptr;
             makecontext(&contexts[t], fiber, 0);
