@@ -14,11 +14,13 @@ SECTIONS = {
     "Products": (
         "matmul", "einsum", "chain", "power", "matvec", "plan", "Plan", "Problem", "set_num_threads", "get_num_threads",
     ),
+    "Many products": ("grouped_matmul", "scatter_rows", "matmul_many", "grouped_plan"),
     "Graphs": ("closure", "path"),
     "Algebra": (
         "Semiring", "modular", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",
         "logical_and", "logical_or", "logical_not",
     ),
+    "Values with fields": ("k_best",),
     "CUDA C with no GPU": ("trace", "Trace", "check", "explore"),
     "Arrays on a card": ("to_device", "DeviceArray"),
     "Errors": (
@@ -26,16 +28,25 @@ SECTIONS = {
         "DeviceError", "EngineError", "OutOfMemoryError", "KernelError", "LimitError",
     ),
 }  # fmt: skip
-VALUES = {
-    "semirings": "`tw.semirings` is the table of built-in semirings by name.",
-    "largest": "`tw.largest` and `tw.smallest` stand for ∞, MAX or True, and their opposites, as the dtype has it.",
-    "smallest": "",
+VALUES = {  # what is no function, by the section it stands in
+    "Algebra": (
+        "`tw.semirings` is the table of built-in semirings by name.",
+        "`tw.largest` and `tw.smallest` stand for ∞, MAX or True, and their opposites, as the dtype has it.",
+    ),
+    "Values with fields": (
+        "`tw.min_count` (the shortest length and how many paths have it), `tw.max_arg` (the best value and where it "
+        "comes from) and `tw.dual` (numbers with a derivative) are semirings over several fields; see "
+        "[how to use them](how/structured.md).",
+    ),
 }
 MADE_FOR_YOU = ("Plan", "Problem", "Trace", "Acceleration", "TilewiseError")
 MEMBERS = (  # of classes, where they have them
     "of", "choices", "routed", "left", "rows", "to_json", "text", "to_svg", "to_html", "numpy", "copy_from", "free",
 )  # fmt: skip
-TORCH = ("matmul", "closure", "Linear", "linear", "accelerate", "Acceleration")
+TORCH = (
+    "matmul", "closure", "Linear", "linear", "accelerate", "Acceleration", "patch", "unpatch", "choices",
+    "linear_cross_entropy",
+)  # fmt: skip
 
 
 def reference() -> str:
@@ -43,8 +54,7 @@ def reference() -> str:
     lines = ["# Reference", "", "Every example on this page runs in the tests. `tw` is `import tilewise as tw`.", ""]
     for title, names in SECTIONS.items():
         lines += [f"## {title}", ""]
-        if title == "Algebra":
-            lines += [text + "\n" for text in VALUES.values() if text]
+        lines += [text + "\n" for text in VALUES.get(title, ())]
         for name in names:
             lines += entry("tw", name, getattr(tw, name))
     lines += ["## PyTorch", "", "`tw.torch` imports torch; see [how to use it](how/torch.md).", ""]
