@@ -35,7 +35,8 @@ ARM = (
     "ldp d10, d11, [sp, #112]\\0Aldp d12, d13, [sp, #128]\\0Aldp d14, d15, [sp, #144]\\0Aadd sp, sp, #160\\0Aret"
 )
 # (the exchange, bytes it keeps on the stack, where among them the address to go on at stands)
-EXCHANGES = {"x86_64": (X86, 48, 48), "AMD64": (X86, 48, 48), "aarch64": (ARM, 160, 88), "arm64": (ARM, 160, 88)}
+# Windows (AMD64 by its name there) passes arguments in other registers: kernels with barriers are interpreted there.
+EXCHANGES = {"x86_64": (X86, 48, 48), "aarch64": (ARM, 160, 88), "arm64": (ARM, 160, 88)}
 
 COPY_VALUES = """
 define internal void @copy_values(ptr %to, ptr %from, i64 %n) #0 {
