@@ -23,8 +23,9 @@ from tilewise.cli.main import run
 from tilewise.engines.cpu.limits import host_machine
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.problem import problem_of_shape
-from tilewise.scale import files, host, pieces, sources, targets
+from tilewise.scale import files, host, pieces, samples, sources, targets
 from tilewise.scale.files import FileProduct
+from tilewise.scale.journal import _sealed, _unsealed
 from tilewise.scale.schedule import Level
 
 LEVEL = Level("test", 1e9, 5e8, 1e11)
@@ -263,6 +264,39 @@ def test_an_unreadable_chunk_keeps_what_was_finished(folder):
         zarr_job().run()
     zarr_job().run(restart=True)
     assert_product(np.load(folder / "C.npy"), A, B, "plus_times")
+
+
+@pytest.mark.parametrize(("idle", "noticed"), [(5, False), (7200, True), (-60, True)])
+def test_the_longer_a_product_lay_idle_the_more_is_read(folder, monkeypatch, idle, noticed):
+    """A byte that only the second ring of samples covers, changed without a trace in sizes and times."""
+    monkeypatch.setattr(samples, "SAMPLES", 4)
+    monkeypatch.setattr(samples, "SAMPLE_BYTES", 128)
+    with monkeypatch.context() as patch:
+        stop_after(patch, 2)
+        with pytest.raises(Stop):
+            job(folder).run()
+    places = {ring: set() for ring in range(3)}
+    size = (folder / "A.npy").stat().st_size
+    for ring in places:
+        samples._checksum(lambda memory, place, ring=ring: places[ring].add(place) or 0, size, ring, 4 * 4**ring)
+    covered = {place + i for place in places[0] | places[1] for i in range(128)}
+    at = next(place + 64 for place in sorted(places[2]) if place > 1000 and not {place, place + 127} & covered)
+    with open(folder / "A.npy", "r+b") as file:
+        file.seek(at)
+        byte = file.read(1)[0]
+        file.seek(at)
+        file.write(bytes([byte ^ 1]))
+    journal = next(p for p in folder.rglob("*") if p.name.endswith("journal"))
+    first, *rest = journal.read_bytes().splitlines(keepends=True)
+    record = _unsealed(first[:-1])
+    record["job"]["M"]["changed"] = sources.NpyFile(folder / "A.npy").identity()["changed"]
+    journal.write_bytes(_sealed(record) + b"".join(rest))
+    os.utime(journal, (time.time() - idle, time.time() - idle))
+    if noticed:
+        with pytest.raises(tw.FileError, match=r"A.npy has changed since"):
+            job(folder).run()
+    else:
+        assert job(folder).run().resumed == 2
 
 
 class TestTheCommand:

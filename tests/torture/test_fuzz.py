@@ -79,7 +79,10 @@ def test_data_without_an_axis_are_no_sparse_matrix(tmp_path):
     [
         ("shapes = " + "[" * 3000, "nested too deeply"),
         ("tile = " + "9" * 5000, "is not TOML"),
-        ("[points]\nparses = " + "9" * 400, "points.parses must be a number from 0 to"),
+        ("[points]\nparses = " + "9" * 400, "a whole number of 1329 bits is too large"),
+        ("defines = 0x" + "f" * 5000, "a whole number of 20000 bits is too large"),
+        ("shapes = [[0x" + "f" * 5000 + "]]", "a whole number of 20000 bits is too large"),
+        ('reference = "' + "a" * 300 + '.cu"', "is not beside it"),
         ("[points]\nparses = nan", "points.parses must be a number from 0 to"),
     ],
 )

@@ -61,7 +61,18 @@ def read_assignment(path: Path) -> Assignment:
         raise UsageError(f"{path} is not TOML that can be read: it is nested too deeply") from None
     except ValueError as error:  # TOMLDecodeError, UnicodeDecodeError, and int()'s for a number of thousands of digits
         raise UsageError(f"{path} is not TOML: {error}") from None
+    _fits(table, path)
     return assignment_of(table, path)
+
+
+def _fits(table: dict[str, Any], path: Path) -> None:
+    """TOML's whole numbers have 64 bits; tomllib reads longer ones, which may be too long even to be printed."""
+    left: list[Any] = [table]
+    while left:
+        value = left.pop()
+        if isinstance(value, int) and not -(1 << 63) <= value < 1 << 63:
+            raise UsageError(f"{path}: a whole number of {value.bit_length()} bits is too large; TOML's have 64")
+        left += value.values() if isinstance(value, dict) else value if isinstance(value, list) else ()
 
 
 def assignment_of(table: dict[str, Any], path: Path) -> Assignment:
@@ -121,10 +132,17 @@ def _sizes(table: dict[str, Any], key: str, path: Path) -> tuple[int, ...] | Non
     return tuple(value)
 
 
+def _is_beside(folder: Path, name: str) -> bool:
+    try:
+        return (folder / name).is_file()
+    except (OSError, ValueError):  # a name too long for the system, or with a zero byte
+        return False
+
+
 def _check_reference(made: Assignment, path: Path) -> None:
     file = made.reference.partition(":")[0]
     if file.endswith((".py", ".cu")):
-        if not (made.folder / file).is_file():
+        if not _is_beside(made.folder, file):
             raise UsageError(f"{path}: the reference {file} is not beside it")
         if file.endswith(".py") and not made.reference.partition(":")[2]:
             raise UsageError(f"{path}: the reference must be {file}:FUNCTION, a function of M and N that gives P")

@@ -25,6 +25,7 @@ from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host, pieces
 from tilewise.scale.checkpoint import Begun, Checkpoint
 from tilewise.scale.journal import Journal
+from tilewise.scale.samples import ALL, rings_after, same
 from tilewise.scale.schedule import GRAIN, Level, Schedule, Tile
 from tilewise.scale.sources import BAND, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
@@ -121,6 +122,7 @@ class FileProduct:
         if begun.get("memory") == memory and isinstance(tile, list) and len(tile) == 3 and _sides(tile):
             rows, cols, depth = tile  # rates are measured anew each time; tiles must stay
             self.schedule = replace(self.schedule, rows=rows, cols=cols, depth=depth)
+        self.rings = rings_after(Journal.idle(self.output.journal)) if begun else ALL
         self.journal = Journal(self.output.journal, self._job(memory))
         self.checkpoint = Checkpoint(self.output.folder, self.journal)
 
@@ -128,8 +130,8 @@ class FileProduct:
         s, p = self.schedule, self.schedule.problem
         return {
             "tilewise": __version__,
-            "M": self.M.identity(),
-            "N": self.N.identity(),
+            "M": self.M.identity(self.rings),
+            "N": self.N.identity(self.rings),
             "semiring": p.semiring.name,
             "precision": p.precision,
             "device": self.device,
@@ -177,6 +179,8 @@ class FileProduct:
             self.journal.close()
             self.output.discard_begun()
             self.target.begin()
+            if self.rings < ALL:  # begun anew: whoever resumes this one may want them all
+                self.journal.job |= {"M": self.M.identity(ALL), "N": self.N.identity(ALL)}
             self.journal.begin()
             return frozenset(), None
         try:
@@ -204,7 +208,7 @@ class FileProduct:
     def _unchanged(self) -> None:
         """Operands that changed while they were read make a product of nothing that ever was."""
         for role, source in (("M", self.M), ("N", self.N)):
-            if source.identity() != self.journal.job[role]:
+            if not same(self.journal.job[role], source.identity()):
                 self.journal.close()
                 self.target.close()
                 self.output.discard()

@@ -11,12 +11,14 @@ import contextlib
 import json
 import os
 import threading
+import time
 import zlib
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
 
 from tilewise.errors import FileError
+from tilewise.scale.samples import same
 from tilewise.system.files import fill, here, put
 
 VERSION = 2
@@ -39,6 +41,14 @@ class Journal:
             return {}
         job = records[0].get("job") if records else None
         return job if isinstance(job, dict) else {}
+
+    @staticmethod
+    def idle(path: Path) -> float:
+        """Seconds since something was noted here; a journal that is not there has never been idle."""
+        try:
+            return time.time() - path.stat().st_mtime
+        except OSError:
+            return 0.0
 
     def open(self) -> list[dict[str, Any]] | None:
         """What was finished, record by record; None where nothing was begun. Refuses another job's journal."""
@@ -90,7 +100,7 @@ class Journal:
 
     def _same_job(self, first: dict[str, Any]) -> None:
         theirs, mine = first.get("job", {}), json.loads(json.dumps(self.job))
-        if theirs == mine:
+        if isinstance(theirs, dict) and all(same(theirs.get(key), mine.get(key)) for key in {*theirs, *mine}):
             return
         again = "pass --restart to begin anew"
         if not isinstance(theirs, dict):
@@ -100,10 +110,10 @@ class Journal:
             if not isinstance(before, dict):
                 continue
             same_place = before.get("file", before.get("zarr")) == now.get("file", now.get("zarr"))
-            if before != now and same_place:
+            if same_place and not same(before, now):
                 name = now.get("file", now.get("zarr", role))
                 raise FileError(f"{name} has changed since its product was begun, so finished tiles are void: {again}")
-        differs = ", ".join(sorted(key for key in {*theirs, *mine} if theirs.get(key) != mine.get(key)))
+        differs = ", ".join(sorted(key for key in {*theirs, *mine} if not same(theirs.get(key), mine.get(key))))
         raise FileError(
             f"another product was begun under this name and differs in {differs}: run that command again, or {again}"
         )

@@ -9,7 +9,8 @@ from __future__ import annotations
 import io
 import os
 import sys
-import zlib
+from bisect import bisect_right
+from functools import partial
 from itertools import pairwise
 from pathlib import Path
 from typing import Any, Protocol
@@ -20,12 +21,12 @@ from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
+from tilewise.scale.samples import checksums
 from tilewise.shapes import written
 from tilewise.system.files import fill, here
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
-SAMPLES, SAMPLE_BYTES = 256, 64 * 1024  # of a file, for its identity
 HEADER = 64 * 1024  # bytes that the header of a .npy file has at most
 BAND = 2 * 1024 * 1024  # bytes that are converted, checked or encoded at a time
 
@@ -41,8 +42,8 @@ class Source(Protocol):
     def read(self, rows: slice, cols: slice, out: Array) -> None:
         """Fill `out`, of this matrix's dtype, with a part of the matrix."""
 
-    def identity(self) -> dict[str, Any]:
-        """What this matrix is known by: another answer means that it has changed."""
+    def identity(self, rings: int = 0) -> dict[str, Any]:
+        """What this matrix is known by: another answer means that it has changed. So many further rings of samples."""
 
 
 class ArraySource:
@@ -64,7 +65,7 @@ class ArraySource:
         bits = f"u{part.itemsize}" if part.itemsize in (1, 2, 4, 8) else part.dtype
         np.copyto(out.view(bits), part.view(bits))  # bits: a dtype NumPy does not own would hold the interpreter
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self, rings: int = 0) -> dict[str, Any]:
         return {"array": self.name, "shape": list(self.shape), "dtype": self.dtype.name}
 
 
@@ -136,17 +137,13 @@ class NpyFile:
         if done < len(memory):
             raise FileError(f"{self.path} ends at byte {offset + done:,}: it was cut short meanwhile")
 
-    def identity(self) -> dict[str, Any]:
-        """Size, times of change, and a checksum over samples of it; a file that they cover is checked whole. The time
+    def identity(self, rings: int = 0) -> dict[str, Any]:
+        """Size, times of change, and checksums over samples of it; a file that they cover is checked whole. The time
         that can be put back counts as well as the one that cannot (`ctime`)."""
         about = os.fstat(self._file)
-        last = max(0, about.st_size - SAMPLE_BYTES)
-        places = sorted({0, last, *(last * i // SAMPLES for i in range(SAMPLES))})
-        checksum, sample = 0, memoryview(bytearray(SAMPLE_BYTES))
-        for place in places:
-            checksum = zlib.crc32(sample[: fill(self._file, sample, place)], checksum)
+        sampled = checksums(lambda memory, place: fill(self._file, memory, place), about.st_size, rings)
         changed = [about.st_mtime_ns, about.st_ctime_ns]
-        return {"file": self.name, "bytes": about.st_size, "changed": changed, "sampled": checksum}
+        return {"file": self.name, "bytes": about.st_size, "changed": changed, "sampled": sampled}
 
     def close(self) -> None:
         if self._file >= 0:
@@ -209,18 +206,33 @@ class ZarrSource:
                     )
                 out[top - rows.start : bottom - rows.start, left - cols.start : right - cols.start] = part
 
-    def identity(self) -> dict[str, Any]:
+    def identity(self, rings: int = 0) -> dict[str, Any]:
         known = {"zarr": self.name, "shape": list(self.shape), "dtype": self.dtype.name, "chunks": list(self.chunks)}
         root = _folder_of(self.array)
         if root is None:
             return known
-        newest, count, total = 0, 0, 0
-        for path in root.rglob("*"):
+        newest, files, starts, total = 0, [], [], 0
+        for path in sorted(root.rglob("*")):
             if path.is_file():
                 about = path.stat()
                 newest = max(newest, about.st_mtime_ns, about.st_ctime_ns)
-                count, total = count + 1, total + about.st_size
-        return known | {"changed": newest, "files": count, "bytes": total}
+                files.append(path)
+                starts.append(total)
+                total += about.st_size
+        sampled = checksums(partial(_read_among, files, starts), total, rings)
+        return known | {"changed": newest, "files": len(files), "bytes": total, "sampled": sampled}
+
+
+def _read_among(files: list[Path], starts: list[int], memory: memoryview, place: int) -> int:
+    """The bytes at a place of files laid one behind the other; to the end of the file there, no further."""
+    at = bisect_right(starts, place) - 1
+    if at < 0:
+        return 0
+    file = here().open(files[at])
+    try:
+        return fill(file, memory, place - starts[at])
+    finally:
+        here().close(file)
 
 
 def _folder_of(array: Any) -> Path | None:
