@@ -1,15 +1,18 @@
 """One budget of time and memory for a whole call: reading, preprocessing, parsing, compiling, every launch, the page.
 
 A watching thread looks at the clock and at this process's memory and, when either is used up, stops the thread that
-works, wherever it is. The sentence says which part used it. Inside a call that has a budget, others share it.
+works, wherever it is inside that call; a thread that has left it, or is about to, is let be. The sentence says which
+part used it. Inside a call that has a budget, others share it.
 """
 
 from __future__ import annotations
 
 import ctypes
+import sys
 import threading
 import time
 from collections.abc import Callable
+from types import FrameType
 
 from tilewise.engines.simt.limits import Limits
 from tilewise.errors import LimitError, TilewiseError
@@ -36,8 +39,9 @@ class Exhausted(LimitError):
 class Budget:
     """What one call may take, and what its parts have taken."""
 
-    def __init__(self, limits: Limits) -> None:
+    def __init__(self, limits: Limits, call: FrameType) -> None:
         self.limits = limits
+        self._call = call  # whoever entered: while it is on the thread's stack, the call goes on
         self.started = time.monotonic() if began is None else began
         self.base = resident() if publish is None else 0  # a process of its own counts whole
         self.spent: dict[str, float] = {}
@@ -48,6 +52,10 @@ class Budget:
         self._watcher = threading.Thread(target=self._watch, name="tilewise budget", daemon=True)
         self.enter("reading")
         self._watcher.start()
+
+    @property
+    def over(self) -> bool:
+        return self._over
 
     def enter(self, part: str) -> None:
         """What follows counts as this part."""
@@ -83,12 +91,27 @@ class Budget:
             reason = self._look()
             if not reason:
                 continue
+            inside = self._inside()
+            if inside is None:  # it was left by a stop that came before `close`
+                self._over = True
+                return
+            wait = AGAIN if inside else LOOK
+            if not inside:
+                continue
             self._sending = True  # who closes says so first and looks at this afterwards; here it is the other way
             if not self._over:
                 self.reason = reason
                 _stop(self._thread, Exhausted)
             self._sending = False
-            wait = AGAIN
+
+    def _inside(self) -> bool | None:
+        """Whether the thread is at the call's work; False while it enters or leaves (here, in this file), where a stop
+        would be lost or would leave this watcher behind; None where the call is on its stack no more."""
+        frame, here = sys._current_frames().get(self._thread), False
+        while frame is not None and frame is not self._call:
+            here |= frame.f_code.co_filename == __file__
+            frame = frame.f_back
+        return None if frame is None else not here
 
     def _look(self) -> str:
         if time.monotonic() - self.started > self.limits.seconds:
@@ -112,8 +135,9 @@ class within:
         self._budget: Budget | None = None
 
     def __enter__(self) -> None:
-        if getattr(_own, "budget", None) is None:
-            self._budget = _own.budget = Budget(self._limits)
+        shared: Budget | None = getattr(_own, "budget", None)
+        if shared is None or shared.over:
+            self._budget = _own.budget = Budget(self._limits, sys._getframe(1))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:
         budget = self._budget

@@ -1,0 +1,79 @@
+"""A budget stops the call it was given for, and nothing after it."""
+
+from __future__ import annotations
+
+import random
+import threading
+import time
+
+import pytest
+
+from tilewise.engines.simt import budget
+from tilewise.engines.simt.limits import Limits
+from tilewise.errors import LimitError
+
+
+def watchers():
+    return [thread for thread in threading.enumerate() if thread.name == "tilewise budget"]
+
+
+def for_ever():
+    while True:
+        sum(range(1000))
+
+
+def nothing_comes_later(seconds=0.6):
+    """What a watcher that was left behind would stop: whatever the thread does next."""
+    end = time.monotonic() + seconds
+    while time.monotonic() < end:
+        sum(range(1000))
+    assert not watchers()
+
+
+def test_a_budget_used_up_while_it_is_entered(monkeypatch):
+    """A busy machine takes its time to start the watcher; the stop comes where the call begins, not before."""
+    start = threading.Thread.start
+
+    def slow(thread):
+        start(thread)
+        for _ in range(100):
+            time.sleep(0.001)
+
+    monkeypatch.setattr(threading.Thread, "start", slow)
+    with pytest.raises(LimitError, match=r"0\.01 s were used up"), budget.within(Limits(seconds=0.01)):
+        for_ever()
+    monkeypatch.undo()
+    nothing_comes_later()
+
+
+def test_budgets_used_up_as_their_call_ends():
+    seed = time.time_ns() % 10**9
+    print("seed", seed)
+    chance, stopped = random.Random(seed), 0
+    for _ in range(60):
+        try:
+            with budget.within(Limits(seconds=0.01)):
+                end = time.monotonic() + chance.uniform(0.005, 0.04)
+                while time.monotonic() < end:
+                    pass
+        except LimitError:
+            stopped += 1
+    assert stopped > 0
+    nothing_comes_later()
+
+
+def test_a_watcher_left_behind_lets_the_thread_be(monkeypatch):
+    """A stop as `__exit__` begins comes before `close`: no other follows."""
+    monkeypatch.setattr(budget.Budget, "close", lambda self: (_ for _ in ()).throw(budget.Exhausted()))
+
+    def call():
+        with budget.within(Limits(seconds=0.05)):
+            pass
+
+    with pytest.raises(LimitError):
+        call()
+    monkeypatch.undo()
+    nothing_comes_later()
+    with pytest.raises(LimitError, match=r"0\.03 s were used up"), budget.within(Limits(seconds=0.03)):
+        for_ever()  # the next call has a budget of its own
+    nothing_comes_later()
