@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import time
 
 import numpy as np
@@ -19,7 +20,8 @@ KEYWORDS = {
     "narrower with the arg": {"dtype": "float32", "semiring": "max_plus", "return_arg": True},
     "kernel": {"kernel": "packed"},
     "tile": {"tile": 8}, "device": {"device": "cpu"}, "precision": {"precision": "ieee"},
-    "nonnegative": {"nonnegative": True}, "memory": {"memory": None},
+    "nonnegative": {"nonnegative": True}, "memory": {"memory": None}, "gelu": {"activation": "gelu"},
+    "gelu_tanh": {"activation": "gelu_tanh", "bias": True},
 }  # fmt: skip
 
 
@@ -54,6 +56,73 @@ def test_the_second_call_is_a_prepared_one(name, shape, monkeypatch):
         for one, two in zip(made, all_of(tw.matmul(M, N, **keywords)), strict=True):
             assert one.dtype == two.dtype
             np.testing.assert_array_equal(one, two)
+
+
+@pytest.mark.parametrize(
+    "keywords",
+    [
+        {"bias": True, "out": True}, {"alpha": 0.5, "activation": "gelu", "out": True},
+        {"bias": True, "accumulate": True},
+        {"scales": (2.0, 0.5)}, {"scales": ("rows", None)}, {"scales": (3, "columns")}, {"scales": ("one", "columns")},
+        {"semiring": tw.modular(97)}, {"semiring": tw.modular(2**31)},
+    ],
+    ids=str,
+)  # fmt: skip
+def test_more_of_them(keywords, monkeypatch):
+    """With out, scales and modulo p, again and again on other values; refusals stay refusals."""
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    whole, PREPARED_BEFORE = "semiring" in keywords, dict(PREPARED)
+    PREPARED.clear()
+    for turn in range(4):
+        M, N = (rng.random((6, 6)).astype(np.float32) - 0.5 for _ in range(2))
+        if whole:
+            M, N = (rng.integers(-9, 2**40, (6, 6)) for _ in range(2))
+        given, onto = dict(keywords), rng.random((6, 6)).astype(np.float32)
+        if "bias" in given:
+            given["bias"] = rng.random(6)
+        if "scales" in given:
+            drawn = {"rows": rng.random(6), "columns": rng.random(6), "one": rng.random(1)}
+            given["scales"] = tuple(drawn[x].astype(np.float32) if isinstance(x, str) else x for x in given["scales"])
+        if {"out", "accumulate"} & set(given):
+            given["out"] = onto.copy()
+        with monkeypatch.context() as never:
+            if turn:
+                for name in ("_first_call", "_another_road"):
+                    never.setattr(api, name, lambda *_: pytest.fail("it was understood anew"))
+            made = tw.matmul(M, N, **given)
+        np.testing.assert_allclose(made, expected_of(M, N, given, onto), rtol=2e-5, atol=1e-6)
+        assert "out" not in given or made is given["out"]
+    PREPARED.update(PREPARED_BEFORE)
+
+
+def expected_of(M, N, given, onto):
+    if "semiring" in given:
+        return (M.astype(object) @ N.astype(object) % given["semiring"].modulus).astype(np.int64)
+    P = given.get("alpha", 1) * (M.astype(float) @ N.astype(float)) + given.get("bias", 0)
+    if "scales" in given:
+        a, b = (1 if x is None else x for x in given["scales"])
+        P = np.reshape(a, (-1, 1)) * P * np.reshape(b, (1, -1))
+    P = P + onto if given.get("accumulate") else P
+    return np.vectorize(lambda x: x / 2 * (1 + math.erf(x / math.sqrt(2))))(P) if "activation" in given else P
+
+
+def test_an_out_that_cannot_be_written_is_refused_again_and_again():
+    M, locked = np.ones((4, 4)), np.ones((4, 4))
+    tw.matmul(M, M, alpha=2.0, out=np.ones((4, 4)))
+    locked.flags.writeable = False
+    for _ in range(2):
+        with pytest.raises(tw.TilewiseError, match=r"read-only|writ"):
+            tw.matmul(M, M, alpha=2.0, out=locked)
+
+
+def test_an_unknown_keyword_is_refused_whatever_it_says():
+    for _ in range(2):
+        tw.matmul(np.ones((2, 2)), np.ones((2, 2)))
+        for value in (None, 1):
+            with pytest.raises(TypeError, match="transpose"):
+                tw.matmul(np.ones((2, 2)), np.ones((2, 2)), transpose=value)
 
 
 def test_lists_are_what_numpy_makes_of_them():

@@ -13,7 +13,7 @@ import numpy as np
 
 from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.algebra.modular import lazily_reduced
+from tilewise.algebra.modular import LazilyReduced
 from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.structured import Structured
@@ -115,7 +115,7 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
         if arrays is not None:
             return matmul(*arrays, **keywords)  # what NumPy makes of lists has a signature
     options = Options.of(keywords)
-    product = _another_road(M, N, options)
+    product = _another_road(M, N, options, key)
     return product if product is not None else _first_call(M, N, options, key)
 
 
@@ -127,7 +127,7 @@ matmul.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 
 
-def _another_road(M: Any, N: Any, o: Options) -> Any:
+def _another_road(M: Any, N: Any, o: Options, key: Key | None) -> Any:
     """The product of what streams, is sparse, or is followed by a framework itself; None where nothing is so."""
     if o.accumulate and o.out is None:
         raise UsageError("accumulate=True adds onto out=, and no out was given")
@@ -157,7 +157,10 @@ def _another_road(M: Any, N: Any, o: Options) -> Any:
             )
             return larger_matmul(M, N, o.semiring, o.out, o.device, o.precision, o.memory)
     if lazy(o.semiring, M, N) and not o.given(*(name for name in DEFAULTS if name not in ("semiring", "precision"))):
-        return lazily_reduced(M, N, o.semiring.modulus, matmul)  # type: ignore[union-attr]
+        reduced = LazilyReduced(M, N, o.semiring.modulus, matmul)  # type: ignore[union-attr]
+        if key is not None:
+            PREPARED.keep(key, reduced)
+        return reduced(M, N)
     torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
     if torch is not None and isinstance(M, torch.Tensor):
         from tilewise.arrays.torch_library import followed

@@ -15,8 +15,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays import HostArray, Operand
 from tilewise.engines import cpu, reference
-from tilewise.engines.reference.finish import finish, finished
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
+from tilewise.finishing import Finishing
 from tilewise.machine import Machine, Times
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
@@ -85,20 +85,19 @@ def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int |
         _in_the_interpreter(bare, sums, kernel, tile)
     else:
         done = _on_the_host(bare, sums, kernel, tile, None)
-    hosts = _hosts(sums, target)
     bias = None if call.bias is None else _hosts(call.bias)[0]
-    finish(problem.epilogue, hosts[0], bias, hosts[1], problem.accumulate)
+    made_of, P = _hosts(sums, target)
+    finishing = Finishing(problem.epilogue, made_of, problem.result.numpy, problem.accumulate)
+    finishing(made_of, bias, P)
     spent = Times(0.0, time.perf_counter() - started, 0.0)
-    if done is None or done.again is None or problem.accumulate or len(call.shape.product) < 2:
+    if done is None or done.again is None or len(call.shape.product) < 2:
         return Done(made, spent)
-    epilogue, dtype = problem.epilogue, problem.result.numpy
     ready, converted = (
         (done.again.ready, done.again.converted)
         if isinstance(done.again, MoreThanAProduct)
         else (done.again, (False, False))
     )
-    again = MoreThanAProduct(ready, converted, False, lambda sums, bias: finished(epilogue, sums, bias, dtype))
-    return Done(made, spent, again)
+    return Done(made, spent, MoreThanAProduct(ready, converted, False, finishing))
 
 
 def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
@@ -109,10 +108,11 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
         sums = np.empty(P.shape, np.float32)
         single = replace(problem, wanted=DTYPES["float32"], layout_p=row_major(problem.m, problem.n), scaled=False)
         made = make_plan(single, machine_of("cpu"), kernel, tile)
-        (reference if made.engine == "reference" else cpu).run(made, M, N, sums)
+        ready = (reference if made.engine == "reference" else cpu).run(made, M, N, sums)
         with np.errstate(all="ignore"):
             P[...] = call.scales.apply(sums).astype(P.dtype)
-        return Done(made, Times(0.0, time.perf_counter() - start, 0.0))
+        again = None if ready is None or P.dtype != np.float32 else _scaled_again(call, ready)
+        return Done(made, Times(0.0, time.perf_counter() - start, 0.0), again)
     made = make_plan(problem, machine_of("cpu"), kernel, tile)
     start, ready = time.perf_counter(), None
     if made.engine == "reference":
@@ -128,6 +128,11 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
     if ready is not None and (any(converted) or arg is not None):
         return Done(made, spent, MoreThanAProduct(ready, converted, arg is not None))
     return Done(made, spent, ready)
+
+
+def _scaled_again(call: Call, ready: Any) -> MoreThanAProduct:
+    ready.shape = call.shape.product
+    return MoreThanAProduct(ready, (call.M.converted, call.N.converted), False, None, True)
 
 
 def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: int | None) -> Done:

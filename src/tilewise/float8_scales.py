@@ -15,6 +15,8 @@ from tilewise.arrays import Library, Operand
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.problem import Problem
 
+Array = np.ndarray[Any, np.dtype[Any]]
+
 
 @dataclass(frozen=True)
 class Scales:
@@ -30,14 +32,30 @@ class Scales:
         of_m, of_n = (None if x is None else step(x) for x in (self.of_m, self.of_n))
         return of_m, of_n
 
-    def apply(self, sums: np.ndarray[Any, np.dtype[Any]]) -> np.ndarray[Any, np.dtype[Any]]:
+    def apply(self, sums: Array) -> Array:
         """On the host."""
-        made = sums * np.float32(self.factor)
-        if self.of_m is not None and self.of_m.host is not None:
-            made = made * self.of_m.host.reshape(-1, 1)
-        if self.of_n is not None and self.of_n.host is not None:
-            made = made * self.of_n.host.reshape(1, -1)
-        return np.asarray(made)
+        return _scaled(sums, self.factor, *(None if x is None else x.host for x in (self.of_m, self.of_n)))
+
+
+def scaled_by(sums: Array, a: Any, b: Any) -> Array:
+    """Float32 sums on the host by a pair as a call has it, which was checked before; they are written over."""
+    factor, arrays = 1.0, []
+    for x in (a, b):
+        number = x is None or isinstance(x, int | float)
+        factor *= x if number and x is not None else 1.0
+        arrays.append(None if number else x)
+    return _scaled(sums, factor, *arrays)
+
+
+def _scaled(sums: Array, factor: float, rows: Array | None, columns: Array | None) -> Array:
+    with np.errstate(all="ignore"):
+        if factor != 1.0:
+            np.multiply(sums, np.float32(factor), out=sums)
+        if rows is not None:
+            np.multiply(sums, rows.reshape(-1, 1), out=sums)
+        if columns is not None:
+            np.multiply(sums, columns.reshape(1, -1), out=sums)
+    return sums
 
 
 def understand_scales(scales: Any, problem: Problem, library: Library, device: str) -> Scales:

@@ -87,7 +87,7 @@ class Options:
 DEFAULTS = {field.name: field.default for field in fields(Options)}
 NAMES = frozenset(DEFAULTS)
 UNPREPARED = frozenset(("kernel", "tile", "return_arg", "memory", "scales"))  # of calls that are not kept
-UNPREPARED_ON_HOST = frozenset(("memory", "scales"))  # the same of NumPy arrays
+UNPREPARED_ON_HOST = frozenset(("memory",))  # the same of NumPy arrays
 ARRAYS = frozenset(("out", "bias"))
 
 
@@ -103,14 +103,17 @@ def keywords_key(
     parts: list[Any] = []
     for name, value in keywords.items():
         if value is None:
+            if name not in NAMES:  # to be refused
+                return None
             continue
         if name in unprepared and value is not False:
             return None
         if name in ARRAYS:
-            found = of_array(value)
-            if found is None:
-                return None
-            value = found
+            value = of_array(value)
+        elif name == "scales":
+            value = _kinds_of_scales(value, of_array)
+        if value is None:
+            return None
         parts += (name, value)
     key = tuple(parts)
     try:
@@ -118,3 +121,11 @@ def keywords_key(
     except TypeError:  # a keyword of a kind that the call itself will refuse
         return None
     return key
+
+
+def _kinds_of_scales(pair: Any, of_array: Callable[[Any], Key | None]) -> Key | None:
+    """Of two scales: a number is any number, an array is how it lies; None where one is something else."""
+    if pair.__class__ is not tuple or len(pair) != 2:
+        return None
+    a, b = ("number" if x is None or x.__class__ in (int, float) else of_array(x) for x in pair)
+    return None if a is None or b is None else (a, b)

@@ -18,8 +18,10 @@ import numpy as np
 
 from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.structured import Structured
+from tilewise.arrays.extent import owned
 from tilewise.arrays.numpy_signature import quickest_signature, written_straight
 from tilewise.engines.cpu.runtime import pool
+from tilewise.float8_scales import scaled_by
 from tilewise.options import Key
 from tilewise.plans import Plan
 from tilewise.recipe import Recipe
@@ -115,16 +117,19 @@ class OnHost:
         if self._straight is not None:
             return self._straight(M, N, keywords["out"])
         out = keywords.get("out")
-        if out is not None and not self._ready.takes(out, M, N):
-            return None
-        return self._ready.multiply(M, N, out)
+        if out is None:
+            return self._fresh(M, N)
+        return self._ready.multiply(M, N, out) if self._ready.takes(out, M, N) else None
 
 
 class MoreThanAProduct:
-    """What a call of NumPy arrays does beside multiplying: operands converted first, the k that won, an epilogue."""
+    """What a call of NumPy arrays does beside multiplying: operands converted first, the k that won, an epilogue,
+    scales."""
 
-    def __init__(self, ready: Any, converted: tuple[bool, bool], arg: bool, epilogue: Any = None) -> None:
-        self.ready, self.converted, self.arg, self.epilogue = ready, converted, arg, epilogue
+    def __init__(
+        self, ready: Any, converted: tuple[bool, bool], arg: bool, finishing: Any = None, scaled: bool = False
+    ) -> None:
+        self.ready, self.converted, self.arg, self.finishing, self.scaled = ready, converted, arg, finishing, scaled
 
     def as_a_call(self, M: Any, N: Any) -> Any:
         """As it is kept for arrays like M and N; None where an operand was copied for another reason than its dtype."""
@@ -133,32 +138,39 @@ class MoreThanAProduct:
             if converted and (x.__class__ is not np.ndarray or x.dtype == dtype):
                 return None
             kinds.append(dtype if converted else None)
-        return OnHostWithMore(self.ready, kinds, self.arg, self.epilogue, (M.dtype, N.dtype))
+        return OnHostWithMore(self, kinds, (M.dtype, N.dtype))
 
 
 class OnHostWithMore:
     """Such a call, prepared."""
 
-    __slots__ = ("_arg", "_dtypes", "_epilogue", "_kinds", "_ready", "tick")
+    __slots__ = ("_arg", "_converts", "_dtypes", "_finishing", "_fresh", "_kinds", "_ready", "_scaled", "tick")
 
-    def __init__(self, ready: Any, kinds: list[Any], arg: bool, epilogue: Any, dtypes: tuple[Any, Any]) -> None:
+    def __init__(self, more: MoreThanAProduct, kinds: list[Any], dtypes: tuple[Any, Any]) -> None:
         """`kinds`: what M and N are converted to, if they are; `dtypes`: their own, which stay as `OnHost`'s do."""
-        self._ready, self._kinds, self._arg, self._epilogue = ready, kinds, arg, epilogue
-        self._dtypes = dtypes
+        self._ready, self._kinds, self._dtypes = more.ready, kinds, dtypes
+        self._arg, self._finishing, self._scaled = more.arg, more.finishing, more.scaled
+        self._converts = any(kind is not None for kind in kinds)
+        self._fresh = more.ready.into_fresh_memory()
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or P and the k that won; None where `out` is given to what goes by a detour."""
-        ready, (left, right), out = self._ready, self._kinds, keywords.get("out")
-        if left is not None or right is not None:
+        """P, or P and the k that won; None where `out` cannot be written."""
+        ready, out = self._ready, keywords.get("out")
+        if self._converts:
+            left, right = self._kinds
             with np.errstate(all="ignore"):
                 M = M if left is None else M.astype(left, order="C")
                 N = N if right is None else N.astype(right, order="C")
-        if out is not None and (self._epilogue is not None or not ready.takes(out, M, N)):
+        if self._finishing is not None:
+            if out is not None and not (out.flags.writeable and owned(out)):
+                return None
+            return self._finishing(self._fresh(M, N), keywords.get("bias"), out)
+        if out is not None and (self._scaled or not ready.takes(out, M, N)):
             return None
         if self._arg:
             return ready.multiply_with_arg(M, N, out)
-        P = ready.multiply(M, N, out)
-        return P if self._epilogue is None else self._epilogue(P, keywords.get("bias"))
+        P = self._fresh(M, N) if out is None else ready.multiply(M, N, out)
+        return scaled_by(P, *keywords["scales"]) if self._scaled else P
 
 
 class OnCard:

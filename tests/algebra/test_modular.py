@@ -37,6 +37,17 @@ def test_narrow_integers_vectors_and_stacks():
     assert tw.matmul(M[0, 0], N[:, 0], semiring=tw.modular(97)) == exact(M[0], N, 97)[0, 0]
 
 
+@pytest.mark.parametrize("p", [128, 200, 300, 2**31])
+def test_a_p_that_one_side_does_not_hold(p):
+    rng = np.random.default_rng(0)
+    for narrow in (np.int8, np.uint8):
+        M, N = rng.integers(0, 127, (5, 6)).astype(narrow), rng.integers(-(2**40), 2**40, (6, 4))
+        np.testing.assert_array_equal(tw.matmul(M, N, semiring=tw.modular(p)), exact(M, N, p))
+    M = rng.integers(-128, 128, (5, 5)).astype(np.int8)
+    if p == 128:
+        np.testing.assert_array_equal(tw.matmul(M, M, semiring=tw.modular(p)), exact(M, M, p))
+
+
 def test_the_same_on_every_road():
     rng = np.random.default_rng(0)
     M, N = rng.integers(0, 97, (5, 9)), rng.integers(0, 97, (9, 4))

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 import time
 
 import numpy as np
@@ -9,6 +10,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.arrays.numpy_signature import numpy_signature, quickest_signature, written_straight
+from tilewise.system.builtin_call import native_calls
 
 DTYPES = [np.dtype(name) for name in ("f4", "f8", ">f4", "i2", "u8", "?", "f2", "c8")]
 
@@ -42,9 +44,47 @@ def test_keys_are_equal_where_they_should_be_and_only_there():
     assert len(by_key) > 100
 
 
-def test_keywords_and_other_classes_go_the_way_of_python():
+def test_machine_code_signs_where_it_can_be_made():
+    pytest.importorskip("llvmlite")
+    if native_calls():
+        assert quickest_signature() is not numpy_signature, "the text was refused"
+
+
+KEYWORDS = {
+    "semiring": ["min_plus", "plus_times", tw.modular(7), tw.modular(11)], "alpha": [1.0, 2.0, 3], "device": ["cpu"],
+    "bias": [np.ones(3), np.ones(4), np.ones(8)[::2], np.ones(4, np.float32), np.ones((1, 1, 4)), None],
+    "out": [np.ones((3, 3)), np.ones((3, 3), order="F"), np.ones((3, 3), np.float32), np.ones(3)[None], None],
+    "activation": ["relu", "gelu", None], "accumulate": [True, False], "dtype": [np.float32, "float32", float, None],
+    "scales": [(1.0, 2.0), (None, np.ones(3, np.float32)), (3, 4), [1.0, 2.0]],
+    "memory": ["1GB", None], "tile": [8, None],
+}  # fmt: skip
+
+
+def test_keywords_are_told_apart_as_python_tells_them():
+    quick, seed = quickest_signature(), time.time_ns() % 2**32
+    rng = np.random.default_rng(seed)
+    M, N = np.ones((3, 3)), np.ones((3, 3))
+    by_key = {}
+    for _ in range(4000):
+        names = rng.permutation(list(KEYWORDS))[: rng.integers(0, 5)]
+        keywords = {str(name): KEYWORDS[name][rng.integers(len(KEYWORDS[name]))] for name in names}
+        keywords = {sys.intern(name): value for name, value in keywords.items()}
+        said, asked = quick(M, N, keywords), numpy_signature(M, N, keywords)
+        assert (said is None) == (asked is None), f"seed {seed}: {keywords}"
+        if said is None:
+            continue
+        assert by_key.setdefault(said, asked) == asked, f"seed {seed}: {keywords}"
+    assert len(by_key) > 500
+    assert len(by_key) < 2 * len(set(by_key.values())), "a call may have a key from Python beside its own, no more"
+
+
+def test_strange_keywords_and_other_classes_go_the_way_of_python():
     quick, A = quickest_signature(), np.ones((3, 3), np.float32)
-    assert quick(A, A, {"semiring": "min_plus"}) == numpy_signature(A, A, {"semiring": "min_plus"})
+    spelled = "".join(["semi", "ring"])  # another string than the one that is looked for
+    for keywords in ({spelled: "min_plus"}, {"alpha": np.float64(2)}, {"dtype": np.dtype("f4")}, {"wrong": 1}):
+        assert quick(A, A, keywords) == numpy_signature(A, A, keywords)
+    assert quick(A, A, {"semiring": []}) is None
+    assert quick(A, A, {"wrong": None}) is None
     assert quick(A, [[1.0]], {}) is None
     assert quick(A, np.ma.array(A), {}) is None
 

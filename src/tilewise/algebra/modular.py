@@ -56,18 +56,36 @@ def takes(ring: Any, M: Any, N: Any) -> bool:
     return isinstance(ring, Modular) and all(type(x) is np.ndarray and x.dtype.kind in "iu" for x in (M, N))
 
 
-def lazily_reduced(M: Array, N: Array, p: int, matmul: Callable[..., Any]) -> Any:
-    """M · N modulo p, in the operands' common dtype."""
-    result = np.promote_types(M.dtype, N.dtype)
-    if p - 1 > np.iinfo(result).max:
-        raise DtypeError(f"{result} does not hold remainders up to {p - 1}: convert M and N")
-    limit, dtype = (EXACT, np.float64) if (p - 1) ** 2 < EXACT // 64 else (WIDE, np.uint64)
-    stretch = max(1, (limit - p) // max(1, (p - 1) ** 2))
-    left, right = ((x % p).astype(dtype) for x in (M, N))
-    k = left.shape[-1]
-    total: Any = None
-    for start in range(0, max(k, 1), stretch):
-        rows = right[start : start + stretch] if N.ndim == 1 else right[..., start : start + stretch, :]
-        part = matmul(left[..., start : start + stretch], rows) % dtype(p)
-        total = part if total is None else (total + part) % dtype(p)
-    return total.astype(result)
+class LazilyReduced:
+    """M · N modulo p for arrays like these, in the operands' common dtype; kept for the next call of its kind."""
+
+    __slots__ = ("_dtypes", "_matmul", "_narrow", "_p", "_result", "_stretch", "_sums", "tick")
+
+    def __init__(self, M: Array, N: Array, p: int, matmul: Callable[..., Any]) -> None:
+        result = np.promote_types(M.dtype, N.dtype)
+        if p - 1 > np.iinfo(result).max:
+            raise DtypeError(f"{result} does not hold remainders up to {p - 1}: convert M and N")
+        limit, sums = (EXACT, np.float64) if (p - 1) ** 2 < EXACT // 64 else (WIDE, np.uint64)
+        self._stretch = max(1, (limit - p) // max(1, (p - 1) ** 2))
+        self._p, self._result, self._sums, self._matmul = p, result, np.dtype(sums), matmul
+        self._dtypes = M.dtype, N.dtype  # a signature may know them by their addresses
+        self._narrow = any(p > np.iinfo(x.dtype).max for x in (M, N))
+
+    def __call__(self, M: Array, N: Array, _: Any = None) -> Any:
+        if self._narrow:
+            M, N = (x if self._p <= np.iinfo(x.dtype).max else x.astype(np.int64) for x in (M, N))
+        left, right = (M % self._p).astype(self._sums), (N % self._p).astype(self._sums)
+        k, stretch = M.shape[-1], self._stretch
+        if k <= stretch:
+            return self._reduced(self._matmul(left, right)).astype(self._result, copy=False)
+        total: Any = 0
+        for start in range(0, k, stretch):
+            rows = right[start : start + stretch] if N.ndim == 1 else right[..., start : start + stretch, :]
+            part = self._reduced(self._matmul(left[..., start : start + stretch], rows))
+            total = (total + part) % part.dtype.type(self._p)
+        return total.astype(self._result)
+
+    def _reduced(self, sums: Any) -> Any:
+        """Whole numbers again: dividing those is quicker."""
+        whole = sums.astype(np.int64) if self._sums.kind == "f" else sums
+        return whole % whole.dtype.type(self._p)

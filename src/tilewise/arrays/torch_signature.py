@@ -22,7 +22,7 @@ _SEEN = frozenset(
     (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 )  # by NumPy too
 GRADIENT = "gradient"  # stands before the signature of a call whose gradient is wanted
-_strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
+_empty_strided, _strided, _get_device = torch.empty_strided, torch.strided, getattr(_C, "_cuda_getDevice", int)
 _modes, _transforms, _tracing, _forward = (
     _C._len_torch_dispatch_stack,
     _C._are_functorch_transforms_active,
@@ -91,21 +91,28 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
 class OnHostMemory:
     """A product on the CPU of tensors that lie as those it was prepared for."""
 
-    __slots__ = ("_dtype", "_needs", "_ready", "_shape", "tick")
+    __slots__ = ("_at_addresses", "_dtype", "_left", "_ready", "_right", "_shape", "_strides", "tick")
 
     def __init__(self, ready: Any, product: Any, M: Any, N: Any) -> None:
         self._ready, self._shape, self._dtype = ready, tuple(product.shape), product.dtype
-        self._needs = tuple(_reach(x) for x in (M, N))
+        self._strides = product.stride()
+        self._at_addresses = ready.at_addresses()
+        self._left, self._right = _reach(M), _reach(N)
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where a storage no longer holds what its tensor claims."""
-        hosts = []
-        for x, reach in ((M, self._needs[0]), (N, self._needs[1])):
-            if x.storage_offset() * x.element_size() + reach > x.untyped_storage().nbytes():
-                return None
-            hosts.append((x.detach() if x.requires_grad else x).numpy())
-        P = torch.empty(self._shape, dtype=self._dtype)
-        self._ready.multiply(hosts[0], hosts[1], P.numpy())
+        size, offset = M.element_size(), M.storage_offset()
+        if offset * size + self._left > M.untyped_storage().nbytes():
+            return None
+        size, offset = N.element_size(), N.storage_offset()
+        if offset * size + self._right > N.untyped_storage().nbytes():
+            return None
+        P = _empty_strided(self._shape, self._strides, dtype=self._dtype)
+        if self._at_addresses is not None:
+            self._at_addresses(M.data_ptr(), N.data_ptr(), P.data_ptr())
+        else:
+            left, right = (x.detach().numpy() if x.requires_grad else x.numpy() for x in (M, N))
+            self._ready.multiply(left, right, P.numpy())
         return P
 
 

@@ -65,14 +65,19 @@ def _numpy() -> Iterator[Case]:
     yield "numpy", "", lambda: product(A, B), lambda: own(A, B)
     for keywords in (
         {"semiring": "min_plus"}, {"semiring": best}, {"semiring": "min_plus", "return_arg": True}, {"alpha": 2.0},
-        {"bias": bias}, {"activation": "relu"}, {"alpha": 2.0, "bias": bias, "activation": "gelu"},
-        {"dtype": "float32"}, {"precision": "ieee"}, {"nonnegative": True}, {"device": "cpu"},
-        {"kernel": "packed"}, {"tile": 8},
+        {"bias": bias}, {"activation": "relu"}, {"activation": "gelu"},
+        {"alpha": 2.0, "bias": bias, "activation": "gelu"}, {"dtype": "float32"},
+        {"precision": "ieee"}, {"nonnegative": True}, {"device": "cpu"}, {"kernel": "packed"}, {"tile": 8},
     ):  # fmt: skip
         more: dict[str, Any] = dict(keywords)
         yield "numpy", _words(more), lambda more=more: product(A, B, **more), None  # type: ignore[misc]
     yield "numpy", "out", lambda: product(A, B, out=out), lambda: own(A, B, out=out)
     yield "numpy", "out, accumulate", lambda: product(A, B, out=out, accumulate=True), None
+    yield "numpy", "out, bias", lambda: product(A, B, out=out, bias=bias), None
+    single, scale, modulo = A.astype(np.float32), bias.astype(np.float32), tilewise.modular(97)
+    yield "numpy", "scales=(number, number)", lambda: product(single, single, scales=(2.0, 0.5)), None
+    yield "numpy", "scales=(rows, columns)", lambda: product(single, single, scales=(scale, scale)), None
+    yield "numpy", "int32, modular(97)", lambda: product(whole, whole, semiring=modulo), None
     yield "numpy", "int32, min_plus", lambda: product(whole, whole, semiring="min_plus"), None
     yield "numpy", "stack", lambda: product(A[None], B), lambda: own(A[None], B)
     yield "numpy", "lists", lambda: product(*lists), lambda: own(*lists)

@@ -20,7 +20,7 @@ METH_FASTCALL = 0x80
 ASKED = (
     "PyLong_AsUnsignedLongLongMask", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_BadArgument", "PyEval_SaveThread",
     "PyEval_RestoreThread", "PyBytes_FromStringAndSize", "PyObject_Vectorcall", "PyDict_Size",
-    "PyDict_GetItem",
+    "PyDict_GetItem", "PyDict_Next", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef",
 )  # fmt: skip
 DECLARED = """
 declare i64 @PyLong_AsUnsignedLongLongMask(ptr)
@@ -33,6 +33,10 @@ declare ptr @PyBytes_FromStringAndSize(ptr, i64)
 declare ptr @PyObject_Vectorcall(ptr, ptr, i64, ptr)
 declare i64 @PyDict_Size(ptr)
 declare ptr @PyDict_GetItem(ptr, ptr)
+declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
+declare ptr @PyTuple_New(i64)
+declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare void @Py_IncRef(ptr)
 """
 
 

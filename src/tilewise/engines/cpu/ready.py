@@ -176,6 +176,20 @@ class Ready:
 
         return product
 
+    def at_addresses(self) -> Callable[[int, int, int], Any] | None:
+        """The same for elements at addresses; None where a product needs more than one thread, scratch memory, or a
+        look at its weights."""
+        if self.space or self.workers > 1 or self.no_edge is not None:
+            return None
+        launch, job, swapped = native()["launch"], self.template_address, self.swapped
+
+        def product(M: int, N: int, P: int) -> None:
+            if swapped:
+                M, N = N, M
+            launch(0, job, M, N, P, 0, 0)
+
+        return product
+
     def multiply_with_arg(self, M: Array, N: Array, out: Array | None = None) -> Any:
         """The same and the k that won each cell."""
         P, arg = np.empty(self.shape, self.result) if out is None else out, np.empty(self.shape, np.int64)

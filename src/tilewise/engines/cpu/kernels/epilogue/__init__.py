@@ -1,0 +1,1 @@
+"""What becomes of a small product before it is stored, in machine code."""

@@ -1,0 +1,32 @@
+"""Epilogues of small products as functions that Python calls."""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from functools import lru_cache
+
+from tilewise.engines.cpu.kernels.epilogue.text import OUTSIDE, epilogue_module
+from tilewise.engines.cpu.runtime import compile
+from tilewise.engines.cpu.runtime.address import data_field
+from tilewise.engines.cpu.runtime.target import host_target
+from tilewise.epilogue import Epilogue
+from tilewise.system.builtin_call import builtin
+from tilewise.system.llvm_lock import LLVM
+
+
+@lru_cache(maxsize=256)
+def compiled_epilogue(epilogue: Epilogue, dtype: str, onto: bool) -> Callable[..., int] | None:
+    """`finish(record, sums, bias, P)`; None where there is no compiler, or a C library without what it asks for."""
+    if dtype not in ("float32", "float64") or not data_field():
+        return None
+    try:
+        import llvmlite.binding as llvm
+    except ImportError:
+        return None
+    outside = OUTSIDE.get(epilogue.activation or "")
+    with LLVM:
+        if outside and not llvm.address_of_symbol(outside):
+            return None
+    text = epilogue_module(epilogue, dtype, onto, data_field())
+    address = compile.load(text, host_target(), ("finish",))["finish"]
+    return builtin(address, "wooo", answers=False, keeps_gil=True)
