@@ -176,11 +176,11 @@ class OnHostWithMore:
 class OnCard:
     """A product of arrays on a card: addresses are read, scratch is taken, everything is launched by one call."""
 
-    __slots__ = ("_empty", "_holds", "_launcher", "_library", "_quick", "tick")
+    __slots__ = ("_holds", "_launcher", "_library", "_quick", "empty", "tick")
 
     def __init__(self, launcher: Any, library: CardLibrary, empty: Callable[[], Any], arrays: tuple[Any, ...]) -> None:
         """`arrays`: M, N and P of the call that was prepared."""
-        self._launcher, self._library, self._empty = launcher, library, empty
+        self._launcher, self._library, self.empty = launcher, library, empty
         self._holds: tuple[Any, ...] = tuple(library.holds(x) for x in arrays)
         plain = launcher.header and not launcher.scratch_bytes
         self._quick = _at_once(launcher, library, empty) if plain else None
@@ -193,7 +193,7 @@ class OnCard:
             return None
         if self._quick is not None and "bias" not in keywords:
             return self._quick(M, N, out)
-        P = self._empty() if out is None else out
+        P = self.empty() if out is None else out
         return P if self._with_more(M, N, P, keywords.get("bias")) else None
 
     def _with_more(self, M: Any, N: Any, P: Any, bias: Any) -> bool:
@@ -213,6 +213,28 @@ class OnCard:
         finally:
             if held is not None:
                 library.give_back(held)
+
+
+class OnTensors:
+    """A recipe of one image on torch's tensors, with nothing but `out` given: machine code reads their addresses and
+    the stream, fills and launches."""
+
+    __slots__ = ("_empty", "_header", "_launch", "_library", "_otherwise", "_scratch", "tick")
+
+    def __init__(self, otherwise: OnCard, launcher: Any, launch: Any, library: CardLibrary) -> None:
+        """`otherwise`: the same call step by step, for what cannot be launched at once."""
+        self._otherwise, self._header, self._scratch = otherwise, launcher.header, launcher.scratch_bytes
+        self._launch, self._library, self._empty = launch, library, otherwise.empty
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        P = keywords["out"] if keywords else self._empty()
+        if not self._scratch:
+            code = self._launch(self._header, M, N, P, 0)
+        else:
+            held = self._library.take(self._scratch, self._library.stream())
+            code = self._launch(self._header, M, N, P, held)
+            self._library.give_back(held)
+        return self._otherwise(M, N, {"out": P}) if code else P
 
 
 def _held(library: CardLibrary, array: Any) -> bool:
@@ -236,6 +258,15 @@ def _at_once(launcher: Any, library: CardLibrary, empty: Callable[[], Any]) -> C
         return None
 
     return product
+
+
+def _at_machine_speed(key: Any, call: OnCard, launcher: Any, library: CardLibrary) -> Any:
+    """The same call by machine code that reads tensors itself, where their signature was read so."""
+    from tilewise.arrays.torch_exchange import tensor_launcher
+    from tilewise.engines.cuda.native import addresses
+
+    launch = tensor_launcher(addresses()[1]) if key.__class__ is bytes and launcher.header else None
+    return call if launch is None else OnTensors(call, launcher, launch, library)
 
 
 def from_lists(M: Any, N: Any, semiring: Any) -> tuple[Any, Any] | None:
@@ -267,9 +298,11 @@ def signature_for(array: Any) -> Signature | None:
         SIGNATURES[kind] = quickest_signature()
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        from tilewise.arrays.torch_quick_signature import quickest_signature as quickest_of_torch
         from tilewise.arrays.torch_signature import signature as of_torch
 
-        SIGNATURES[torch.Tensor] = SIGNATURES[torch.nn.Parameter] = of_torch
+        quick = quickest_of_torch(of_torch) if torch.cuda.is_available() else of_torch
+        SIGNATURES[torch.Tensor] = SIGNATURES[torch.nn.Parameter] = quick
     elif cupy is not None and kind is cupy.ndarray:
         from tilewise.arrays.cupy_signature import signature as of_cupy
 
@@ -299,7 +332,8 @@ def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> No
         from tilewise.arrays.torch_signature import OnOneCard
 
         held = OnOneCard(M.get_device())
-        PREPARED.keep(key, OnCard(again, held, held.empty_like(product), (M, N, product)))
+        kept = OnCard(again, held, held.empty_like(product), (M, N, product))
+        PREPARED.keep(key, _at_machine_speed(key, kept, again, held))
     elif library == "jax":
         from tilewise.arrays.jax_signature import OnJaxsHost
 

@@ -27,13 +27,21 @@ def source(seed, count):
     return torch.randn(1 << 16, device="cuda", generator=torch.Generator("cuda").manual_seed(seed))[:count]
 
 
-def calls(problems, numbers, seed, count, keep):
-    """So many products of problems drawn at random; every `keep`-th is kept with its operands."""
-    rng, kept, times = random.Random(seed), [], []
-    for number in range(count):
+def operands(problems, numbers, seed, count):
+    """Pairs of matrices of problems drawn at random. They are cut before the clock starts: torch gives the
+    interpreter's lock away at each of its own operations, and what that costs among threads is not ours."""
+    rng, pairs = random.Random(seed), []
+    for _ in range(count):
         m, k, n = rng.choice(problems)
         at, to = 4 * rng.randrange(1000), 4 * rng.randrange(1000)
-        M, N = numbers[at : at + m * k].view(m, k), numbers[to : to + k * n].view(k, n)
+        pairs.append((numbers[at : at + m * k].view(m, k), numbers[to : to + k * n].view(k, n)))
+    return pairs
+
+
+def calls(pairs, keep):
+    """Their products one after the other; every `keep`-th is kept with its operands."""
+    kept, times = [], []
+    for number, (M, N) in enumerate(pairs):
         start = time.perf_counter()
         P = tw.matmul(M, N)
         times.append(time.perf_counter() - start)
@@ -50,22 +58,24 @@ def test_calls_are_right_bounded_and_never_slower_for_company(capsys):
     seed = time.time_ns() % 2**32
     problems, numbers = shapes(seed), source(seed, 1 << 14)
     with torch.no_grad():
-        calls(problems, numbers, seed, 100, 1)
+        calls(operands(problems, numbers, seed, 100), 1)
         for number, (m, k, n) in enumerate(problems):  # every signature once
             at = 4 * (number % 1000)
             tw.matmul(numbers[at : at + m * k].view(m, k), numbers[: k * n].view(k, n))
         torch.cuda.synchronize()
         free, reserved = torch.cuda.mem_get_info()[0], torch.cuda.memory_reserved()
+        pairs = operands(problems, numbers, seed + 1, CALLS)
         start = time.perf_counter()
-        kept, times = calls(problems, numbers, seed + 1, CALLS, 37)
+        kept, times = calls(pairs, 37)
         alone = CALLS / (time.perf_counter() - start)
         bad = wrong(kept)
         found, begun = [], threading.Barrier(THREADS + 1)
 
         def work(thread):
+            pairs = operands(problems, numbers, seed + 2 + thread, CALLS // THREADS)
             with torch.cuda.stream(torch.cuda.Stream()), torch.no_grad():
                 begun.wait()
-                some, _ = calls(problems, numbers, seed + 2 + thread, CALLS // THREADS, 37)
+                some, _ = calls(pairs, 37)
                 torch.cuda.current_stream().synchronize()
                 found.append(some)
 

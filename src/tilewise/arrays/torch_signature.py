@@ -44,7 +44,7 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
         return None
     if _modes() or _transforms() or _tracing() is not None or _forward._current_level >= 0:  # `is_watched`, unrolled
         return None
-    if M.layout is not _strided or N.layout is not _strided:
+    if M.layout is not _strided or N.layout is not _strided or M.is_neg() or N.is_neg():  # a sign still to be turned
         return None
     skews = (M.data_ptr() & 15) | (N.data_ptr() & 15) << 4
     if (M.requires_grad or N.requires_grad) and _grad_enabled():
@@ -59,7 +59,7 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
     if out is None and _any_autocast():
         return None
     if out is not None and len(keywords) == 1:  # the usual case, spelled out
-        if out.__class__ not in _PLAIN or out.layout is not _strided or out.requires_grad:
+        if out.__class__ not in _PLAIN or out.layout is not _strided or out.requires_grad or out.is_neg():
             return None
         return (
             card, skews, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype,
@@ -126,7 +126,7 @@ def _reach(x: Any) -> int:
 
 def _tensor(x: Any) -> Key | None:
     """How an out= or a bias= lies; one whose elements lie apart may be copied first, and that copy is gone later."""
-    if x.__class__ not in _PLAIN or x.layout is not _strided or x.requires_grad:
+    if x.__class__ not in _PLAIN or x.layout is not _strided or x.requires_grad or x.is_neg():
         return None
     if x.dim() == 1 and not x.is_contiguous():
         return None

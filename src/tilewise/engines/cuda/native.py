@@ -225,23 +225,26 @@ _engines: list[Any] = []  # what owns the machine code; it lives as long as the 
 
 
 def _compiled() -> tuple[Callable[..., int], Callable[..., int]]:
-    with LLVM:
-        return _compiled_alone()
-
-
-def _compiled_alone() -> tuple[Callable[..., int], Callable[..., int]]:
-    import llvmlite.binding as llvm
-
-    llvm.initialize_native_target()
-    llvm.initialize_native_asmprinter()
-    machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
-    module = llvm.parse_assembly(native_text())
-    module.verify()
-    engine = llvm.create_mcjit_compiler(module, machine)
-    engine.finalize_object()
-    _engines.append(engine)
-    every, three = (engine.get_function_address(name) for name in ("fill_and_launch", "fill_three_and_launch"))
+    every, three = addresses()
     return builtin(every, "ww"), builtin(three, "w" * 6)
+
+
+@lru_cache(maxsize=1)
+def addresses() -> tuple[int, int]:
+    """Of `fill_and_launch` and `fill_three_and_launch`, for machine code that has read the operands itself."""
+    with LLVM:
+        import llvmlite.binding as llvm
+
+        llvm.initialize_native_target()
+        llvm.initialize_native_asmprinter()
+        machine = llvm.Target.from_default_triple().create_target_machine(opt=2)
+        module = llvm.parse_assembly(native_text())
+        module.verify()
+        engine = llvm.create_mcjit_compiler(module, machine)
+        engine.finalize_object()
+        _engines.append(engine)
+        names = "fill_and_launch", "fill_three_and_launch"
+        return engine.get_function_address(names[0]), engine.get_function_address(names[1])
 
 
 def _three_by_ctypes(header: int, M: int, N: int, P: int, scratch: int, stream: int) -> int:

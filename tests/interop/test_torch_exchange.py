@@ -1,0 +1,142 @@
+"""Tensors that machine code reads: keys are equal where they should be, and whatever torch follows goes by Python."""
+
+from __future__ import annotations
+
+import ctypes
+import random
+import time
+
+import pytest
+import torch
+
+from tilewise.arrays import torch_exchange, torch_quick_signature
+from tilewise.arrays.torch_exchange import CPU, UNREAD, exchange_functions, tensor_launcher
+from tilewise.arrays.torch_quick_signature import quickest_signature
+
+pytestmark = pytest.mark.skipif(exchange_functions() is None, reason="no table of functions, or nothing native")
+BY_PYTHON = ("by Python",)
+DTYPES = [torch.float32, torch.bfloat16, torch.float16, torch.int32, torch.uint8, torch.float8_e4m3fn, torch.bool]
+
+
+def by_python(M, N, keywords):
+    return BY_PYTHON
+
+
+def sign(M, N, keywords=None):
+    return quickest_signature(by_python, CPU)(M, N, keywords or {})
+
+
+def drawn(rng):
+    """A view of some memory: shifted, transposed, stepped, of one to five axes, of every dtype."""
+    shape = tuple(rng.randrange(1, 5) for _ in range(rng.choice([1, 2, 2, 2, 3, 4, 5])))
+    whole = torch.zeros([2 * extent + 1 for extent in shape]).to(rng.choice(DTYPES))
+    view = whole[tuple(slice(rng.randrange(2), None, rng.choice([1, 1, 2])) for _ in shape)]
+    return view.mT if view.dim() > 1 and rng.random() < 0.3 else view
+
+
+def told(x):
+    return (tuple(x.shape), x.stride(), x.dtype, x.data_ptr() & 15)
+
+
+def test_keys_are_equal_where_they_should_be_and_only_there():
+    seed = time.time_ns() % 2**32
+    rng, by_key, by_words = random.Random(seed), {}, {}
+    for _ in range(4000):
+        tensors = [drawn(rng) for _ in range(rng.choice([2, 3]))]
+        key = sign(*tensors[:2], {"out": tensors[2]} if len(tensors) == 3 else {})
+        unit = all(any(n > 1 and s == 1 for n, s in zip(x.shape, x.stride(), strict=True)) for x in tensors)
+        assert (key is BY_PYTHON) == (not unit or any(x.dim() > 4 for x in tensors)), f"seed {seed}"
+        if key is not BY_PYTHON:
+            words = tuple(map(told, tensors))
+            assert by_key.setdefault(key, words) == words, f"seed {seed}"
+            assert by_words.setdefault(words, key) == key, f"seed {seed}"
+    assert len(by_key) > 100
+
+
+class Wrapped(torch.Tensor):
+    pass
+
+
+@pytest.mark.filterwarnings("ignore:.*(beta|prototype).*:UserWarning")
+def test_what_the_table_cannot_tell_whole_goes_by_python():
+    A = torch.ones(4, 4)
+    strange = [
+        A.to_sparse(), A.to_sparse_csr(), A.as_subclass(Wrapped), A.to("meta"), torch.empty(0, 4), [[1.0]], None,
+        torch.view_as_complex(torch.ones(4, 4, 2)).conj().imag, torch.nested.nested_tensor([A, A]), A[::2, ::2],
+    ]  # fmt: skip
+    for x in strange:
+        assert sign(A, x) is BY_PYTHON
+        assert sign(A, A, {"out": x}) is BY_PYTHON
+    assert sign(A, A, {"semiring": "min_plus"}) is BY_PYTHON
+    assert sign(A, A, {"out": A, "precision": "ieee"}) is BY_PYTHON
+    assert sign(A, A) is not BY_PYTHON
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")
+def test_what_torch_follows_goes_by_python():
+    from torch.utils._python_dispatch import TorchDispatchMode
+
+    class Counting(TorchDispatchMode):
+        def __torch_dispatch__(self, function, types, args=(), kwargs=None):
+            return function(*args, **(kwargs or {}))
+
+    A, said = torch.ones(4, 4), []
+
+    def asked(x):
+        said.append(sign(A, A) is BY_PYTHON)
+        return x
+
+    weight = torch.nn.Parameter(torch.ones(4, 4))
+    assert sign(A, weight) is BY_PYTHON
+    assert sign(A, A, {"out": weight}) is BY_PYTHON
+    with torch.no_grad():
+        assert sign(A, weight) == sign(A, A)
+    with torch.autocast("cpu", dtype=torch.bfloat16):
+        assert sign(A, A) is BY_PYTHON
+        assert sign(A, A, {"out": A}) is not BY_PYTHON, "as torch's own products into out="
+    with Counting():
+        asked(A)
+    torch.func.vmap(asked)(A)
+    torch.jit.trace(asked, (A,), check_trace=False)
+    with torch.autograd.forward_ad.dual_level():
+        asked(A)
+    assert len(said) == 4
+    assert all(said)
+    assert sign(A, A) is not BY_PYTHON
+
+
+def test_an_error_inside_is_none_of_the_callers():
+    """What the table refuses leaves no exception behind."""
+    A, broken = torch.ones(4, 4), torch.ones(4, 4).to_sparse()
+    for _ in range(3):
+        assert sign(broken, A) is BY_PYTHON
+    assert sign(A, A) == sign(A.clone(), A)
+
+
+def test_addresses_and_words_arrive_where_it_launches():
+    seen = []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
+    def fill(*words):
+        seen.append(words)
+        return 41 << 32
+
+    launch = tensor_launcher(ctypes.cast(fill, ctypes.c_void_p).value)
+    M, N, P = torch.ones(3, 4)[:, 1:], torch.ones(3, 2, dtype=torch.int8), torch.ones(5)
+    assert launch(77, M, N, P, 1 << 40) == 41 << 32
+    assert seen == [(77, M.data_ptr(), N.data_ptr(), P.data_ptr(), 1 << 40, 0)]
+    gone = torch.ones(4, 4)
+    gone.untyped_storage().resize_(0)
+    assert launch(77, M, gone, P, 0) == UNREAD
+    assert len(seen) == 1
+    with pytest.raises(TypeError):
+        launch(77, M, N, P)
+    with pytest.raises((RuntimeError, BufferError, TypeError)):
+        launch(77, M, N.to_sparse(), P, 0)
+
+
+def test_without_a_table_python_signs(monkeypatch):
+    for room in (torch_exchange, torch_quick_signature):
+        monkeypatch.setattr(room, "exchange_functions", lambda: None)
+    assert quickest_signature.__wrapped__(by_python) is by_python
+    assert tensor_launcher.__wrapped__(1) is None
