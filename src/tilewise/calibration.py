@@ -48,19 +48,24 @@ def classes(plan: Timed) -> list[str]:
     return _classes(plan.problem, plan.kernel, plan.predicted, plan.passes)
 
 
-def _classes(p: Problem, kernel: str, predicted: float, passes: int) -> list[str]:
+def _coarse(p: Problem, kernel: str) -> tuple[str, str]:
+    """The coarsest class, and the next."""
+    half = p.dtype.kind == "f" and p.dtype.itemsize == 2  # bfloat16 and float16 run the same instructions at one rate
+    kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
     short = min(p.m, p.n)
-    few = sum(short <= bound for bound in FEW)
-    size = p.dtype.itemsize
+    few = (short <= FEW[0]) + (short <= FEW[1]) + (short <= FEW[2]) + (short <= FEW[3])
+    coarse = f"stack {kernel} {kind}" if p.members > 1 else f"{kernel} {kind}"
+    return coarse, f"{coarse} few {few}"
+
+
+def _classes(p: Problem, kernel: str, predicted: float, passes: int) -> list[str]:
+    short, size = min(p.m, p.n), p.dtype.itemsize
     leads = (max(abs(x.row), abs(x.col)) for x in (p.layout_m, p.layout_n))
     aligned = all(lead * size % 16 == 0 for lead in leads) and p.layout_m.alignment == p.layout_n.alignment == 16
-    half = p.dtype.kind == "f" and size == 2  # bfloat16 and float16 run the same instructions at the same rate
-    kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
-    coarse = f"{kernel} {kind}"
     lines = "aligned" if aligned else "ragged"
+    coarse, middle = _coarse(p, kernel)
     if p.members > 1:
-        return _classes_of_stacks(f"stack {coarse}", few, lines, p.k, predicted, passes)
-    middle = f"{coarse} few {few}"
+        return _classes_of_stacks(coarse, middle, lines, p.k, predicted, passes)
     finer = f"{middle} passes {min(passes, 3)}"
     timed = f"{finer} 2^{round(math.log2(max(predicted * 1e6, 1.0)))}us"
     return [
@@ -72,9 +77,8 @@ def _classes(p: Problem, kernel: str, predicted: float, passes: int) -> list[str
     ]
 
 
-def _classes_of_stacks(coarse: str, few: int, lines: str, k: int, predicted: float, passes: int) -> list[str]:
+def _classes_of_stacks(coarse: str, short: str, lines: str, k: int, predicted: float, passes: int) -> list[str]:
     """Small members leave most of a tile or a block empty: what counts is how deep they are, then how much all take."""
-    short = f"{coarse} few {few}"
     middle = f"{short} deep {sum(k <= bound for bound in DEEP)}"
     finer = f"{middle} {lines} passes {min(passes, 3)}"
     return [coarse, short, middle, finer, f"{finer} 4^{round(math.log(max(predicted * 1e6, 1.0), 4))}us"]
@@ -100,15 +104,15 @@ def mended(plan: Timed) -> float:
 def calibrated(plan: Plan) -> Plan:
     """The plan with its expected time mended by what was measured on such a card."""
     seconds = mended(plan)
-    return plan if seconds == plan.predicted else replace(plan, predicted=seconds)
+    return plan if seconds == plan.predicted else plan.but(predicted=seconds)
 
 
 @lru_cache(maxsize=256)
-def _least_error(machine: Machine, kernel: str) -> float:
+def _least_error(machine: Machine, coarse: str, middle: str) -> float:
+    """Of every class that finer ones of these two are mended by."""
     assert machine.tuned is not None
-    means = (
-        mean for name, (mean, _) in machine.tuned.errors.items() if name.startswith((f"{kernel} ", f"stack {kernel} "))
-    )
+    errors = machine.tuned.errors
+    means = [mean for name, (mean, _) in errors.items() if name == coarse or name.startswith(middle)]
     return min((0.0, *means))
 
 
@@ -116,7 +120,7 @@ def least_mended(seconds: float, kernel: str, problem: Problem, machine: Machine
     """No mending makes less of these seconds of a kernel's model."""
     if machine.tuned is None or not machine.tuned.errors or not applies(problem):
         return seconds
-    return seconds * math.exp(_least_error(machine, kernel))
+    return seconds * math.exp(_least_error(machine, *_coarse(problem, kernel)))
 
 
 def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:

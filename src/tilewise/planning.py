@@ -86,7 +86,7 @@ def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int |
     else:
         best = _by(_soonest(problem, machine, tile, _competing(problem, machine, tile)), problem, machine, None, tile)
     notes = _precision_notes(best, problem, machine)
-    return replace(best, notes=(*best.notes, *notes)) if notes else best
+    return best.but(notes=(*best.notes, *notes)) if notes else best
 
 
 def _soonest(problem: Problem, machine: Machine, tile: int | None, families: list[Family]) -> Family:
@@ -109,6 +109,12 @@ def _soonest(problem: Problem, machine: Machine, tile: int | None, families: lis
             best = seconds, family
     assert best is not None
     return best[1]
+
+
+def plans_in_turn(problem: Problem, machine: Machine) -> list[Plan]:
+    """The plan of every family that takes a problem, the soonest done first."""
+    plans = [_by(family, problem, machine, None, None) for family in _competing(problem, machine, None)]
+    return sorted(plans, key=lambda plan: plan.predicted)
 
 
 def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None) -> Plan:

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any
 
 from tilewise.blocking import Blocking
@@ -56,6 +56,13 @@ class Plan:
     planes: float = 0.0  # bytes of scratch memory for each byte of an operand, beside packing
     idea: str = ""  # the kernel's, in a sentence
     cut: str = ""  # how P is cut, in the words of the kernel that cuts it
+
+    def but(self, **fields: Any) -> Plan:
+        """The same plan with some fields changed; `dataclasses.replace` takes ten times as long."""
+        made = object.__new__(Plan)
+        made.__dict__.update(self.__dict__)
+        made.__dict__.update(fields)
+        return made
 
     @property
     def phases(self) -> int:
@@ -225,4 +232,4 @@ def epilogue_after(plan: Plan, problem: Problem) -> Plan:
         return plan
     note = f"P is {problem.epilogue.words()}, in a pass over the product"
     predicted = after_epilogue(plan.predicted, problem, plan.machine)
-    return replace(plan, problem=problem, predicted=predicted, notes=(*plan.notes, note))
+    return plan.but(problem=problem, predicted=predicted, notes=(*plan.notes, note))

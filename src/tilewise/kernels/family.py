@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 from typing import Any, ClassVar
 
 from tilewise.kernels.shared.placed import Operands
@@ -71,6 +71,12 @@ class Family(ABC):
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         """The launches of a plan of its own; the only place that renders its text."""
 
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        """Every kernel text that plans of the problem's dtype, precision and semiring may name, whatever their shape,
+        layout, stride and offset: what `tilewise warm` builds. Epilogues, and stacks that are added onto, are left out
+        and compiled when they are asked for."""
+        return ()
+
     # What `tilewise tune` measures; a family with nothing to tune leaves these alone.
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
@@ -108,8 +114,7 @@ def own_tiles(
     plan = assemble(problem, machine, "cuda", kernel, idea, width, geometry)
     if tile is not None:
         notes = (*notes, f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
-    return replace(
-        plan,
+    return plan.but(
         predicted=max(predicted, floor),
         floor=floor,
         bound=bound,
@@ -129,7 +134,7 @@ def limits_of(compute: float, problem: Problem, machine: Machine) -> tuple[float
 def tensor_reason(plan: Plan, kernel: str | None, tiles: str) -> Plan:
     """Why a tensor-core kernel runs."""
     asked = "the kernel was asked for" if kernel else "tensor cores have the least expected time"
-    return replace(plan, why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {tiles}")
+    return plan.but(why=f"{asked}; {plan.grid[0]}x{plan.grid[1]} tiles of {tiles}")
 
 
 def fused_notes(problem: Problem) -> list[str]:

@@ -19,9 +19,9 @@ from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.kernels.bf16x6.model import DEPTH, SHARED_BYTES, TILES, SplitTile, _ways, plane_bytes, slab_of
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
+from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.plain.model import whole_tiles
 from tilewise.kernels.plain.text import render_combine
-from tilewise.kernels.shared.guarded import guarded
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
@@ -32,7 +32,7 @@ H200 = KNOWN_CARDS["h200"]
 def test_a_sample_compiles(tmp_path):
     cache = DiskCache("cubin", tmp_path)
     p = problem_of_shape(64, 64, 64)
-    texts = [render_split(), guarded(render_combine(p.algebra, whole_tiles(p, H200).way, True), 0)]
+    texts = [render_split(), render_combine(p.algebra, whole_tiles(p, H200).way, True)]
     texts += [render_bf16x6(tile) for tile in (TILES[0], SplitTile(128, 2))]
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
@@ -126,9 +126,18 @@ def test_planes_hold_three_times_two_bytes_of_whole_lines():
     assert plane_bytes(33, 1) == 3 * 2 * 64 * 32
 
 
-def test_a_guarded_kernel_asks_first():
-    text = guarded('extern "C" __global__ void f(\n    int x)\n{\n    work(x);\n}\n', 1)
-    assert "int x, const unsigned* verdict)\n{\n    if (*verdict != 1u) return;\n    work(x);" in text
+def test_the_fallback_asks_first_and_so_do_the_products():
+    """One word on the card says whose P is; every launch that would write it is told where that word lies."""
+    p = problem_of_shape(300, 4096, 300)
+    steps = [step for step in recipe_of(make_plan(p, H200, "bf16x6")).steps if step.name in ("plain", "combine")]
+    wanted = []
+    for step in steps:
+        assert "    if (verdict && *verdict != wanted) return;" in step.source
+        verdict = next(at for at, argument in enumerate(step.arguments) if argument.holes and at > 2)
+        wanted.append(int.from_bytes(step.arguments[verdict + 1].data, "little"))
+    assert 1 in wanted
+    alone = [step for step in recipe_of(make_plan(p, H200, "plain")).steps if step.name == "plain"]
+    assert all(not argument.holes for step in alone for argument in step.arguments[3:])
 
 
 # The arithmetic, in NumPy: what `split.cu` and `bf16x6.cu` do to numbers.

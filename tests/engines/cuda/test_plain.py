@@ -104,7 +104,7 @@ def test_every_kernel_compiles_for_every_arch_and_none_spills(arch, name, dtype,
             tile = few_tile(problem_of_shape(*shape, dtype, name), machine, swapped, few, alignment)
             if tile is not None and not return_arg:
                 for split in (False, True):
-                    text = render_few(algebra, tile, along_k=swapped, accumulate=True, split=split)
+                    text = render_few(algebra, tile, accumulate=True, split=split)
                     assert compiled(text, arch)[1] == 0, f"{tile} spills"
 
 

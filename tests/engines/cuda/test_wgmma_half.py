@@ -47,7 +47,7 @@ FORMS = [
     {"m_along_k": False, "n_along_k": True, "store": "carried", "edges": ("planes", "dots")},
     {"m_along_k": True, "n_along_k": True, "store": "carried", "edges": ("planes", "planes")},
     {"m_along_k": False, "n_along_k": False, "store": "rows", "accumulate": True},
-    {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 1, "box_rows": 8},
+    {"m_along_k": True, "n_along_k": False, "store": "rows", "classes": 1},
     {"m_along_k": True, "n_along_k": False, "store": "partial"},
     {"m_along_k": True, "n_along_k": False, "store": "partial", "accumulate": True},
 ]

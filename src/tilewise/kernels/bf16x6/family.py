@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tilewise.kernels.bf16x6 import model
 from tilewise.kernels.bf16x6.recipe import launches
+from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, tensor_reason
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands
@@ -54,6 +55,11 @@ class BF16x6(Family):
 
     def _limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         return limits_of(model.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        """The plain kernels, for what planes of bfloat16 cannot hold, are that family's."""
+        yield render_split()
+        yield from (render_bf16x6(tile) for tile in model.TILES)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -14,7 +14,6 @@ from tilewise.kernels.bf16x6.model import DEPTH, KERNEL, LINES, SplitWay, plane_
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.plain import recipe as plain
 from tilewise.kernels.plain.text import render_combine
-from tilewise.kernels.shared.guarded import guarded
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.tensor_map import Size
 from tilewise.plans import Plan
@@ -139,11 +138,11 @@ class _Product:
 
     def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p = self._plan.problem
-        source = guarded(render_combine(p.algebra, self._fallback.choice.way, onto), 1 - UNSAFE)
+        source = render_combine(p.algebra, self._fallback.choice.way, onto)
         arguments = (
             held["partials"], self._P.pointer, ctypes.c_int(p.m), ctypes.c_int(p.n),
             ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),
-            ctypes.c_int(self._way.splits), verdict,
+            ctypes.c_int(self._way.splits), verdict, ctypes.c_uint(1 - UNSAFE),
         )  # fmt: skip
         return Launch.of(source, "combine", (math.ceil(p.m * p.n / 32),), (256,), arguments)
 

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import ClassVar
 
 from tilewise.kernels.cells import model
 from tilewise.kernels.cells.recipe import launches
+from tilewise.kernels.cells.text import render_cells
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -31,11 +32,15 @@ class Cells(Family):
         geometry = model.geometry(problem)
         plan = own_tiles(self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, (), packs=(), way=None)
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
-        return replace(plan, why=f"{asked}; {model.threads(problem):,} threads of {model.width(problem)} cells each")
+        return plan.but(why=f"{asked}; {model.threads(problem):,} threads of {model.width(problem)} cells each")
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         return Offer(problem, machine, model.KERNEL, max(model.seconds(problem, machine), floor), floor)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        for width, accumulate in product((1, 2, 4), (False, True)):
+            yield render_cells(problem.algebra, width, accumulate)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

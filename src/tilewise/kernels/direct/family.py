@@ -2,13 +2,14 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import Any, ClassVar
 
 from tilewise.kernels.direct import model
 from tilewise.kernels.direct.recipe import launches
-from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.direct.text import render_direct
+from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -40,10 +41,23 @@ class Direct(Family):
         )
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
         down, across = model.tiles_of(problem, way.tile)
-        return replace(plan, why=f"{asked}; {down}x{across} tiles of {way.tile.rows}x{way.tile.cols}")
+        return plan.but(why=f"{asked}; {down}x{across} tiles of {way.tile.rows}x{way.tile.cols}")
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        every = model.every_way(problem.algebra.partial.itemsize, model.clusters_of(machine))
+        for way, accumulate in product(every, (False, True)):
+            yield render_direct(problem.algebra, way, accumulate)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return model.least_seconds(problem, machine)
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        seconds = min(model.seconds(way, problem, machine) for way in model.ways(problem, machine))
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return tuple(model.ways(problem, machine))

@@ -7,6 +7,7 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.plain.ways import step_slots
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry
@@ -104,6 +105,10 @@ def refusal(problem: Problem) -> str | None:
     return None
 
 
+def clusters_of(machine: Machine) -> tuple[int, ...]:
+    return CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
+
+
 @lru_cache(maxsize=64)
 def every_way(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectWay, ...]:
     """All there are: one group for a short k, as many as fit for a longer one, by themselves and in clusters."""
@@ -118,9 +123,23 @@ def every_way(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectWay,
 def ways(problem: Problem, machine: Machine) -> Iterator[DirectWay]:
     """Those whose blocks have some of k each."""
     size = problem.algebra.partial.itemsize
-    for way in every_way(size, CLUSTERS if arch_number(machine.arch) >= 90 else (1,)):
+    for way in every_way(size, clusters_of(machine)):
         if way.cluster == 1 or problem.k > way.depth(size) * way.cluster // 2:
             yield way
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch, and the longer of the steps at the best tile's rate and the bytes."""
+    memory = problem.least_bytes / machine.bandwidth
+    steps = problem.steps / (_rate(problem.algebra, machine) * max(tile.share for tile in TILES))
+    return START_SECONDS + max(steps, READING * memory) + STORING * memory
+
+
+@lru_cache(maxsize=256)
+def _rate(algebra: Algebra, machine: Machine) -> float:
+    """Steps a second of the whole card."""
+    wide = "float64" if algebra.partial.name == "float64" else "float32"
+    return machine.step_rate(wide) / max(1.0, step_slots(algebra, machine) / 2)
 
 
 def tiles_of(problem: Problem, tile: DirectTile) -> tuple[int, int]:
@@ -145,8 +164,7 @@ def seconds(way: DirectWay, problem: Problem, machine: Machine) -> float:
         SHORT_STRIP + (1 - SHORT_STRIP) * min(p.k, deep) / (128 if way.groups > 1 else 64)
     )
     strips = math.ceil(blocks / at_once) * math.ceil(piece(p, way) / deep) * strip
-    wide = "float64" if p.algebra.partial.name == "float64" else "float32"
-    rate = machine.step_rate(wide) * tile.share / max(1.0, step_slots(p.algebra, machine) / 2)
+    rate = _rate(p.algebra, machine) * tile.share
     busy = min(1.0, blocks * way.threads / (machine.units * BUSY_THREADS))
     steps = tiles * tile.rows * tile.cols * p.k / (rate * busy)
     memory = p.least_bytes / machine.bandwidth

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import ClassVar
 
 from tilewise.errors import DtypeError
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.gemv import model
 from tilewise.kernels.gemv.recipe import launches
+from tilewise.kernels.gemv.text import every_few
+from tilewise.kernels.plain.text import render_combine
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -53,7 +55,11 @@ class Gemv(Family):
             passes=int(pieces > 1),
         )
         asked = "the kernel was asked for" if kernel else f"{chosen.kernel} has the least expected time"
-        return replace(plan, why=f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
+        return plan.but(why=f"{asked}; steps: {chosen.way.idea}; {plan.grid[0]}x{plan.grid[1]} tiles")
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        reading = problem.least_bytes / (machine.bandwidth * max(model.READING.values()))
+        return model.START_SECONDS + reading
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         seconds, chosen = min(model.few_choices(problem, machine), key=lambda choice: choice[0])
@@ -61,6 +67,12 @@ class Gemv(Family):
         length = problem.m if chosen.swapped else problem.n
         pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
         return Offer(problem, machine, chosen.kernel, max(seconds, floor), floor, int(pieces > 1))
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        yield from every_few(problem.algebra, machine)
+        way = model.few_way(problem.algebra, machine, False)
+        for accumulate, share in product((False, True), (1, 8)):
+            yield render_combine(problem.algebra, way, accumulate, share)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

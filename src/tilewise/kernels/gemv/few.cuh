@@ -7,16 +7,19 @@
 
 struct __align__(VECTOR * sizeof(Element)) Vector { Element lane[VECTOR]; };
 
-// The i-th word of a stage of A, in the order in which A lies (ALONG_K or not): its kk and its row. What is outside is
+// The i-th word of a stage of A, in the order in which A lies, along k or across: its kk and its row. What is outside is
 // never stored.
 struct InA {
     int kk, r;
-    __device__ __forceinline__ InA(int i) : kk(ALONG_K ? i % STAGE : i / FEW), r(ALONG_K ? i / STAGE : i % FEW) {}
+    __device__ __forceinline__ InA(int i, bool along_k)
+        : kk(along_k ? i % STAGE : i / FEW), r(along_k ? i / STAGE : i % FEW) {}
     __device__ __forceinline__ Element of(const Element* A, int rows, long long a_row, long long a_k, int stage, int stop)
     {
         return r < rows && stage + kk < stop ? A[r * a_row + (stage + kk) * a_k] : Element();
     }
 };
+
+static __device__ __forceinline__ bool lies_along_k(long long a_row, long long a_k) { return llabs(a_k) <= llabs(a_row); }
 
 // An element of A on its way to shared memory; without asynchronous copies, or below their 4 bytes, it is there at once.
 static __device__ __forceinline__ void send(Element* to, const Element* from)

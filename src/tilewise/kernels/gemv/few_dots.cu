@@ -34,6 +34,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
     __shared__ __align__(16) Element Ads[FEW][STAGE + SPACE];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int first = (blockIdx.x * WARPS + warp) * LINES;
+    bool along_k = lies_along_k(a_row, a_k);
     int begin = blockIdx.z * k_each, stop = min(k, begin + k_each);
 
     Sum sums[FEW][LINES];
@@ -46,7 +47,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
     for (int stage = begin; stage < stop; stage += STAGE) {
         __syncthreads();
         for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
-            InA in(i);
+            InA in(i, along_k);
             Ads[in.r][in.kk] = in.of(A, rows, a_row, a_k, stage, stop);
         }
         __syncthreads();

@@ -23,9 +23,10 @@ typedef Element Rows[STAGE][FEW + SPACE];
 static __device__ __forceinline__ void send_stage(
     Rows& to, const Element* A, int rows, long long a_row, long long a_k, int stage, int stop)
 {
+    bool along_k = lies_along_k(a_row, a_k);
     #pragma unroll 1
     for (int i = threadIdx.x; i < STAGE * FEW; i += 32 * WARPS) {
-        InA in(i);
+        InA in(i, along_k);
         if (in.r < rows && stage + in.kk < stop) send(&to[in.kk][in.r], A + in.r * a_row + (stage + in.kk) * a_k);
     }
 }

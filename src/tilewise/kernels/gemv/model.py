@@ -94,10 +94,25 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
     size = p.dtype.itemsize
     held = 1 << (few - 1).bit_length()
     vector = max(1, math.gcd(16, alignment) // size)
-    room = max(1, SUM_WORDS // (held * way.sum_words))
     if along_k:
-        return FewTile(FEW_DOTS, way, held, vector, min(4, room), 2 if vector * size >= 8 else 4, swapped)
-    vector = math.gcd(min(vector, room, 8), p.m if swapped else p.n)  # lines are read in whole vectors
+        return dots_tile(way, held, vector, size, swapped)
+    vector = math.gcd(min(vector, room_for(way, held), 8), p.m if swapped else p.n)  # lines are read in whole vectors
+    return rows_tile(way, held, vector, size, swapped)
+
+
+def room_for(way: Way, held: int) -> int:
+    """Sums of a row that registers have room for."""
+    return max(1, SUM_WORDS // (held * way.sum_words))
+
+
+def dots_tile(way: Way, held: int, vector: int, size: int, swapped: bool) -> FewTile:
+    """For lines along k: `vector` elements of `size` bytes a load."""
+    unroll = 2 if vector * size >= 8 else 4
+    return FewTile(FEW_DOTS, way, held, vector, min(4, room_for(way, held)), unroll, swapped)
+
+
+def rows_tile(way: Way, held: int, vector: int, size: int, swapped: bool) -> FewTile:
+    """For lines across k."""
     crowded = way.name == "online" or (held * vector > 32 and (size < 4 or way.slots > 1))  # much else in the registers
     most = 32 if way.slots <= 1 else 16 if way.slots <= 8 else 8  # sums beside 8 loads: long steps take registers too
     loads = 2 if crowded else 8 if vector <= 4 and held * vector <= most else 4

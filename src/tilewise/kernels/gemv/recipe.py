@@ -6,6 +6,7 @@ import ctypes
 import math
 from dataclasses import dataclass, replace
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.gemv.model import FewTile, few_pieces, few_tile
 from tilewise.kernels.gemv.text import render_few
 from tilewise.kernels.plain.text import combine_share, render_combine
@@ -72,10 +73,17 @@ class FewJob:
         return few_pieces(self.tile, self.length, self.k, self.machine, self.problem.members)
 
     @property
+    def in_planes(self) -> bool:
+        """Whether sums go to planes first: pieces of k do; and a product that is added onto P, so that one
+        kernel less knows of that."""
+        p = self.problem
+        return self.pieces > 1 or (p.accumulate and p.members == 1 and is_plus_times(p.semiring))
+
+    @property
     def plane_bytes(self) -> int:
         """Of the sums of all pieces, and of the k that won beside them; 0 where k stays whole."""
         each = self.problem.algebra.partial.itemsize + (8 if self.where is not None else 0)
-        return 0 if self.pieces == 1 else self.pieces * self.few * self.length * each
+        return 0 if not self.in_planes else self.pieces * self.few * self.length * each
 
 
 def in_runs(job: FewJob) -> list[Launch]:
@@ -88,12 +96,9 @@ def in_runs(job: FewJob) -> list[Launch]:
     runs, made = Runs(job.problem.stack, [x.layout.stack for x in operands]), []
     for first, count in runs.starts():
         (launch,) = _member_launches(job, None, first, early=False)
-        if count > 1:
-            steps = tuple(argument(ctypes.c_longlong(step)) for step in runs.steps)
-            source = stacked(launch.source, ("A", "B", "P", "Pwhere")[: len(operands)])
-            grid = (launch.grid[0], count, launch.grid[2])
-            launch = replace(launch, source=source, grid=grid, arguments=(*launch.arguments, *steps))
-        made.append(launch)
+        steps = tuple(argument(ctypes.c_longlong(step)) for step in runs.steps)
+        grid, own = (launch.grid[0], count, launch.grid[2]), launch.arguments[: -len(steps)]
+        made.append(replace(launch, grid=grid, arguments=(*own, *steps)))
     return made
 
 
@@ -112,9 +117,9 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
     assert lines is not None
     each = math.ceil(math.ceil(job.k / tile.chunk) / pieces) * tile.chunk
     pieces = max(1, math.ceil(job.k / max(each, 1)))
-    split = pieces > 1
+    split = job.in_planes
     plane = job.few * job.length
-    source = render_few(p.algebra, tile, along_k=abs(a_k) <= abs(a_row), accumulate=p.accumulate, split=split)
+    source = render_few(p.algebra, tile, accumulate=p.accumulate and not split, split=split)
     grid = (math.ceil(job.length / tile.across), 1, pieces)
     targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
     made = targets
@@ -129,7 +134,9 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
         *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
         ctypes.c_int(max(each, 1)),
         ctypes.c_longlong(plane),
+        *(ctypes.c_longlong(0) for _ in (short, long, *targets)),  # from member to member of a stack
     )
+    source = stacked(source, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])
     reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=early)
     return (reading, _combine(job, tile, made, targets, pieces)) if split else (reading,)
 
@@ -161,7 +168,7 @@ def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Targe
     arguments = (
         made[0][0], targets[0][0], *places,
         ctypes.c_int(job.few), ctypes.c_int(job.length), ctypes.c_longlong(job.length),
-        *(ctypes.c_longlong(s) for s in targets[0][1:]), ctypes.c_int(pieces),
+        *(ctypes.c_longlong(s) for s in targets[0][1:]), ctypes.c_int(pieces), None, ctypes.c_uint(0),
     )  # fmt: skip
     grid = (math.ceil(job.few * job.length * share / 256),)
     return Launch.of(source_text, "combine", grid, (256,), arguments, overlap=starts_early(job.machine.arch))

@@ -2,22 +2,29 @@
 
 from __future__ import annotations
 
+from collections.abc import Iterator
 from functools import lru_cache
+from itertools import product
 
 from tilewise.algebra.semiring import Algebra
-from tilewise.kernels.gemv.model import FewTile
+from tilewise.kernels.gemv.model import FewTile, dots_tile, few_way, room_for, rows_tile
 from tilewise.kernels.plain.text import step_text
+from tilewise.kernels.plain.ways import binary
+from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.machine import Machine
 
 
 @lru_cache(maxsize=512)
-def render_few(algebra: Algebra, tile: FewTile, *, along_k: bool, accumulate: bool, split: bool) -> str:
-    """`along_k`: the few rows' k lies side by side; `split`: sums of a piece of k go to a plane of their own."""
+def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool, split: bool) -> str:
+    """`split`: sums of a piece of k go to a plane of their own."""
+    split = split and algebra.partial != algebra.result
+    swapped = tile.swapped and not _either_way(algebra)
     defines: dict[str, object] = {
         "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "STAGE": tile.stage,
-        "SWAPPED": int(tile.swapped),
+        "SWAPPED": int(swapped),
         "RESIDENT": tile.resident,
-        "ALONG_K": int(along_k), "ARG": int(tile.way.name == "where"),
+        "ARG": int(tile.way.name == "where"),
     }  # fmt: skip
     if tile.kernel == "few_dots":
         defines["LINES"] = tile.lines
@@ -29,3 +36,24 @@ def render_few(algebra: Algebra, tile: FewTile, *, along_k: bool, accumulate: bo
             *map(kernel_text, ("plain/in_turn.cuh", "gemv/few.cuh", f"gemv/{tile.kernel}.cu")),
         )
     )
+
+
+def _either_way(algebra: Algebra) -> bool:
+    """Whether a product has the same bits with its factors swapped, in one instruction."""
+    return binary(algebra.semiring.mul) in ("add", "mul") and algebra.partial.kind != "c"
+
+
+def every_few(algebra: Algebra, machine: Machine) -> Iterator[str]:
+    """Every text that few rows or columns of a dtype may name."""
+    way, size = few_way(algebra, machine, False), algebra.element.itemsize
+    splits = (False, True) if algebra.partial != algebra.result else (False,)
+    for held in (1, 2, 4, 8, 16):
+        for vector in (1, 2, 4, 8):
+            if vector * size > 16:
+                continue
+            tiles = [dots_tile(way, held, vector, size, False)]
+            if vector <= room_for(way, held):
+                tiles.append(rows_tile(way, held, vector, size, False))
+            for tile, split in product(tiles, splits):
+                text = render_few(algebra, tile, accumulate=False, split=split)
+                yield stacked(text, ("A", "B", "P"))

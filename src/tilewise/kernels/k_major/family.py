@@ -2,11 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, passes, tensor_reason
 from tilewise.kernels.k_major import model
+from tilewise.kernels.k_major.forms import texts as every_k_major
 from tilewise.kernels.k_major.recipe import launches
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -56,6 +57,10 @@ class KMajor(Family):
         kind = model.kind_of(problem)
         assert kind is not None
         return limits_of(problem.steps / (kind.rate * machine.tensor_rate("bfloat16")), problem, machine)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        kinds, result = (problem.dtype_m.name, problem.dtype_n.name), problem.result.name
+        return every_k_major(kinds, result)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

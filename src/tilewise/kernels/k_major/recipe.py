@@ -153,6 +153,7 @@ class _Product:
             adding = (
                 held["partials"], target, ctypes.c_int(p.m), ctypes.c_int(p.n),
                 ctypes.c_longlong(p.n), ctypes.c_longlong(P.lead), ctypes.c_longlong(1), ctypes.c_int(way.splits),
+                None, ctypes.c_uint(0),
             )  # fmt: skip
             text = render_combine(p.algebra, way_of(p.algebra, self.plan.machine), p.accumulate)
             made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n / 32),), (256,), adding))

@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.k_major import model as k_major
 from tilewise.kernels.mma_sync import model
+from tilewise.kernels.mma_sync.forms import texts as every_mma_sync
 from tilewise.kernels.mma_sync.recipe import launches
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -33,7 +34,8 @@ class MmaSync(Family):
         return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return problem.steps / model.mma_rate(problem, machine) + model.START_SECONDS
+        reading = problem.least_bytes / (machine.bandwidth * model.MEMORY_SHARE)
+        return model.START_SECONDS + max(problem.steps / model.mma_rate(problem, machine), reading)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         way, seconds = model.best_way(problem, machine)
@@ -62,6 +64,9 @@ class MmaSync(Family):
         chosen_by = "tuned" if way.tuned else "by the model"
         tiles = f"{way.tile.rows}x{way.tile.cols}, {way.tile.resident} a multiprocessor ({chosen_by})"
         return tensor_reason(plan, kernel, tiles)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        return every_mma_sync(problem.dtype, problem.result, machine)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -10,7 +10,7 @@
 // Barrier: one a phase, before its last step. Behind it the tiles of the next phase are there for all, and the tiles of the
 //   phase before this one are used up (with ROLLING; else those of this phase too): copies over them begin after it.
 // Stores: sums leave through shared memory, 16 rows of a warp at a time, so that P is written in whole lines whatever its
-//   stride. With SPLIT, gridDim.z parts of k make one matrix of sums each, and `add_parts` adds them up in order.
+//   stride. gridDim.z parts of k make one matrix of sums each, and `add_parts` adds them up in order.
 
 #define THREADS (WARPS_M * WARPS_N * 32)
 #define WARP_M (BLOCK_M / WARPS_M)
@@ -318,7 +318,8 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
 
     int warp = threadIdx.x / 32, warp_row = warp / WARPS_N * WARP_M, warp_column = warp % WARPS_N * WARP_N;
     bool whole = top + BLOCK_M <= m && across + BLOCK_N <= n;
-    int begin = SPLIT ? blockIdx.z * phases_each * BLOCK_K : 0, stop = SPLIT ? min(k, begin + phases_each * BLOCK_K) : k;
+    unsigned each = (unsigned)phases_each * BLOCK_K;  // of k, which is below 2^31; rounded up it may not be
+    int begin = blockIdx.z * each, stop = (int)min((unsigned)k, begin + each);
 
     unsigned stages = (unsigned)__cvta_generic_to_shared(memory);
     unsigned lane_m = lane_offset<OperandM::LINE_BYTES, M_ALONG_K, OperandM::BY_MATRIX, false>(warp_row);
@@ -364,7 +365,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
 
     int lane = threadIdx.x % 32, row = top + warp_row, column = across + warp_column;
     unsigned char* staged = memory + warp * 16 * PITCH;
-    Result* target = P + (SPLIT ? blockIdx.z * (long long)m * ldp : 0) + row * ldp + column;
+    Result* target = P + blockIdx.z * (long long)m * ldp + row * ldp + column;
     #pragma unroll
     for (int i = 0; i < MATS; ++i) {
         __syncwarp();

@@ -226,7 +226,7 @@ def ways(problem: Problem, machine: Machine) -> list[MmaWay]:
     found: list[MmaWay] = []
     n_along_k = along_k(p.layout_n, p.k, p.n, "N")
     for tile, m, n in product(fitting, for_m, for_n):
-        routes, vectors = (m[0], n[0]), (m[1], n[1])
+        routes, vectors = (m[0], n[0]), (min(m[1], n[1]),) * 2  # one width for both: fewer kernels
         if not tile.takes(n_along_k and n[0] != PACKED, vectors):
             continue
         found += [MmaWay(tile, routes, vectors, parts) for parts in _parts(problem, tile, machine)]

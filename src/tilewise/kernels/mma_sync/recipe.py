@@ -8,8 +8,9 @@ from collections.abc import Sequence
 from itertools import chain
 
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
+from tilewise.kernels.mma_sync.forms import form_of
 from tilewise.kernels.mma_sync.model import KERNEL, MmaWay
-from tilewise.kernels.mma_sync.text import Form, render_mma_sync
+from tilewise.kernels.mma_sync.text import render_mma_sync
 from tilewise.kernels.shared.layouts import REALIGNED, along_k
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.realign import Realigned, lines_of, realign_launches, scratch_bytes
@@ -30,7 +31,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         if how == REALIGNED:
             moved.append(Realigned(ready[at], p.stack, scratch.take(scratch_bytes(ready[at], p.stack))))
             ready[at] = moved[-1].placed
-    sums = scratch.take(way.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if way.parts > 1 else None
+    apart = way.parts > 1 or _added_apart(plan)
+    sums = scratch.take(way.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if apart else None
     product = _Product(plan, ready[0], ready[1], given, sums)
     made = realign_launches(moved)
     if sums is None:
@@ -41,6 +43,12 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     for edge in _edges(plan, given, way):
         made += chain.from_iterable(few_launches(edge, scratch.take(edge.plane_bytes) if edge.plane_bytes else None))
     return made
+
+
+def _added_apart(plan: Plan) -> bool:
+    """Whether `add_parts` adds onto what P holds, so that one kernel less knows of that."""
+    p = plan.problem
+    return p.accumulate and p.members == 1
 
 
 def _edges(plan: Plan, given: Operands, way: MmaWay) -> list[FewJob]:
@@ -90,12 +98,11 @@ class _Product:
             *(ctypes.c_int(extent) for extent in (self._m, p.k, self._n)),
             *(ctypes.c_longlong(x) for x in (lines_of(self._M)[2], lines_of(self._N)[2], lead)),
             ctypes.c_int(self._each),
-            *(ctypes.c_longlong(step) for step in steps if count > 1),
+            *(ctypes.c_longlong(step) for step in steps or (0, 0, 0)),
         )
         tiles = math.ceil(self._m / way.tile.rows) * math.ceil(self._n / way.tile.cols)
         shared = way.tile.shared_bytes(self._plan.machine.arch)
-        source = stacked(self._source, ("M", "N", "P")) if count > 1 else self._source
-        return Launch.of(source, KERNEL, (tiles, count, self._parts), (way.tile.threads,), arguments, shared)
+        return Launch.of(self._source, KERNEL, (tiles, count, self._parts), (way.tile.threads,), arguments, shared)
 
     def add_parts(self, member: tuple[int, ...], sums: Address) -> Launch:
         p = self._plan.problem
@@ -107,17 +114,20 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
     p, way, arch = plan.problem, plan.way, plan.machine.arch
     assert isinstance(way, MmaWay)
     store = math.gcd(16, P.pointer.alignment, *(s * P.dtype.itemsize for s in (P.lead, *P.layout.stack)))
-    form = Form(
+    apart = way.parts > 1 or _added_apart(plan)
+    form = form_of(
+        p.dtype,
+        p.result,
         along_k(M.layout, M.rows, M.cols, "M"),
         along_k(N.layout, N.rows, N.cols, "N"),
-        _vector(M),
-        _vector(N),
-        16 if way.parts > 1 else store,
-        p.accumulate,
-        way.parts > 1,
+        min(_vector(M), _vector(N)),
+        store,
+        p.accumulate and not apart,
+        apart,
     )
     stages, number = way.tile.stages(arch), min(90, arch_number(arch))
-    return render_mma_sync(p.dtype, p.result, way.tile, stages, form, p.epilogue, number)
+    text = render_mma_sync(p.dtype, p.result, way.tile, stages, form, p.epilogue, number)
+    return stacked(text, ("M", "N", "P"))
 
 
 def _whole(extent: int) -> int:

@@ -34,7 +34,7 @@ class Form:
     vector_n: int = 16
     store: int = 16
     accumulate: bool = False
-    split: bool = False  # sums of parts of k are stored
+    split: bool = False  # sums are stored as they are, though P is of another dtype
 
 
 @lru_cache(maxsize=512)
@@ -63,7 +63,6 @@ def render_mma_sync(
         "VECTOR_M": form.vector_m,
         "VECTOR_N": form.vector_n,
         "STORE_BYTES": form.store,
-        "SPLIT": int(form.split),
     }
     made = sums if form.split else result
     return "\n".join(

@@ -12,8 +12,10 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS) combine(
 #if ARG
     const Where* __restrict__ planes_where, Where* Pwhere, long long w_row, long long w_col,
 #endif
-    int m, int n, long long plane_lead, long long p_row, long long p_col, int pieces)
+    int m, int n, long long plane_lead, long long p_row, long long p_col, int pieces, const unsigned* verdict,
+    unsigned wanted)
 {
+    if (verdict && *verdict != wanted) return;  // queued in any case, and not its turn
     let_the_next_start();
     wait_for_the_one_before();
     __shared__ Partial meeting[WARPS][32];

@@ -2,12 +2,12 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
-from dataclasses import replace
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.plain import model
+from tilewise.kernels.plain.forms import texts as every_plain
 from tilewise.kernels.plain.recipe import launches
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -38,7 +38,7 @@ class Plain(Family):
         pieces = f", k in {chosen.pieces} pieces" if chosen.pieces > 1 else ""
         found = ", where no element is found below 0" if chosen.otherwise else ""
         why = f"{asked}; steps: {chosen.way.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
-        return replace(plan, why=why)
+        return plan.but(why=why)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
@@ -47,6 +47,9 @@ class Plain(Family):
         chosen = model.choose(problem, machine)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         return Offer(problem, machine, model.KERNEL, max(chosen.predicted, floor), floor, _passes(chosen, problem))
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        return every_plain(problem.algebra, machine)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

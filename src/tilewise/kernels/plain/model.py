@@ -188,13 +188,14 @@ def choose(problem: Problem, machine: Machine) -> Choice:
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
-    """Every step at the best share that a tile of its way reaches, and nothing else."""
+    """A launch, and every step at the best share that a tile of its way reaches, or the bytes; a tail may save some."""
     way = _way(problem, machine)
     ways = [way] if (found := way_if_found(problem.algebra, machine)) is None else [way, found[0]]
-    return min(
+    steps = min(
         problem.steps * way.slots / (machine.step_rate("float32") * max(tile.share for tile in tiles_of(way)))
         for way in ways
     )
+    return START_SECONDS + max(steps, 0.99 * problem.least_bytes / (READING * machine.bandwidth))
 
 
 @lru_cache(maxsize=4096)

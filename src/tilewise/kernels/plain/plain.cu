@@ -16,6 +16,7 @@
 //   only then are they copied over.
 // The sum of one cell of P is a Sum; `step` takes it on by one word of M and of N, `finish` makes a Partial of it.
 // gridDim.z pieces of k make one plane of sums each, which `combine` adds up in order.
+// Verdict: a launch that is queued in any case leaves at once unless the word there is the one that is wanted.
 
 #define THREADS (WARPS_M * WARPS_N * 32)
 #define QUAD (16 / (int)sizeof(Word))
@@ -168,8 +169,9 @@ extern "C" __global__ void BOUNDS plain(
 #if TAIL
     Result* planes, int whole, int first_k, int next_k,
 #endif
-    int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each)
+    int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each, const unsigned* verdict, unsigned wanted)
 {
+    if (verdict && *verdict != wanted) return;
     wait_for_the_one_before();
     let_the_next_start();
 #if TAIL

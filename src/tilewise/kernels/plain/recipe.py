@@ -4,11 +4,14 @@ from __future__ import annotations
 
 import ctypes
 import math
+from collections.abc import Sequence
 from dataclasses import dataclass, replace
 from itertools import zip_longest
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
+from tilewise.kernels.plain.forms import alike
 from tilewise.kernels.plain.model import KERNEL, Choice, PlainTile, Tail, k_each, whole_tiles
 from tilewise.kernels.plain.text import (
     JOINED,
@@ -21,7 +24,6 @@ from tilewise.kernels.plain.text import (
     render_plain,
 )
 from tilewise.kernels.plain.ways import Way
-from tilewise.kernels.shared.guarded import guarded
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack
 from tilewise.kernels.shared.stacked import Runs, stacked
@@ -75,6 +77,19 @@ class Job:
     def starts_early(self) -> bool:
         """Whether its kernels may start while the ones before them end; under a guard they ask for a verdict first."""
         return self.guard is None and starts_early(self.plan.machine.arch)
+
+    @property
+    def in_planes(self) -> bool:
+        """Whether sums go to planes first: pieces of k do; and a product that is added onto P, so that one
+        kernel less knows of that."""
+        p = self.plan.problem
+        return self.choice.pieces > 1 or (p.accumulate and p.members == 1 and is_plus_times(p.semiring))
+
+    @property
+    def verdict(self) -> tuple[Value, Value]:
+        """As the kernels are told of the guard."""
+        address, value = self.guard or (None, 0)
+        return address, ctypes.c_uint(value)
 
     @property
     def plane_lead(self) -> int:
@@ -142,7 +157,7 @@ def _needs(job: Job) -> dict[str, int]:
             made[f"words {side}"] = (
                 math.prod(own_stack(x, p.stack)) * job.words * _packed_lead(lines, way) * way.word_bytes
             )
-    if job.choice.pieces > 1:
+    if job.in_planes:
         cells = job.pieces * job.choice.rows * job.plane_lead
         made["planes"] = cells * p.algebra.partial.itemsize
         if job.where is not None:
@@ -167,7 +182,8 @@ def _as_they_lie(x: Placed, side: str, way: Way, extent: int) -> Words:
     columns, lead = lines
     starts = (x.pointer.alignment, *(s * way.word_bytes for s in (extent, lead, *x.layout.stack)))
     along_k = columns if side == "N" else not columns
-    vector = 1 if along_k else math.gcd(*starts, 16) // way.word_bytes
+    whole = math.gcd(*starts, 16) == 16
+    vector = 16 // way.word_bytes if whole and not along_k else 1
     return Words(x.pointer, lead, along_k, vector, way.word_bytes, x.layout.stack)
 
 
@@ -183,14 +199,12 @@ def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: boo
     made = Words(held[f"words {side}"], lead, False, 16 // way.word_bytes, way.word_bytes, tuple(reversed(strides)))
     launches: list[Launch] = []
     runs = Runs(own, [x.layout.stack, made.strides]) if job.words and lines else None
-    for member, count in () if runs is None else runs.starts():
+    if runs is None:
+        return made, launches
+    for member, count in runs.starts():
         early = job.starts_early and not (first and not launches)
         launch = _pack(job, x, side, x.member(member), made.member(member), lead, held, early)
-        if runs is not None and count > 1:
-            steps = tuple(argument(ctypes.c_longlong(step)) for step in runs.steps)
-            text = stacked(launch.source, ("operand", "words"), "z")
-            launch = replace(launch, source=text, grid=(*launch.grid, count), arguments=(*launch.arguments, *steps))
-        launches.append(launch)
+        launches.append(_over_members(launch, count, runs.steps))
     return made, launches
 
 
@@ -214,14 +228,20 @@ def _pack(
         *(ctypes.c_longlong(s) for s in (across, along, lead)),
     )  # fmt: skip
     grid = (math.ceil(job.words / 32), math.ceil(lines / PACK_LINES))
-    return Launch.of(text, "pack_words", grid, (32, 8), arguments, overlap=early)
+    return Launch.of(stacked(text, ("operand", "words"), "z"), "pack_words", grid, (32, 8), arguments, overlap=early)
+
+
+def _over_members(launch: Launch, count: int, steps: Sequence[int]) -> Launch:
+    """The same for so many members of a stack."""
+    more = tuple(argument(ctypes.c_longlong(step)) for step in steps)
+    return replace(launch, grid=(*launch.grid[:2], count), arguments=(*launch.arguments, *more))
 
 
 def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[Launch]]:
     """The packing, then one launch a member, two where k comes in pieces; and what comes after all of them, where only
     the last tiles do. All but the first may start while the one before ends, and wait for it by themselves."""
     p, choice, tile, way = job.plan.problem, job.choice, job.tile, job.choice.way
-    m, n, split = choice.rows, choice.cols, choice.pieces > 1
+    m, n, split = choice.rows, choice.cols, job.in_planes
     launches: list[Launch] = []
     operands = []
     for side, x in (("M", job.M), ("N", job.N)):
@@ -231,7 +251,8 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
         else:
             words = _as_they_lie(x, side, way, m if side == "M" else n)
             if choice.limit:
-                launches.append(_pack(job, x, side, x.pointer, None, 0, held, job.starts_early and bool(launches)))
+                early = job.starts_early and bool(launches)
+                launches.append(_over_members(_pack(job, x, side, x.pointer, None, 0, held, early), 1, (0, 0)))
         operands.append(words)
     M, N = operands
     target, where = job.P, job.where
@@ -245,7 +266,9 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     starts = (target.pointer.alignment, *(s * target.dtype.itemsize for s in (ldp, *target.layout.stack)))
     aligned = all(start % quad == 0 for start in starts)
     tail = choice.tail
-    lie = (M.along_k, N.along_k, M.vector, N.vector, aligned, p.accumulate and not split, split, tail is not None)
+    vectors = alike(M.along_k, N.along_k, M.vector, N.vector)
+    kept = split and p.algebra.partial != p.result
+    lie = (M.along_k, N.along_k, *vectors, aligned, p.accumulate and not split, kept, tail is not None)
     shared = tile.shared_bytes(way.word_bytes)
     tiles = math.ceil(m / tile.rows) * math.ceil(n / tile.cols)
     grid = (tiles + tail.tiles * (tail.pieces - 1) if tail else tiles, 1, job.pieces)
@@ -262,10 +285,8 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
         )
         for under, by, of in _turns(job, held):
-            source, more = _under_guard(under, render_plain(p.algebra, of, Form(by, *lie)))
-            if count > 1:
-                source = stacked(source, ("M", "N", "P", "Pwhere")[: len(pointers)])
-                more = (*more, *(ctypes.c_longlong(step) for step in runs.steps))
+            source = stacked(render_plain(p.algebra, of, Form(by, *lie)), ("M", "N", "P", "Pwhere")[: len(pointers)])
+            more = (*under.verdict, *(ctypes.c_longlong(step) for step in runs.steps))
             early = bool(launches) and under.starts_early
             blocks = (grid[0], count, grid[2])
             launches.append(Launch.of(source, KERNEL, blocks, (tile.threads,), (*arguments, *more), shared, early))
@@ -303,7 +324,7 @@ def _join(job: Job, tail: Tail, tiles: int, planes: Address) -> Launch:
 def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
     p = job.plan.problem
     share = combine_share(pieces)
-    source, guard = _under_guard(job, render_combine(p.algebra, job.choice.way, p.accumulate, share))
+    source = render_combine(p.algebra, job.choice.way, p.accumulate, share)
     ldp = job.P.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
     places: tuple[Value, ...] = ()
@@ -313,15 +334,7 @@ def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, 
     arguments = (
         planes.pointer, job.P.member(member), *places,
         ctypes.c_int(planes.rows), ctypes.c_int(planes.cols), ctypes.c_longlong(planes.layout.row),
-        ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces), *guard,
+        ctypes.c_longlong(ldp), ctypes.c_longlong(1), ctypes.c_int(pieces), *job.verdict,
     )  # fmt: skip
     grid = (math.ceil(planes.rows * planes.cols * share / 256),)
     return Launch.of(source, "combine", grid, (256,), arguments, overlap=job.starts_early)
-
-
-def _under_guard(job: Job, source: str) -> tuple[str, tuple[Value, ...]]:
-    """The kernel's text and what its arguments end with."""
-    if job.guard is None:
-        return source, ()
-    verdict, value = job.guard
-    return guarded(source, value), (verdict,)

@@ -114,6 +114,7 @@ BIT_OPERATIONS = {
 }
 
 
+@lru_cache(maxsize=256)
 def step_slots(algebra: Algebra, machine: Machine | None = None) -> float:
     """Issue slots of a step: multiply-adds count 1; min, max, compares and integers go at half rate, beside them."""
     add, mul, partial = algebra.semiring.add, algebra.semiring.mul, algebra.partial

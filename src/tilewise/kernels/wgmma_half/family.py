@@ -2,12 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.wgmma_half import model, search
+from tilewise.kernels.wgmma_half.forms import texts as every_wgmma_half
 from tilewise.kernels.wgmma_half.recipe import launches
 from tilewise.kernels.wgmma_half.seconds import waves_of
 from tilewise.machine import Machine
@@ -57,6 +58,9 @@ class WgmmaHalf(Family):
         chosen_by = "tuned" if way.tuned else "by the model"
         tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors ({chosen_by})"
         return tensor_reason(plan, kernel, tiles)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        return every_wgmma_half(problem.dtype.name)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -22,7 +22,7 @@ from tilewise.kernels.shared.layouts import (
     along_columns,
     contiguous_lines,
 )
-from tilewise.kernels.wgmma_half.seconds import expected
+from tilewise.kernels.wgmma_half.seconds import expected, store_of
 from tilewise.kernels.wgmma_half.tiles import DEPTH, TILES, TensorTile, TensorWay, takes_boxes
 from tilewise.machine import Machine
 from tilewise.problem import Layout, Problem
@@ -109,6 +109,8 @@ def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None 
     rounded = problem.accumulate and not problem.unrounded
     tiles = [tile for tile in (TILES if among is None else among) if tile.takes_accumulate or not rounded]
     for tile, *routes in product(tiles, for_m, for_n):
+        if routes[0] == BY_CLASSES and not tile.wide:
+            continue
         if routes[0] == BY_CLASSES:
             ways.append(TensorWay(tile, (routes[0], routes[1]), 1, row_classes(problem.layout_m, m, k)))
         else:
@@ -122,7 +124,9 @@ def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None 
                 edge if edge <= THIN and extent > edge else 0 for edge, extent in zip(thin, (m, n), strict=True)
             )
             if rows or cols:
-                ways.append(TensorWay(tile, ways[-1].routes, 1, ways[-1].classes, rows, cols))
+                thin_way = TensorWay(tile, ways[-1].routes, 1, ways[-1].classes, rows, cols)
+                if store_of(thin_way, problem, machine.units) == "carried":
+                    ways.append(thin_way)  # the warps that carry sums out make them; where none do it does not pay
     return ways if among else ways + _turned_ways(problem, for_m, for_n)
 
 

@@ -12,7 +12,7 @@ from tilewise.kernels.shared.layouts import BY_CLASSES, REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import Realigned, realign_launches, scratch_bytes
 from tilewise.kernels.shared.split_k import epilogue_argument
-from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels, stacked
+from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels
 from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of
 from tilewise.kernels.wgmma_half.model import KERNEL
 from tilewise.kernels.wgmma_half.seconds import phases_of, waves_of
@@ -81,7 +81,7 @@ class _Product:
         self._classes = way.classes if way.routes[0] == BY_CLASSES else 0
         m_along_k = not along_columns(M.layout, M.rows, M.cols)
         self._n_along_k = along_columns(N.layout, N.rows, N.cols)
-        self._box_rows = min(way.tile.rows, -(-M.rows // 8) * 8) if m_along_k else DEPTH
+        self._box_rows = way.tile.rows if m_along_k else DEPTH
         waves, phases = waves_of(way, p, plan.machine.units), phases_of(way, p)
         self._store = way.store(P.layout, P.rows, P.cols, P.pointer.alignment, waves, phases)
         if p.unrounded:  # P is its only part of k; its lead is even
@@ -93,11 +93,9 @@ class _Product:
             n_along_k=self._n_along_k,
             store=self._store,
             accumulate=p.accumulate and way.splits == 1,
-            box_rows=self._box_rows if m_along_k else None,
             edges=way.edge_forms(m_along_k, self._n_along_k),
             classes=self._classes,
             epilogue=p.epilogue if way.splits == 1 else PLAIN,
-            stacked=self._stacked,
             groups=p.groups,
         )
         self._epilogue = epilogue_argument(p.epilogue, "float32", given.bias)
@@ -121,7 +119,8 @@ class _Product:
 
     @property
     def _stacked(self) -> bool:
-        return self._levels.members > 1 or self._plan.problem.groups is not None
+        """Whether maps have the axes of a stack: in all texts but those whose ways no stack takes."""
+        return not (self._classes or self._way.edge_rows or self._way.edge_cols)
 
     @property
     def _matrices(self) -> tuple[Placed, Placed, Placed]:
@@ -196,10 +195,10 @@ class _Product:
                 *(ctypes.c_int(extent) for extent in (p.m, p.n, way.splits)),
                 ctypes.c_longlong(_even(p.n)),
                 ctypes.c_longlong(self._lead),
-                *((ctypes.c_longlong(each), ctypes.c_longlong(p_inner)) if inner > 1 else ()),
+                ctypes.c_longlong(each),
+                ctypes.c_longlong(p_inner),
             )
-            text = stacked(source, ("partials", "P")) if inner > 1 else source
-            made.append(Launch.of(text, "gather", (blocks, inner), (256,), arguments, 0, at == 0))
+            made.append(Launch.of(source, "gather", (blocks, inner), (256,), arguments, 0, at == 0))
         return made
 
 

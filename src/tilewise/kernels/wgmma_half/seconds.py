@@ -59,7 +59,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     slow = CLASSES_SLOW if way.routes[0] == BY_CLASSES else 1.0
     phase: float = slow * math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
     phases, waves = phases_of(way, problem), waves_of(way, problem, machine.units)
-    store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
+    store = store_of(way, problem, machine.units)
     memory = machine.bandwidth * MEMORY_SHARE
     each = phases * phase + TILE_SECONDS[store]
     if waves > 1 and store in LINES_OUT_SECONDS:  # sums leave line by line, in the background or not
@@ -103,6 +103,12 @@ def phases_of(way: TensorWay, problem: Problem) -> int:
     along_k = problem.groups is not None and problem.groups.along == "k"
     depth = problem.k / problem.groups.count if problem.groups and along_k else problem.k
     return max(1, math.ceil(math.ceil(depth / DEPTH) / way.splits))
+
+
+def store_of(way: TensorWay, problem: Problem, units: int) -> str:
+    """How sums leave for a P that lies as the problem says."""
+    layout = problem.layout_p
+    return way.store(layout, problem.m, problem.n, layout.alignment, waves_of(way, problem, units), phases_of(way, problem))
 
 
 def _launches(problem: Problem) -> int:

@@ -9,6 +9,7 @@ from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.realign import ELEMENT
+from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.wgmma_half.tiles import TensorTile
 from tilewise.problem import Groups
@@ -30,24 +31,20 @@ def render_wgmma_half(
     n_along_k: bool,
     store: str,
     accumulate: bool = False,
-    box_rows: int | None = None,
     edges: tuple[str, str] | None = None,
     classes: int = 0,
     epilogue: Epilogue = PLAIN,
-    stacked: bool = False,
     groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
     `partial`);
-    `box_rows`: how many rows of M a copy brings, where M has fewer than the tile; `edges`: thin ones, as
-    `TensorWay.edge_forms` has them;
+    `edges`: thin ones, as `TensorWay.edge_forms` has them;
     `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
-    not parts; `stacked`: members of a stack are walked, too; `groups`: of rows, found on the card."""
+    not parts; `groups`: of rows, found on the card. Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
         "BLOCK_M": tile.rows,
         "BLOCK_N": tile.cols,
-        "BOX_M": box_rows or tile.rows,
         "STAGES": tile.stages(store),
         "CLUSTER": tile.cluster,
         "CLASSES": classes or 1,
@@ -61,18 +58,16 @@ def render_wgmma_half(
         "SPLIT": int(store == "partial"),
         "ACCUMULATE": int(accumulate),
         "EDGES": int(edges is not None),
-        "STACKED": int(stacked or groups is not None),
+        "STACKED": int(edges is None and not classes),
         "BY_ROWS": int(groups is not None and groups.along == "rows"),
         "BY_K": int(groups is not None and groups.along == "k"),
-        "COLS_SUMMED": int(edges is not None and edges[0] == "planes"),
-        "ROWS_SUMMED": int(edges is not None and edges[1] == "planes"),
     }
     return "\n".join(
         (
             f"// wgmma_half over {dtype}, sums in float32",
             *(f"#define {name} {value}" for name, value in defines.items()),
             ELEMENT,
-            offset_type(groups is not None and groups.wide),
+            offset_type(groups is not None and groups.along == "k" and groups.wide),
             kernel_text("shared/ptx.cuh"),
             _conversions(kind),
             SUM,
@@ -92,7 +87,7 @@ def render_wgmma_half(
 @lru_cache(maxsize=64)
 def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
     """`shares`: how many threads add up the parts of k together."""
-    return "\n".join(
+    text = "\n".join(
         (
             f"#define SHARES {shares}",
             f"#define ACCUMULATE {int(accumulate)}",
@@ -104,6 +99,7 @@ def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue 
             kernel_text("wgmma_half/gather.cu"),
         )
     )
+    return stacked(text, ("partials", "P"))
 
 
 @lru_cache(maxsize=4)

@@ -149,10 +149,10 @@ template <class Between> static __device__ __forceinline__ void add_planes(
     }
 }
 
-template <bool summed, class Between> static __device__ __forceinline__ void make_edge(
+template <class Between> static __device__ __forceinline__ void make_edge(
     const Side& side, int e, float (*shares)[32], const EdgeTarget& target, const Epilogue& epilogue, Between& between)
 {
-    if (summed)
+    if (side.planes)
         add_planes(side, target, epilogue, between);
     else if (side.along_k)  // asked at run time: were it known, ptxas would unroll more than registers hold
         edge_dots(side, e, target, epilogue, between);
@@ -167,10 +167,10 @@ template <class Between> static __device__ __forceinline__ void make_thin_edges(
 {
     for (int e = 0; e < edges.of_rows.edges; ++e) {
         EdgeTarget row = {P + (m + e) * ldp, 1, n + edges.of_cols.edges, 0, 1};
-        make_edge<ROWS_SUMMED>(edges.of_rows, e, shares, row, epilogue, between);
+        make_edge(edges.of_rows, e, shares, row, epilogue, between);
     }
     for (int e = 0; e < edges.of_cols.edges; ++e) {
         EdgeTarget column = {P + n + e, ldp, m, n + e, 0};
-        make_edge<COLS_SUMMED>(edges.of_cols, e, shares, column, epilogue, between);
+        make_edge(edges.of_cols, e, shares, column, epilogue, between);
     }
 }

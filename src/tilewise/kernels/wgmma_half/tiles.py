@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
-from itertools import product
 
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
 from tilewise.plans import Geometry
@@ -33,9 +32,14 @@ class TensorTile:
         return self.rows // 64
 
     @property
+    def wide(self) -> bool:
+        """Whether it is one of the tiles for large products."""
+        return self.rows > 64 and self.cols >= 192
+
+    @property
     def takes_edges(self) -> bool:
         """Whether thin edges can be made beside it; other tiles leave their warps too few registers."""
-        return self.rows > 64 and self.cols >= 192
+        return self.wide and (self.cluster > 1 or self.rows * self.cols == 128 * 256)
 
     @property
     def takes_edges_with_bias(self) -> bool:
@@ -80,10 +84,15 @@ class TensorTile:
         return Geometry((128 * (self.groups + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes("rows"))
 
 
-TILES = tuple(
-    TensorTile(rows, cols, cluster)
-    for rows, cols, cluster in product((128, 192, 64), (256, 192, 128, 64), (1, 2))
-    if rows * cols <= 192 * 192  # 192 rows take three warpgroups, whose registers then hold no more than 192 columns
+# 192 rows take three warpgroups, whose registers then hold no more than 192 columns. Of the 22 tiles that there could
+# be these fifteen: without the others random shapes are expected to take 0.2 % longer in the mean.
+TILES = (
+    *(TensorTile(128, cols, cluster) for cols in (256, 192) for cluster in (1, 2)),
+    *(TensorTile(128, cols) for cols in (128, 64)),
+    *(TensorTile(192, 192, cluster) for cluster in (1, 2)),
+    TensorTile(192, 128),
+    *(TensorTile(64, cols) for cols in (256, 192, 128, 64)),
+    *(TensorTile(64, cols, 2) for cols in (128, 64)),
 )
 
 

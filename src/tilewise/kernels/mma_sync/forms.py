@@ -1,0 +1,55 @@
+"""Every text of `mma_sync` that a product of a dtype may name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from tilewise.algebra.dtypes import DType
+from tilewise.epilogue import PLAIN
+from tilewise.kernels.mma_sync.model import TILES
+from tilewise.kernels.mma_sync.text import Form, render_mma_sync
+from tilewise.kernels.shared.realign import render_realign
+from tilewise.kernels.shared.stacked import stacked
+from tilewise.kernels.shared.sums import render_add_parts, sum_of
+from tilewise.machine import Machine, arch_number
+
+VECTORS = (16, 8, 4)  # bytes of a copy, of both operands alike
+
+
+def form_of(
+    dtype: DType,
+    result: DType,
+    m_along_k: bool,
+    n_along_k: bool,
+    vector: int,
+    store: int,
+    accumulate: bool = False,
+    apart: bool = False,
+) -> Form:
+    """The form of operands that lie so; `apart`: sums are stored as they are, for `add_parts`. P is stored by 16 bytes
+    or, where its rows do not start so, by as few as may be."""
+    split = apart and (sum_of(dtype) != result or accumulate)
+    store = 16 if apart or store == 16 else min(4, result.itemsize) if result.itemsize < 8 else 8
+    return Form(m_along_k, n_along_k, vector, vector, store, accumulate, split)
+
+
+def texts(dtype: DType, result: DType, machine: Machine) -> Iterator[str]:
+    """Without epilogues, which are compiled when they are asked for."""
+    yield render_realign()
+    for accumulate, shares in product((False, True), (1, 8)):
+        yield render_add_parts(dtype, result, accumulate, shares, PLAIN)
+    for tile in TILES[dtype.itemsize]:
+        stages = tile.stages(machine.arch)
+        if stages < 2 + tile.rolling:
+            continue
+        for m_along_k, n_along_k, vector in product((False, True), (False, True), VECTORS):
+            if vector < dtype.itemsize or not tile.takes(n_along_k, (vector, vector)):
+                continue
+            forms = {
+                form_of(dtype, result, m_along_k, n_along_k, vector, store, apart=apart)
+                for store, apart in ((16, False), (1, False), (16, True))
+            }
+            for form in sorted(forms, key=repr):
+                text = render_mma_sync(dtype, result, tile, stages, form, PLAIN, min(90, arch_number(machine.arch)))
+                yield stacked(text, ("M", "N", "P"))

@@ -1,0 +1,67 @@
+"""Every text of the plain kernels that a product of a dtype may name: how operands lie, and what becomes of sums."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.kernels.plain.model import PlainTile, shared_limit, tiles_of
+from tilewise.kernels.plain.text import (
+    Form,
+    render_combine,
+    render_join,
+    render_pack_words,
+    render_plain,
+)
+from tilewise.kernels.plain.ways import Way, way_of
+from tilewise.kernels.shared.stacked import stacked
+from tilewise.machine import Machine
+
+POINTERS = ("M", "N", "P")
+
+
+def alike(m_along_k: bool, n_along_k: bool, vector_m: int, vector_n: int) -> tuple[int, int]:
+    """Words of a copy of M and of N: of two operands with k across their lines the lesser for both."""
+    both = min(vector_m, vector_n)
+    return (vector_m, vector_n) if m_along_k or n_along_k else (both, both)
+
+
+def lies(way: Way) -> list[tuple[bool, bool, int, int]]:
+    """(k along M's lines, along N's, words of a copy of each) that a product may have."""
+    full = 16 // way.word_bytes
+    vectors = (full, 1) if full > 1 else (full,)
+    if way.converts:
+        return [(False, False, full, full)]  # packed first
+    return [
+        (True, True, 1, 1),
+        *((True, False, 1, vector) for vector in vectors),
+        *((False, True, vector, 1) for vector in vectors),
+        *((False, False, vector, vector) for vector in vectors),
+    ]
+
+
+def texts(algebra: Algebra, machine: Machine) -> Iterator[str]:
+    """Where P is added onto, sums go to planes first, so no kernel but `combine` knows of it."""
+    way = way_of(algebra, machine)
+    for share in (1, 8):
+        for accumulate in (False, True):
+            yield render_combine(algebra, way, accumulate, share)
+    for side in "MN":
+        for along_k in (False, True):
+            yield stacked(render_pack_words(algebra, way, side, along_k), ("operand", "words"), "z")
+    for tile in tiles_of(way):
+        if tile.shared_bytes(way.word_bytes) <= shared_limit(machine.arch):
+            yield from _of_tile(algebra, way, tile)
+
+
+def _of_tile(algebra: Algebra, way: Way, tile: PlainTile) -> Iterator[str]:
+    rounded = algebra.partial != algebra.result
+    for lie in lies(way):
+        for aligned in (False, True):
+            yield stacked(render_plain(algebra, tile, Form(way, *lie, aligned, False)), POINTERS)
+            if tile.resident == 1 and not rounded:  # the last tiles may come in pieces of k
+                yield stacked(render_plain(algebra, tile, Form(way, *lie, aligned, False, tail=True)), POINTERS)
+        if rounded:
+            yield stacked(render_plain(algebra, tile, Form(way, *lie, True, False, split=True)), POINTERS)
+    if tile.resident == 1 and not rounded:
+        yield render_join(algebra, way, tile)

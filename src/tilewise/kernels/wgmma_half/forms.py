@@ -1,0 +1,43 @@
+"""Every text of `wgmma_half` that a product of a dtype may name."""
+
+from __future__ import annotations
+
+from collections.abc import Iterator
+from itertools import product
+
+from tilewise.kernels.shared.realign import render_realign
+from tilewise.kernels.wgmma_half.model import FEW, TILES, TensorTile
+from tilewise.kernels.wgmma_half.text import render_gather, render_realign_with_edges, render_wgmma_half
+
+SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along N's
+CLASSES = (1, 2, 4, 8)  # of rows of M, by how far from a 16-byte boundary they start
+EDGES = ("dots", "dots")  # any: the kernel finds at run time how they are made
+
+
+def texts(dtype: str) -> Iterator[str]:
+    """Without epilogues, and without what is added onto P as it is stored: those are compiled when asked for."""
+    yield render_realign()
+    for along_k in (False, True):
+        yield render_realign_with_edges(dtype, along_k)
+    for shares, accumulate in product((1, 8), (False, True)):
+        yield render_gather(dtype, accumulate, shares)
+    for tile, (m, n), store in product(TILES, SIDES, ("boxes", "rows", "carried", "partial")):
+        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store)
+    for tile, classes, store in product(TILES, CLASSES, ("rows", "carried")):
+        if tile.wide:
+            yield render_wgmma_half(dtype, tile, m_along_k=True, n_along_k=False, store=store, classes=classes)
+    for tile in TILES:
+        if tile.takes_edges:
+            yield from _with_edges(dtype, tile)
+    for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), (1, 2), (False, True)):
+        tile = TensorTile(128, cols, cluster)
+        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="turned")
+
+
+def _with_edges(dtype: str, tile: TensorTile) -> Iterator[str]:
+    for m, n in SIDES:
+        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store="carried", edges=EDGES)
+    for classes in CLASSES:
+        yield render_wgmma_half(
+            dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=classes
+        )

@@ -1,0 +1,81 @@
+"""The set of kernels of a dtype is finite and closed: no problem names a text outside its table."""
+
+from __future__ import annotations
+
+import random
+import time
+from dataclasses import replace
+
+import pytest
+
+from drawn_problems import KINDS, drawn_problem
+from tilewise.epilogue import PLAIN
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.kernel_set import kernel_set
+from tilewise.kernels.registry import FAMILIES
+from tilewise.machine import KNOWN_CARDS
+from tilewise.planning import make_plan
+from tilewise.problem import problem_of_shape
+from tilewise.tuning import table_for
+
+H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
+CARDS = {"h200": H200, "a100": KNOWN_CARDS["a100"], "rtx4090": KNOWN_CARDS["rtx4090"]}
+CASES = [(card, kind) for card in CARDS for kind in KINDS]
+MOST = {"h200": 700, "a100": 270, "rtx4090": 260}  # kernels of a set: it may shrink, and grows only on purpose
+
+
+def texts_of(card, kind):
+    dtype = kind if kind not in ("tf32", "ieee") else "float32"
+    return set(kernel_set(problem_of_shape(8, 8, 8, dtype, precision=KINDS[kind]), CARDS[card]))
+
+
+def outside(card, kind, count, rng):
+    """Problems that name a text outside the set, with the text's kernel."""
+    table, found = texts_of(card, kind), []
+    for _ in range(count):
+        drawn = replace(drawn_problem(rng, kind), epilogue=PLAIN)
+        apart = drawn.members > 1 or (card == "h200" and drawn.dtype.itemsize == 2)  # compiled when asked for
+        problem = replace(drawn, accumulate=drawn.accumulate and not apart)
+        plan = make_plan(problem, CARDS[card])
+        names = [step.name for step in recipe_of(plan).steps if getattr(step, "source", None) not in (None, *table)]
+        found += [(problem, plan.kernel, name) for name in names]
+    return found
+
+
+@pytest.fixture
+def rng():
+    seed = time.time_ns() % 10**9
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+@pytest.mark.parametrize(("card", "kind"), CASES)
+def test_no_problem_names_a_kernel_outside_its_table(rng, card, kind):
+    assert outside(card, kind, 250 if card == "h200" else 80, rng) == []
+
+
+@pytest.mark.slow
+@pytest.mark.parametrize(("card", "kind"), CASES)
+def test_a_hundred_thousand_problems_name_none(rng, card, kind):
+    assert outside(card, kind, 100_000 // len(CASES) + 1, rng) == []
+
+
+@pytest.mark.parametrize(("card", "kind"), CASES)
+def test_a_table_is_finite_and_says_each_text_once(card, kind):
+    dtype = kind if kind not in ("tf32", "ieee") else "float32"
+    table = kernel_set(problem_of_shape(8, 8, 8, dtype, precision=KINDS[kind]), CARDS[card])
+    assert len(set(table)) == len(table) <= MOST[card]
+
+
+def test_the_table_does_not_depend_on_the_problem_that_asks(rng):
+    for kind in KINDS:
+        drawn = replace(drawn_problem(rng, kind), epilogue=PLAIN)
+        assert set(kernel_set(drawn, H200)) == texts_of("h200", kind)
+
+
+def test_every_family_but_the_courses_states_its_texts():
+    asked = {"wgmma_half": "bfloat16", "k_major": "int8", "mma_sync": "float64"}
+    for family in FAMILIES:
+        problem = problem_of_shape(8, 8, 8, asked.get(family.name, "float32"))
+        has = bool(list(family.texts(problem, H200)))
+        assert has != family.teaches, family.name
