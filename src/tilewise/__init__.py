@@ -68,6 +68,7 @@ if TYPE_CHECKING:
     from tilewise.plans import Plan
     from tilewise.problem import Problem
     from tilewise.tracing import Trace, check, trace
+    from tilewise.warming import warm
 
 __all__ = [
     "AlgebraError",
@@ -124,6 +125,7 @@ __all__ = [
     "sqrt",
     "to_device",
     "trace",
+    "warm",
     "where",
 ]
 
@@ -157,6 +159,7 @@ _HOME = {
     "Trace": "tracing",
     "check": "tracing",
     "trace": "tracing",
+    "warm": "warming",
 }
 
 

@@ -95,6 +95,10 @@ class DiskCache:
         self._write(path, built)
         return built
 
+    def holds(self, parts: tuple[str, ...]) -> bool:
+        """Whether there is an entry; whether it is whole shows when it is read."""
+        return self._usable() and self.path(parts).is_file()
+
     def path(self, parts: tuple[str, ...]) -> Path:
         key = _DIGEST()
         for part in parts:

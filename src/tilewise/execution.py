@@ -154,7 +154,7 @@ def _on_the_card(call: Call, target: Operand, kernel: str | None, tile: int | No
     from tilewise.kernels.shared.placed import Scales
 
     problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
-    made = make_plan(problem, machine_of(call.device), kernel, tile)
+    made, settled = _plan_on_card(problem, call.device, kernel, tile)
     scales = None if call.scales is None else Scales(call.scales.factor, *call.scales.steps)
     launcher = launcher_of(made, call.device, scales, tuple(_span(x) for x in (call.M, call.N, target)))
     stream = call.library.stream(call.device)
@@ -165,7 +165,20 @@ def _on_the_card(call: Call, target: Operand, kernel: str | None, tile: int | No
     with scratch(launcher.scratch_bytes, call.library.name, call.device, stream) as held:
         launcher(stream, scratch=held, **addresses)
     alike = not (call.M.converted or call.N.converted) and arg is None and call.scales is None
-    return Done(made, NO_TIME, launcher if alike else None)
+    return Done(made, NO_TIME, launcher if alike and settled else None)
+
+
+def _plan_on_card(problem: Problem, device: str, kernel: str | None, tile: int | None) -> tuple[Plan, bool]:
+    """The plan, and whether later calls go by it too: with TILEWISE_WAIT=0 another may serve until its kernels are
+    built."""
+    from tilewise.warming import sooner_served, waits
+
+    machine = machine_of(device)
+    if not waits() and kernel is None and tile is None and not (problem.scaled or problem.return_arg):
+        other = sooner_served(problem, machine)
+        if other is not None:
+            return other, False
+    return make_plan(problem, machine, kernel, tile), True
 
 
 def _span(x: Operand) -> tuple[int, int]:

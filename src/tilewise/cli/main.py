@@ -29,6 +29,7 @@ COMMANDS = {
     "explore": "Write the page that steps through a kernel, and open it.",
     "bench": "Measure the ladder of kernels and the tile widths against their peers.",
     "tune": "Measure which way is the fastest on this card, for plans to come.",
+    "warm": "Build every kernel of a dtype before anybody waits for one.",
     "info": "Devices, engines, caches, versions and limits of this machine.",
 }
 

@@ -1,30 +1,76 @@
-"""CUDA C++ text → cubin, by NVRTC, with no toolkit, no header and no card needed; kept on disk.
+"""CUDA C++ text → cubin: from the package of built kernels, from disk, else by NVRTC, with no toolkit and no card.
 
 The arch is always named: then NVRTC makes machine code even where there is no driver, so every kernel is compiled in
-the tests of a machine without a card. The cache key is the text, the options and NVRTC's version.
+the tests of a machine without a card. The key on disk is the text, the options and the compiler's version, which is
+read off the installed package: NVRTC itself is loaded when something has to be compiled, and not before.
 """
 
 from __future__ import annotations
 
+import contextlib
+import os
+from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
 
 from tilewise.arrays.card import INSTALL
 from tilewise.cache import DiskCache
-from tilewise.errors import DeviceError, EngineError
+from tilewise.engines.cuda.prebuilt import built_before
+from tilewise.errors import DeviceError, EngineError, UsageError
 
 OPTIONS = ("std=c++17",)
+POLICIES = ("auto", "alone", "never")  # TILEWISE_COMPILE
+PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12")
+_there: set[tuple[str, str]] = set()  # texts, by arch, that were found or built in this process
 
 
 def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> bytes:
     """The cubin of a self-contained source for an arch such as sm_90a."""
     if not arch.startswith("sm_"):
         raise EngineError(f"arch={arch!r} must be a real one, such as sm_80 or sm_90a: others give no machine code")
-    store = cache if cache is not None else DiskCache("cubin")
-    return store.get_or_build((source, arch, *OPTIONS, nvrtc_version()), lambda: _compile(source, arch))
+    found = None if cache is not None else built_before(source, arch)
+    if found is None:
+        store = cache if cache is not None else DiskCache("cubin")
+        found = store.get_or_build(_key(source, arch), lambda: _compile(source, arch))
+    _there.add((source, arch))
+    return found
+
+
+def is_there(source: str, arch: str) -> bool:
+    """Whether a text needs no compiler any more."""
+    if (source, arch) in _there:
+        return True
+    found = built_before(source, arch) is not None or DiskCache("cubin").holds(_key(source, arch))
+    if found:
+        _there.add((source, arch))
+    return found
+
+
+def missing(sources: Iterable[str], arch: str) -> list[str]:
+    """The texts that a compiler is needed for."""
+    return [source for source in sources if not is_there(source, arch)]
+
+
+def policy() -> str:
+    """TILEWISE_COMPILE: `auto` (a miss also starts the rest of its dtype's kernels, in processes of their own), `alone`
+    (what is missing and nothing else), `never` (a miss is an error)."""
+    asked = os.environ.get("TILEWISE_COMPILE") or "auto"
+    if asked not in POLICIES:
+        raise UsageError(f"TILEWISE_COMPILE={asked!r} is not known; known are {', '.join(POLICIES)}")
+    return asked
+
+
+def _key(source: str, arch: str) -> tuple[str, ...]:
+    return source, arch, *OPTIONS, compiler()
 
 
 def _compile(source: str, arch: str) -> bytes:
+    if policy() == "never":
+        name = source.rpartition('extern "C" __global__')[2].partition("(\n")[0].split()[-1:]
+        raise EngineError(
+            f"the kernel {''.join(name)} is not built for {arch}, and TILEWISE_COMPILE=never forbids to compile it: "
+            "build it first with `tilewise warm`, or install the package tilewise-kernels"
+        )
     from cuda.core import Program, ProgramOptions
 
     try:
@@ -32,6 +78,17 @@ def _compile(source: str, arch: str) -> bytes:
     except Exception as error:
         raise EngineError(f"NVRTC refused the kernel for {arch}: {error}") from error
     return bytes(code)
+
+
+@lru_cache(maxsize=1)
+def compiler() -> str:
+    """NVRTC's version, off its package where it came as one."""
+    from importlib.metadata import PackageNotFoundError, version
+
+    for name in PACKAGES:
+        with contextlib.suppress(PackageNotFoundError):
+            return f"{name} {version(name)}"
+    return nvrtc_version()
 
 
 @lru_cache(maxsize=1)

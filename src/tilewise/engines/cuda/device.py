@@ -7,6 +7,7 @@ from functools import lru_cache
 
 from tilewise.arrays.card import card_number, open_card
 from tilewise.cache import cache_folder
+from tilewise.errors import UsageError
 from tilewise.machine import Machine, card
 from tilewise.tuning import table_for
 
@@ -42,6 +43,25 @@ def describe(device: str) -> Machine:
         tensor=tensor,
     )
     return replace(made, tuned=table_for(made.name, cache_folder()))
+
+
+ARCHS = {
+    "sm_80": "a card like the A100",
+    "sm_86": "a consumer's card of Ampere",
+    "sm_89": "a card of Ada",
+    "sm_90a": "a card of Hopper",
+    "sm_100": "a data centre's card of Blackwell",
+    "sm_120": "a consumer's card of Blackwell",
+}  # what kernels are built for where there is no card
+
+
+def machine_of_arch(arch: str) -> Machine:
+    """A machine as far as its kernels depend on it: which tiles fit, and what a step costs beside another."""
+    if arch not in ARCHS:
+        raise UsageError(f"arch={arch!r} is not known; known are {', '.join(ARCHS)}")
+    digits = arch.removeprefix("sm_").rstrip("a")
+    lanes, double, tensor = LANES.get((int(digits[:-1]), int(digits[-1])), USUAL)
+    return card(ARCHS[arch], arch, 100, 1.5e9, 1e12, lanes=lanes, double=double, tensor=tensor)
 
 
 @lru_cache(maxsize=16)

@@ -1,0 +1,39 @@
+"""`tilewise warm`: every kernel of a dtype, built before anybody waits for one."""
+
+from __future__ import annotations
+
+import click
+
+from tilewise.cli.output import json_option, print_json, print_table, progress
+
+
+@click.command("warm")
+@click.option("--dtype", "dtypes", help="bf16,fp16,fp32,tf32,fp64 or NumPy's names; those five where it is left out.")
+@click.option("--semiring", default="plus_times", show_default=True, help="By name.")
+@click.option("--arch", help="Build for a card that is not here: sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120.")
+@click.option("--device", default="cuda", show_default=True, help="The card to build for.")
+@click.option("--workers", type=click.IntRange(1), help="Processes; all cores where it is left out.")
+@json_option
+def command(
+    dtypes: str | None, semiring: str, arch: str | None, device: str, workers: int | None, as_json: bool
+) -> None:
+    """Build every kernel that products of a dtype may need, with all cores, into the cache.
+
+    After it no product waits for a compiler, whatever its shape, layout and strides; with TILEWISE_COMPILE=never one
+    that would is an error, for servers.
+    """
+    from tilewise.quantities import seconds, size
+    from tilewise.warming import warm
+
+    bar, task = progress(None, "warm")
+
+    def shown(kind: str, done: int, total: int) -> None:
+        bar.update(task, description=f"warm {kind}", completed=done, total=total)
+
+    with bar:
+        made = warm(semiring, dtypes, device=device, arch=arch, workers=workers, progress=shown)
+    if as_json:
+        print_json({"version": 1, "semiring": semiring, "warmed": [one.to_json() for one in made]})
+        return
+    lines = [[one.kind, str(one.kernels), str(one.built), size(one.bytes), seconds(one.seconds)] for one in made]
+    print_table(f"{semiring} on {made[0].arch}", ["", "kernels", "built now", "machine code", "took"], lines)

@@ -1,0 +1,205 @@
+"""Kernels built before anybody waits for them: a dtype's whole set, and the rest of it behind the first call.
+
+`python -m tilewise.warming SEMIRING KIND ARCH` is the process that builds the rest; it ends when its input does.
+"""
+
+from __future__ import annotations
+
+import atexit
+import os
+import subprocess
+import sys
+import time
+from collections.abc import Callable, Iterable
+from concurrent.futures import ThreadPoolExecutor
+from dataclasses import asdict, dataclass
+from threading import Lock, Thread
+from typing import Any
+
+from tilewise.algebra.builtin import SEMIRINGS, find_semiring, is_plus_times
+from tilewise.algebra.dtypes import dtype_named
+from tilewise.algebra.semiring import Semiring
+from tilewise.engines.cuda.builders import build, environment, workers_for
+from tilewise.engines.cuda.compile import compile_source, missing, policy
+from tilewise.errors import UsageError
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.kernel_set import kernel_set
+from tilewise.machine import Machine
+from tilewise.planning import plans_in_turn
+from tilewise.plans import Plan
+from tilewise.problem import Problem, problem_of_shape
+
+SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
+USUAL = ("bfloat16", "float16", "float32", "tf32", "float64")
+Progress = Callable[[str, int, int], None]  # a kind, how many of its kernels are there, of how many
+
+
+@dataclass(frozen=True)
+class Warmed:
+    """What was done for one dtype."""
+
+    kind: str
+    arch: str
+    kernels: int  # of the set
+    built: int  # those that were not there
+    bytes: int  # of machine code built
+    seconds: float
+
+    def to_json(self) -> dict[str, Any]:
+        return asdict(self)
+
+
+def warm(
+    semiring: str | Semiring = "plus_times",
+    dtype: Any = None,
+    *,
+    device: str = "cuda",
+    arch: str | None = None,
+    workers: int | None = None,
+    progress: Progress | None = None,
+) -> list[Warmed]:
+    """Build every kernel that products over a semiring may need, with all cores, into the cache on disk.
+
+    dtype: one, or several ("bfloat16", "bf16,tf32", np.float64); all of PyTorch's usual ones where it is left out.
+    arch: build for a card that is not here, "sm_90a" say; else for `device`.
+
+    After it no product of that dtype waits for a compiler, whatever its shape, layout and strides. Products with an
+    epilogue, with return_arg, and stacks that are added onto, still compile when they are first met.
+    """
+    ring = find_semiring(semiring)
+    kinds = kinds_of(dtype, is_plus_times(ring))
+    machine = _machine(device, arch)
+    return [_warmed(problem_of_kind(ring, kind), kind, machine, workers, progress) for kind in kinds]
+
+
+def kinds_of(dtype: Any, ordinary: bool = True) -> tuple[str, ...]:
+    """The names of dtypes, tf32 among them, as `problem_of_kind` takes them."""
+    if dtype is None:
+        return USUAL if ordinary else ("float32",)
+    if not isinstance(dtype, str):
+        from tilewise.algebra.dtypes import dtype_given
+
+        return (dtype_given(dtype).name,)
+    words = [word.strip() for word in dtype.split(",") if word.strip()]
+    if not words:
+        raise UsageError(f"dtype={dtype!r} names none: bf16, fp16, fp32, tf32, fp64, or NumPy's names")
+    return tuple(dict.fromkeys("tf32" if word == "tf32" else dtype_named(SHORT.get(word, word)).name for word in words))
+
+
+def problem_of_kind(ring: Semiring, kind: str) -> Problem:
+    """A problem that stands for all of its kind."""
+    tf32 = kind == "tf32"
+    return problem_of_shape(8, 8, 8, "float32" if tf32 else kind, ring, precision="tf32" if tf32 else "high")
+
+
+def _machine(device: str, arch: str | None) -> Machine:
+    from tilewise.engines.cuda.device import describe, full_name, machine_of_arch
+
+    return machine_of_arch(arch) if arch is not None else describe(full_name(device))
+
+
+def _warmed(problem: Problem, kind: str, machine: Machine, workers: int | None, progress: Progress | None) -> Warmed:
+    start, sizes = time.perf_counter(), list[int]()
+    texts = kernel_set(problem, machine)
+    lacking = missing(texts, machine.arch)
+
+    def done(answer: dict[str, Any]) -> None:
+        sizes.append(int(answer["bytes"]))
+        if progress is not None:
+            progress(kind, len(texts) - len(lacking) + len(sizes), len(texts))
+
+    if progress is not None:
+        progress(kind, len(texts) - len(lacking), len(texts))
+    if lacking:
+        build(lacking, machine.arch, workers_for(len(lacking), workers), done)
+    return Warmed(kind, machine.arch, len(texts), len(lacking), sum(sizes), time.perf_counter() - start)
+
+
+# Behind the first call
+
+
+_starting = Lock()
+_started: set[tuple[str, str]] = set()
+_running: list[subprocess.Popen[bytes]] = []
+
+
+def made_ready(sources: Iterable[str], problem: Problem, arch: str) -> None:
+    """A call's own kernels, those that are missing side by side; the rest of their dtype's set builds elsewhere."""
+    lacking = missing(sources, arch)
+    if not lacking:
+        return
+    rest_behind(problem, arch)
+    with ThreadPoolExecutor(len(lacking)) as pool:
+        list(pool.map(lambda source: compile_source(source, arch), lacking))
+
+
+def rest_behind(problem: Problem, arch: str) -> bool:
+    """Start building the rest of a dtype's set, once, in processes of its own; whether that was done now."""
+    kind = "tf32" if problem.precision == "tf32" and problem.dtype.name == "float32" else problem.dtype.name
+    alike = problem.dtype_m == problem.dtype_n == problem.dtype and problem.semiring is SEMIRINGS["plus_times"]
+    if policy() != "auto" or not alike:
+        return False
+    with _starting:
+        if (kind, arch) in _started:
+            return False
+        _started.add((kind, arch))
+    command = [sys.executable, "-m", "tilewise.warming", "plus_times", kind, arch]
+    quiet = subprocess.DEVNULL
+    try:
+        made = subprocess.Popen(command, stdin=subprocess.PIPE, stdout=quiet, stderr=quiet, env=environment())
+    except OSError:
+        return False  # where no process can be started, kernels are compiled one by one as they are met
+    _running.append(made)
+    return True
+
+
+@atexit.register
+def _let_go() -> None:
+    """What still builds ends with this process: its standard input does."""
+    for process in _running:
+        if process.stdin is not None:
+            process.stdin.close()
+        process.returncode = process.poll() or 0  # it ends by itself, and nobody waits for it
+
+
+def sooner_served(problem: Problem, machine: Machine) -> Plan | None:
+    """With TILEWISE_WAIT=0: a plan whose kernels are all there, while those of the best one are built; None where there
+    is no such plan, or nothing is missing."""
+    plans = plans_in_turn(problem, machine)
+    if not plans or not missing(recipe_of(plans[0]).sources, machine.arch):
+        return None
+    if not rest_behind(problem, machine.arch):
+        _alone_behind(recipe_of(plans[0]).sources, machine.arch)
+    return next((plan for plan in plans[1:] if not missing(recipe_of(plan).sources, machine.arch)), None)
+
+
+def _alone_behind(sources: Iterable[str], arch: str) -> None:
+    lacking = missing(sources, arch)
+    Thread(target=lambda: [compile_source(source, arch) for source in lacking], daemon=True).start()
+
+
+def waits() -> bool:
+    """TILEWISE_WAIT: 0 serves a cold call by other kernels that are there already, whose bits may differ."""
+    asked = os.environ.get("TILEWISE_WAIT") or "1"
+    if asked not in ("0", "1"):
+        raise UsageError(f"TILEWISE_WAIT={asked!r} must be 0 or 1")
+    return asked == "1"
+
+
+def main() -> None:
+    """The process behind a first call."""
+    from tilewise.engines.cuda.device import machine_of_arch
+
+    ring, kind, arch = sys.argv[1:]
+
+    def until_it_ends() -> None:
+        sys.stdin.read()
+        os._exit(0)
+
+    Thread(target=until_it_ends, daemon=True).start()
+    lacking = missing(kernel_set(problem_of_kind(find_semiring(ring), kind), machine_of_arch(arch)), arch)
+    build(lacking, arch, max(1, workers_for(len(lacking)) - 1), lambda _: None, background=True)
+
+
+if __name__ == "__main__":
+    main()
