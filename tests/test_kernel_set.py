@@ -15,7 +15,7 @@ from tilewise.kernels.kernel_set import kernel_set
 from tilewise.kernels.registry import FAMILIES
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
-from tilewise.problem import problem_of_shape
+from tilewise.problem import Groups, problem_of_shape, row_major
 from tilewise.tuning import table_for
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
@@ -73,9 +73,33 @@ def test_the_table_does_not_depend_on_the_problem_that_asks(rng):
         assert set(kernel_set(drawn, H200)) == texts_of("h200", kind)
 
 
+def drawn_groups(rng, kind):
+    """Groups along either axis, of operands that lie any way."""
+    p, along = drawn_problem(rng, kind, most=3000), rng.choice(("rows", "k"))
+    p = replace(p, epilogue=PLAIN, accumulate=False, stack=())
+    groups = Groups(rng.randint(1, 300), along, rng.random() < 0.5)
+    lies_m, lies_n = (replace(layout, stack=(0,) if along == "k" else ()) for layout in (p.layout_m, p.layout_n))
+    if along == "k":
+        fresh = row_major(p.m, p.n, (groups.count,))
+        return replace(p, stack=(groups.count,), layout_m=lies_m, layout_n=lies_n, layout_p=fresh, groups=groups)
+    each = rng.choice((p.k * p.n, 8 * p.k * p.n))
+    fresh = row_major(p.m, p.n)
+    return replace(p, layout_m=lies_m, layout_n=replace(lies_n, stack=(each,)), layout_p=fresh, groups=groups)
+
+
+@pytest.mark.parametrize("kind", ["bfloat16", "float32", "float64"])
+def test_no_groups_name_a_kernel_outside_their_table(rng, kind):
+    table = set(kernel_set(drawn_groups(rng, kind), H200))
+    for _ in range(150):
+        plan = make_plan(drawn_groups(rng, kind), H200)
+        assert set(recipe_of(plan).sources) <= table, plan.problem
+
+
 def test_every_family_but_the_courses_states_its_texts():
     asked = {"wgmma_half": "bfloat16", "k_major": "int8", "mma_sync": "float64"}
     for family in FAMILIES:
         problem = problem_of_shape(8, 8, 8, asked.get(family.name, "float32"))
+        if family.name == "grouped":
+            problem = replace(problem, groups=Groups(3))
         has = bool(list(family.texts(problem, H200)))
         assert has != family.teaches, family.name

@@ -22,7 +22,7 @@ SECTIONS = {
     ),
     "Values with fields": ("k_best",),
     "CUDA C with no GPU": ("trace", "Trace", "check", "explore"),
-    "Arrays on a card": ("to_device", "DeviceArray"),
+    "Arrays on a card": ("to_device", "DeviceArray", "warm"),
     "Errors": (
         "TilewiseError", "UsageError", "ShapeError", "DtypeError", "AlgebraError", "CycleError", "FileError",
         "DeviceError", "EngineError", "OutOfMemoryError", "KernelError", "LimitError",

@@ -10,9 +10,9 @@ import os
 import subprocess
 import sys
 import time
-from collections.abc import Callable, Iterable
+from collections.abc import Callable, Iterable, Sequence
 from concurrent.futures import ThreadPoolExecutor
-from dataclasses import asdict, dataclass
+from dataclasses import asdict, dataclass, replace
 from threading import Lock, Thread
 from typing import Any
 
@@ -27,7 +27,7 @@ from tilewise.kernels.kernel_set import kernel_set
 from tilewise.machine import Machine
 from tilewise.planning import plans_in_turn
 from tilewise.plans import Plan
-from tilewise.problem import Problem, problem_of_shape
+from tilewise.problem import Groups, Problem, problem_of_shape
 
 SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 USUAL = ("bfloat16", "float16", "float32", "tf32", "float64")
@@ -55,6 +55,7 @@ def warm(
     *,
     device: str = "cuda",
     arch: str | None = None,
+    groups: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[Warmed]:
@@ -62,6 +63,7 @@ def warm(
 
     dtype: one, or several ("bfloat16", "bf16,tf32", np.float64); all of PyTorch's usual ones where it is left out.
     arch: build for a card that is not here, "sm_90a" say; else for `device`.
+    groups: the kernels of `tw.grouped_matmul`, too.
 
     After it no product of that dtype waits for a compiler, whatever its shape, layout and strides. Products with an
     epilogue, with return_arg, and stacks that are added onto, still compile when they are first met.
@@ -69,7 +71,14 @@ def warm(
     ring = find_semiring(semiring)
     kinds = kinds_of(dtype, is_plus_times(ring))
     machine = _machine(device, arch)
-    return [_warmed(problem_of_kind(ring, kind), kind, machine, workers, progress) for kind in kinds]
+    made = []
+    for kind in kinds:
+        problem = problem_of_kind(ring, kind)
+        texts = kernel_set(problem, machine)
+        if groups:
+            texts = tuple(dict.fromkeys((*texts, *kernel_set(replace(problem, groups=Groups(1)), machine))))
+        made.append(_warmed(texts, kind, machine, workers, progress))
+    return made
 
 
 def kinds_of(dtype: Any, ordinary: bool = True) -> tuple[str, ...]:
@@ -98,9 +107,10 @@ def _machine(device: str, arch: str | None) -> Machine:
     return machine_of_arch(arch) if arch is not None else describe(full_name(device))
 
 
-def _warmed(problem: Problem, kind: str, machine: Machine, workers: int | None, progress: Progress | None) -> Warmed:
+def _warmed(
+    texts: Sequence[str], kind: str, machine: Machine, workers: int | None, progress: Progress | None
+) -> Warmed:
     start, sizes = time.perf_counter(), list[int]()
-    texts = kernel_set(problem, machine)
     lacking = missing(texts, machine.arch)
 
     def done(answer: dict[str, Any]) -> None:

@@ -4,24 +4,40 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from dataclasses import replace
+from itertools import product
 
 from tilewise.epilogue import PLAIN
 from tilewise.kernels.registry import FAMILIES
 from tilewise.kernels.shared.text import render_pack
 from tilewise.machine import Machine
-from tilewise.problem import Problem, row_major
+from tilewise.problem import Groups, Problem, row_major
 
 SIDE = 8  # of a product that every family takes which takes any of its kind
 
 
 def kernel_set(problem: Problem, machine: Machine) -> tuple[str, ...]:
-    """The texts for a problem's dtypes, precision and semiring, whatever its shape and strides; each once."""
+    """The texts for a problem's dtypes, precision and semiring, whatever its shape and strides; each once. Those of
+    groups are another set: of any sizes and number, along either axis."""
     lies = row_major(SIDE, SIDE)
     alone = replace(
         problem, m=SIDE, k=SIDE, n=SIDE, stack=(), layout_m=lies, layout_n=lies, layout_p=lies, accumulate=False,
         return_arg=False, nonnegative=False, scaled=False, epilogue=PLAIN,
     )  # fmt: skip
-    return tuple(dict.fromkeys(_texts(alone, machine)))
+    if problem.groups is None:
+        return tuple(dict.fromkeys(_texts(alone, machine)))
+    kinds = product(("rows", "k"), (False, True))
+    grouped = [replace(alone, groups=Groups(1, along, wide)) for along, wide in kinds]
+    return tuple(dict.fromkeys(text for one in grouped for text in _texts(_as_groups(one), machine)))
+
+
+def _as_groups(p: Problem) -> Problem:
+    """Operands that lie as every family takes them: along k, the rows of M and N side by side."""
+    by_k = p.groups is not None and p.groups.along == "k"
+    fresh, turned = p.layout_m, replace(p.layout_m, row=1, col=p.layout_m.row)
+    apart = replace(fresh, stack=(SIDE * SIDE,))
+    if by_k:
+        return replace(p, stack=(1,), layout_m=turned, layout_p=apart)
+    return replace(p, layout_n=apart)
 
 
 def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
@@ -29,5 +45,6 @@ def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
         for dtype in dict.fromkeys((problem.dtype, problem.result)):
             yield render_pack(dtype, dtype, along_rows)
     for family in FAMILIES:
-        if not family.teaches and family.refusal(problem, machine) is None:
+        takes = not family.teaches and (family.groups or not problem.groups)
+        if takes and family.refusal(problem, machine) is None:
             yield from family.texts(problem, machine)

@@ -2,13 +2,16 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
+from itertools import product
 from typing import ClassVar
 
 from tilewise.kernels.family import Family, own_tiles
 from tilewise.kernels.grouped import model
 from tilewise.kernels.grouped.recipe import launches
+from tilewise.kernels.grouped.text import render_grouped
+from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -38,3 +41,10 @@ class Grouped(Family):
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        assert problem.groups is not None
+        yield render_walk(problem.groups.wide)
+        either = (False, True)
+        for k_along_m, k_along_n, accumulate in product(either, either, either):
+            yield render_grouped(problem.algebra, problem.groups, (k_along_m, k_along_n), accumulate)

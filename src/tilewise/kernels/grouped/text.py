@@ -11,10 +11,15 @@ from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.problem import Groups
 
 
-@lru_cache(maxsize=256)
 def render_grouped(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool], accumulate: bool) -> str:
     """`k_along`: whether the k of M and of N lie side by side."""
+    by_k = groups.along == "k"
+    return _render(algebra, by_k, groups.wide and by_k, k_along, accumulate)
+
+
+@lru_cache(maxsize=256)
+def _render(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
     macros: dict[str, object] = {f"K_ALONG_{name}": int(along) for name, along in zip("MN", k_along, strict=True)}
-    macros["BY_K"] = int(groups.along == "k")
-    head = (*defined(macros), offset_type(groups.wide), "", prelude(algebra, accumulate=accumulate))
+    macros["BY_K"] = int(by_k)
+    head = (*defined(macros), offset_type(wide), "", prelude(algebra, accumulate=accumulate))
     return "\n".join((*head, kernel_text("grouped/grouped.cu")))

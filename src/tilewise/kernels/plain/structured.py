@@ -56,6 +56,8 @@ class StructuredPlan:
             *(ctypes.c_int(extent) for extent in (self.m, self.k, self.n)),
             *(ctypes.c_longlong(self.lead(extent)) for extent in (self.m, self.n, self.n)),
             ctypes.c_int(k_each(self.k, tile, 1)),
+            None,  # no verdict to wait for
+            ctypes.c_uint(0),
         )
         source, shared = render(self.algebra, tile), tile.shared_bytes(self.word)
         return Recipe((Launch.of(source, KERNEL, (tiles, 1, 1), (tile.threads,), arguments, shared),))

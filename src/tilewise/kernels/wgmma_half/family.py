@@ -8,6 +8,7 @@ from typing import ClassVar
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, packed_operands, passes, tensor_reason
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.wgmma_half import model, search
+from tilewise.kernels.wgmma_half.forms import grouped_texts
 from tilewise.kernels.wgmma_half.forms import texts as every_wgmma_half
 from tilewise.kernels.wgmma_half.recipe import launches
 from tilewise.kernels.wgmma_half.seconds import waves_of
@@ -60,7 +61,8 @@ class WgmmaHalf(Family):
         return tensor_reason(plan, kernel, tiles)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return every_wgmma_half(problem.dtype.name)
+        name, groups = problem.dtype.name, problem.groups
+        return every_wgmma_half(name) if groups is None else grouped_texts(name, groups)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -5,9 +5,11 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.wgmma_half.model import FEW, TILES, TensorTile
 from tilewise.kernels.wgmma_half.text import render_gather, render_realign_with_edges, render_wgmma_half
+from tilewise.problem import Groups
 
 SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along N's
 CLASSES = (1, 2, 4, 8)  # of rows of M, by how far from a 16-byte boundary they start
@@ -41,3 +43,14 @@ def _with_edges(dtype: str, tile: TensorTile) -> Iterator[str]:
         yield render_wgmma_half(
             dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=classes
         )
+
+
+def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
+    """Of groups of rows or of k: M has its k along its lines or across them, as `ways` takes them."""
+    by_rows = groups.along == "rows"
+    yield render_realign()
+    if by_rows:
+        yield render_walk(groups.wide)
+    for tile, store, n in product(TILES, ("boxes", "rows", "carried"), (False, True)):
+        if tile.cluster == 1 and (by_rows or not n):
+            yield render_wgmma_half(dtype, tile, m_along_k=by_rows, n_along_k=n, store=store, groups=groups)

@@ -107,8 +107,8 @@ def phases_of(way: TensorWay, problem: Problem) -> int:
 
 def store_of(way: TensorWay, problem: Problem, units: int) -> str:
     """How sums leave for a P that lies as the problem says."""
-    layout = problem.layout_p
-    return way.store(layout, problem.m, problem.n, layout.alignment, waves_of(way, problem, units), phases_of(way, problem))
+    lies, waves = problem.layout_p, waves_of(way, problem, units)
+    return way.store(lies, problem.m, problem.n, lies.alignment, waves, phases_of(way, problem))
 
 
 def _launches(problem: Problem) -> int:
