@@ -8,7 +8,7 @@ import time
 import pytest
 
 import tilewise as tw
-from tilewise.bench.card_random import row
+from tilewise.bench.card_random import MOST_CALLS, SHAPE_SECONDS, repetitions, row
 from tilewise.bench.card_shapes import CUBLAS, CUBLASLT, OURS
 from tilewise.bench.random_report import parts, plans
 from tilewise.bench.random_shapes import LARGEST, STEPS, Shape, drawn, kinds_given
@@ -45,6 +45,16 @@ def test_dtypes_by_either_name():
 def test_it_needs_a_card():
     with pytest.raises(tw.UsageError, match="bench random measures a card"):
         random_pieces("cpu", Drawing(), True)
+
+
+def test_a_hundred_shapes_a_dtype_are_measured_in_minutes():
+    assert repetitions(5e-6, 7) == (MOST_CALLS, 7)
+    for slowest in (1e-5, 1e-4, 1e-3, 5e-3):
+        calls, rounds = repetitions(slowest, 7)
+        assert rounds >= 3
+        assert 3 * rounds * slowest * (calls + 1 + min(calls, 20)) <= max(SHAPE_SECONDS, 3 * 3 * 5 * slowest)
+    assert repetitions(0.03, 7) == (2, 3)
+    assert repetitions(0.03, 2) == (2, 2)
 
 
 def document(ours: tuple[float, ...]) -> dict:

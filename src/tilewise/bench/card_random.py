@@ -17,8 +17,9 @@ from tilewise.bench.random_shapes import Shape
 from tilewise.quantities import seconds
 
 HOLD_CYCLES = 200_000  # about 0.1 ms: the card waits while the first calls are queued
-STEPS_A_ROUND = 6e11  # of one queue; no more than 200 calls
+QUEUE_SECONDS, MOST_CALLS = 4e-3, 200  # of one queue
 IN_A_GRAPH = 20  # calls, at most
+SHAPE_SECONDS, LEAST_ROUNDS = 0.25, 3  # of all rounds of a shape, so that a hundred of them take half a minute
 SAMPLE = 128  # rows of P that are held against float64
 LOOSEST = {"bfloat16": 1e-2, "float16": 2e-3, "float32": 1e-5, "tf32": 2e-3, "float64": 1e-12}  # relative errors
 
@@ -49,13 +50,30 @@ def contest(shape: Shape, seed: int, rounds: int) -> list[dict[str, Any]]:
     errors = _errors(torch, M, N, P, theirs)
     if not errors[0] < LOOSEST[shape.kind]:
         raise AssertionError(f"tilewise is wrong at {shape.name}: relative error {errors[0]:.2e}")
-    steps = shape.m * shape.k * shape.n
-    calls = int(max(2, min(200, STEPS_A_ROUND / steps)))
     with torch.no_grad():
+        calls, rounds = repetitions(max(_once(torch, work) for work in works.values()), rounds)
         queued = _queued(torch, works, calls, rounds)
         graph = _graphed(torch, works, min(calls, IN_A_GRAPH), rounds)
     chosen = plan(M, N, precision=precision)
     return [row(shape, graph, queued, first, errors, chosen)]
+
+
+def repetitions(slowest: float, rounds: int) -> tuple[int, int]:
+    """(calls of a queue, rounds) by the seconds of the slowest contestant's call: both clocks of all three within
+    SHAPE_SECONDS, where that leaves enough of them."""
+    calls = int(max(2, min(MOST_CALLS, QUEUE_SECONDS / slowest)))
+    each = 3 * slowest * (calls + 1 + min(calls, IN_A_GRAPH))
+    return calls, max(min(rounds, LEAST_ROUNDS), min(rounds, int(SHAPE_SECONDS / each)))
+
+
+def _once(torch: Any, work: Work) -> float:
+    """Seconds of a call that is waited for, the host's share among them."""
+    work()
+    torch.cuda.synchronize()
+    start = time.perf_counter()
+    work()
+    torch.cuda.synchronize()
+    return time.perf_counter() - start
 
 
 def row(

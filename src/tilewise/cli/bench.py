@@ -13,6 +13,8 @@ import click
 
 from tilewise.cli.output import json_option, print_json, print_rows, print_table, progress, remark
 
+SAVE_SECONDS = 2.0  # from one writing of --save to the next
+
 
 @click.command("bench")
 @click.argument("suite", default="ladder")
@@ -80,17 +82,19 @@ def command(
         command_line = shlex.join(["tilewise", *sys.argv[1:]])
         document = {**make_document(suite, chosen, command_line, []), **more}
         bar, task = progress(len(work), f"bench {suite}")
-        done = 0
+        done, written = 0, -SAVE_SECONDS
         try:
             with bar:
                 for piece in work:
                     document["rows"] += piece()
                     done += 1
                     bar.advance(task)
-                    if save:
-                        _write(save, document)  # a run that is stopped, or fails, loses nothing before that
+                    if save and time.monotonic() > written + SAVE_SECONDS:
+                        _write(save, document)  # a run that is killed loses what came after; one that fails, nothing
+                        written = time.monotonic()
         except BaseException:
             if save and done:
+                _write(save, document)
                 remark(f"{save} holds the first {done} of {len(work)} measurements")
             raise
     if save:
