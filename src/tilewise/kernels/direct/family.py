@@ -27,8 +27,7 @@ class Direct(Family):
         return model.refusal(problem)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        chosen = min(self.configurations(problem, machine), key=lambda way: self.seconds(way, problem, machine))
-        return self._planned(problem, machine, chosen, kernel, tile)
+        return self._planned(problem, machine, model.best_way(problem, machine)[0], kernel, tile)
 
     def _planned(
         self, problem: Problem, machine: Machine, way: model.DirectWay, kernel: str | None, tile: int | None
@@ -55,12 +54,12 @@ class Direct(Family):
         return model.least_seconds(problem, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        seconds = min(model.seconds(way, problem, machine) for way in model.ways(problem, machine))
+        _, seconds = model.best_way(problem, machine)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
-        return tuple(model.ways(problem, machine))
+        return model.ways(problem, machine)
 
     def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
         return model.seconds(way, problem, machine)

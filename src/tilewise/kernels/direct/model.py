@@ -3,9 +3,9 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from typing import NamedTuple
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.plain.ways import step_slots
@@ -120,12 +120,59 @@ def every_way(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectWay,
     return tuple(way for way in made if way.fits(partial_bytes))
 
 
-def ways(problem: Problem, machine: Machine) -> Iterator[DirectWay]:
-    """Those whose blocks have some of k each."""
-    size = problem.algebra.partial.itemsize
+class Cost(NamedTuple):
+    """What a way's seconds are reckoned from, the same for every product of a dtype on a machine."""
+
+    way: DirectWay
+    shallow: int  # k up to which its blocks would have too little each
+    rows: int
+    cols: int
+    depth: int
+    at_once: int  # blocks that the card holds
+    strip: float  # seconds of an empty one,
+    strip_of_k: float  # and of each k in it
+    busy: float  # share of a card's threads that one block is
+    steps: float  # seconds of a cell's k on a card that is busy
+    meeting: float
+
+
+@lru_cache(maxsize=64)
+def costs(algebra: Algebra, machine: Machine) -> dict[DirectWay, Cost]:
+    size, made = algebra.partial.itemsize, {}
     for way in every_way(size, clusters_of(machine)):
-        if way.cluster == 1 or problem.k > way.depth(size) * way.cluster // 2:
-            yield way
+        tile, deep, threads = way.tile, way.depth(size), way.threads
+        registers, shared = RESIDENT_REGISTERS // threads, UNIT_SHARED // way.shared_bytes(size)
+        at_once = machine.units * max(1, min(machine.resident_threads // threads, registers, shared))
+        strip = STRIP_SECONDS[way.groups]
+        made[way] = Cost(
+            way,
+            deep * way.cluster // 2 if way.cluster > 1 else -1,
+            tile.rows,
+            tile.cols,
+            deep,
+            at_once,
+            strip * SHORT_STRIP,
+            strip * (1 - SHORT_STRIP) / (128 if way.groups > 1 else 64),
+            threads / (machine.units * BUSY_THREADS),
+            tile.rows * tile.cols / (_rate(algebra, machine) * tile.share),
+            START_SECONDS + (CLUSTER_SECONDS * (1 + way.cluster / 10) if way.cluster > 1 else 0.0),
+        )
+    return made
+
+
+def ways(problem: Problem, machine: Machine) -> list[DirectWay]:
+    """Those whose blocks have some of k each."""
+    return [cost.way for cost in costs(problem.algebra, machine).values() if problem.k > cost.shallow]
+
+
+@lru_cache(maxsize=64)
+def best_way(problem: Problem, machine: Machine) -> tuple[DirectWay, float]:
+    """The way with the least expected seconds."""
+    k = problem.k
+    fitting = [cost for cost in costs(problem.algebra, machine).values() if k > cost.shallow]
+    times = _seconds(fitting, problem, machine)
+    least = min(times)
+    return fitting[times.index(least)].way, least
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
@@ -152,26 +199,31 @@ def piece(problem: Problem, way: DirectWay) -> int:
 
 
 def seconds(way: DirectWay, problem: Problem, machine: Machine) -> float:
+    """What the model expects of one way."""
+    return _seconds([costs(problem.algebra, machine)[way]], problem, machine)[0]
+
+
+def _seconds(several: list[Cost], problem: Problem, machine: Machine) -> list[float]:
     """The longest of four: strips one after the other, the steps, the bytes from memory, those from the L2; and what a
     launch takes anyway."""
-    p, tile, size = problem, way.tile, problem.algebra.partial.itemsize
-    down, across = tiles_of(p, tile)
-    tiles, deep = p.members * down * across, way.depth(size)
-    registers, shared = RESIDENT_REGISTERS // way.threads, UNIT_SHARED // way.shared_bytes(size)
-    at_once = machine.units * max(1, min(machine.resident_threads // way.threads, registers, shared))
-    blocks = max(1, tiles * way.cluster)
-    strip = STRIP_SECONDS[way.groups] * (
-        SHORT_STRIP + (1 - SHORT_STRIP) * min(p.k, deep) / (128 if way.groups > 1 else 64)
-    )
-    strips = math.ceil(blocks / at_once) * math.ceil(piece(p, way) / deep) * strip
-    rate = _rate(p.algebra, machine) * tile.share
-    busy = min(1.0, blocks * way.threads / (machine.units * BUSY_THREADS))
-    steps = tiles * tile.rows * tile.cols * p.k / (rate * busy)
-    memory = p.least_bytes / machine.bandwidth
-    from_l2 = tiles * (tile.rows + tile.cols) * p.k * p.dtype.itemsize / machine.bandwidth
-    meeting = CLUSTER_SECONDS * (1 + way.cluster / 10) if way.cluster > 1 else 0.0
-    work = max(strips, steps, READING * memory, L2_READING * from_l2)
-    return START_SECONDS + meeting + work + STORING * memory
+    m, k, n, members = problem.m, problem.k, problem.n, problem.members
+    memory = problem.least_bytes / machine.bandwidth
+    reading, storing = READING * memory, STORING * memory
+    from_l2 = L2_READING * k * problem.dtype.itemsize / machine.bandwidth
+    made = []
+    for way, _, rows, cols, depth, at_once, strip, strip_of_k, busy, steps, meeting in several:
+        tiles = members * -(-m // rows) * -(-n // cols)
+        blocks = max(1, tiles * way.cluster)
+        piece = -(-k // way.cluster)
+        strips = -(-blocks // at_once) * -(-piece // depth) * (strip + strip_of_k * (k if k < depth else depth))
+        work = max(
+            strips,
+            tiles * k * steps / min(1.0, blocks * busy),
+            reading,
+            from_l2 * tiles * (rows + cols),
+        )
+        made.append(meeting + work + storing)
+    return made
 
 
 def geometry(problem: Problem, way: DirectWay) -> Geometry:

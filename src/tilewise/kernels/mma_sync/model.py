@@ -10,7 +10,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from itertools import product
+from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
@@ -204,8 +204,13 @@ def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[MmaWay, float]:
     """The way with the least expected seconds."""
-    timed = [(expected(way, problem, machine), number, way) for number, way in enumerate(ways(problem, machine))]
-    seconds, best, tuned = preferred(timed, tuning_class(problem), machine.tuned)
+    table, timed = machine.tuned, _timed(problem, machine)
+    key = tuning_class(problem) if table is not None and table.entries else ""
+    if table is None or key not in table.entries:
+        seconds, _, fields = min(timed)
+        return MmaWay(*fields), seconds
+    every = [(seconds, number, MmaWay(*fields)) for seconds, number, fields in timed]
+    seconds, best, tuned = preferred(every, key, table)
     return replace(best, tuned=tuned), seconds
 
 
@@ -218,32 +223,48 @@ def tuning_class(problem: Problem) -> str:
     return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, starts == (16, 16))
 
 
+Fields = tuple[MmaTile, tuple[str, str], tuple[int, int], int, int, int]  # of a way
+
+
 def ways(problem: Problem, machine: Machine) -> list[MmaWay]:
-    p, size = problem, problem.dtype.itemsize
+    return [MmaWay(*fields) for _, _, fields in _timed(problem, machine)]
+
+
+def _timed(problem: Problem, machine: Machine) -> list[tuple[float, int, Fields]]:
+    """(expected seconds, number, fields) of every way."""
+    p, figures = problem, _Figures(problem, machine)
     for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, p.dtype)
     for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
-    fitting = [tile for tile in TILES[size] if tile.stages(machine.arch) >= 2 + tile.rolling]
-    found: list[MmaWay] = []
     n_along_k = along_k(p.layout_n, p.k, p.n, "N")
-    for tile, m, n in product(fitting, for_m, for_n):
-        routes, vectors = (m[0], n[0]), (min(m[1], n[1]),) * 2  # one width for both: fewer kernels
-        if not tile.takes(n_along_k and n[0] != PACKED, vectors):
-            continue
-        found += [MmaWay(tile, routes, vectors, parts) for parts in _parts(problem, tile, machine)]
-        edges = _thin_edges(problem, machine, tile)
-        if any(edges) and PACKED not in routes:  # the kernels for few read operands as they lie
-            found.append(MmaWay(tile, routes, vectors, 1, *edges))
+    pairs = [((m[0], n[0]), min(m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
+    found: list[tuple[float, int, Fields]] = []
+    for cost in _costs(rate_name(p), p.dtype.itemsize, machine):
+        tile = cost.tile
+        parts, edges = _parts(problem, tile, machine), _thin_edges(problem, machine, tile)
+        for routes, vector in pairs:
+            if not _fits(tile, n_along_k and routes[1] != PACKED, vector):
+                continue
+            moved = figures.moved(routes)
+            for cut in parts:
+                seconds = figures.seconds(cost, vector, moved, cut, 0, 0)
+                found.append((seconds, len(found), (tile, routes, (vector, vector), cut, 0, 0)))
+            if (edges[0] or edges[1]) and PACKED not in routes:  # the kernels for few read operands as they lie
+                seconds = figures.seconds(cost, vector, moved, 1, *edges)
+                found.append((seconds, len(found), (tile, routes, (vector, vector), 1, *edges)))
     return found
+
+
+@lru_cache(maxsize=256)
+def _fits(tile: MmaTile, n_along_k: bool, vector: int) -> bool:
+    return tile.takes(n_along_k, (vector, vector))
 
 
 def _thin_edges(p: Problem, machine: Machine, tile: MmaTile) -> tuple[int, int]:
     """Rows and columns of P beyond whole tiles, where the kernels for few can make them as they lie."""
     if p.epilogue:
         return 0, 0  # those apply none
-    rows, cols = (
-        extent % side if extent >= THIN_FROM and 0 < extent % side <= THIN else 0
-        for extent, side in ((p.m, tile.rows), (p.n, tile.cols))
-    )
+    rows, cols = p.m % tile.rows if p.m >= THIN_FROM else 0, p.n % tile.cols if p.n >= THIN_FROM else 0
+    rows, cols = rows if rows <= THIN else 0, cols if cols <= THIN else 0
     if rows and few_tile(p, machine, False, rows, p.dtype.itemsize) is None:
         rows = 0
     if cols and few_tile(p, machine, True, cols, p.dtype.itemsize) is None:
@@ -253,46 +274,85 @@ def _thin_edges(p: Problem, machine: Machine, tile: MmaTile) -> tuple[int, int]:
 
 def _parts(problem: Problem, tile: MmaTile, machine: Machine) -> list[int]:
     """k is cut only where tiles leave most of the card idle."""
-    tiles = math.ceil(problem.m / tile.rows) * math.ceil(problem.n / tile.cols) * problem.members
-    phases = math.ceil(problem.k * problem.dtype.itemsize / PHASE_BYTES)
+    tiles = -(-problem.m // tile.rows) * -(-problem.n // tile.cols) * problem.members
+    phases = -(-problem.k * problem.dtype.itemsize // PHASE_BYTES)
     most = min(MAX_PARTS, machine.units * tile.resident // max(1, tiles), phases // 4)
     return [1, most] if most > 1 else [1]
 
 
+class _Cost(NamedTuple):
+    """What a tile's seconds are reckoned from, the same for every product of a dtype on a machine."""
+
+    tile: MmaTile
+    rows: int
+    cols: int
+    resident: int
+    at_once: int  # blocks that the card holds
+    phase: dict[int, float]  # seconds, by bytes of a copy
+    start: float  # seconds of a tile
+
+
+@lru_cache(maxsize=64)
+def _costs(rate: str, size: int, machine: Machine) -> tuple[_Cost, ...]:
+    """Of the tiles that fit the machine."""
+    made = []
+    for tile in TILES[size]:
+        if tile.stages(machine.arch) < 2 + tile.rolling:
+            continue
+        steps = _mma_rate(rate, size, machine) / machine.units * tile.share  # of a multiprocessor, a second
+        cores, l2 = tile.rows * tile.cols * (PHASE_BYTES // size) / steps, tile.stage_bytes / UNIT_BANDWIDTH
+        phase = {vector: max(cores * (1 + slow), l2) for vector, slow in SMALL_COPIES.items()}
+        at_once = machine.units * tile.resident
+        made.append(_Cost(tile, tile.rows, tile.cols, tile.resident, at_once, phase, TILE_SECONDS / tile.resident))
+    return tuple(made)
+
+
+class _Figures:
+    """What the seconds of every way of a product are reckoned from."""
+
+    def __init__(self, p: Problem, machine: Machine) -> None:
+        self._p, self._machine = p, machine
+        self._memory, self._units = machine.bandwidth * MEMORY_SHARE, machine.units
+        self._passing = p.least_bytes / self._memory
+        self._phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
+        self._sums = 2 * p.m * p.n * sum_of(p.dtype).itemsize / machine.bandwidth
+
+    def moved(self, routes: tuple[str, str]) -> float:
+        """Seconds to realign or pack operands first."""
+        p = self._p
+        cells = (p.m * p.k if routes[0] != AS_IT_IS else 0) + (p.k * p.n if routes[1] != AS_IT_IS else 0)
+        return COPY_SECONDS + p.members * 2 * cells * p.dtype.itemsize / self._memory if cells else 0.0
+
+    def seconds(self, cost: _Cost, vector: int, moved: float, parts: int, edge_rows: int, edge_cols: int) -> float:
+        """Waves of tiles at the rate of the tensor cores or of L2; then what comes before and after."""
+        p, units = self._p, self._units
+        each = max(1, -(-self._phases // parts))
+        tiles = -(-(p.m - edge_rows) // cost.rows) * -(-(p.n - edge_cols) // cost.cols)
+        full, rest = divmod(tiles * p.members * parts, cost.at_once)
+        # blocks of a multiprocessor share its tensor cores: a lone one is faster than one of many, but not that much
+        turns = full * cost.resident + (max(-(-rest // units), 0.7 * cost.resident) if rest else 0)
+        work = max(turns * (each * cost.phase[vector] + cost.start), self._passing) + START_SECONDS + moved
+        for edge, extent in ((edge_rows, p.n), (edge_cols, p.m)):
+            if edge:
+                work += p.members * (2 * START_SECONDS + p.k * extent * p.dtype.itemsize / self._memory)
+        if parts > 1:
+            work += p.members * (PART_SECONDS + parts * self._sums)
+        return work
+
+
 def expected(way: MmaWay, problem: Problem, machine: Machine) -> float:
-    """Seconds: waves of tiles at the rate of the tensor cores or of L2; then what comes before and after."""
-    p, tile, size = problem, way.tile, problem.dtype.itemsize
-    rate = mma_rate(problem, machine) / machine.units * tile.share  # of a multiprocessor, steps a second
-    phase = tile.rows * tile.cols * (PHASE_BYTES // size) / rate
-    copies = sum(SMALL_COPIES[v] * side for v, side in zip(way.vectors, (tile.rows, tile.cols), strict=True))
-    phase *= 1 + copies / (tile.rows + tile.cols)
-    l2 = tile.stage_bytes / UNIT_BANDWIDTH
-    each = way.phases_each(p.k, size)
-    down, across = math.ceil((p.m - way.edge_rows) / tile.rows), math.ceil((p.n - way.edge_cols) / tile.cols)
-    blocks = down * across * p.members * way.parts
-    full, rest = divmod(blocks, machine.units * tile.resident)
-    # blocks of a multiprocessor share its tensor cores: a lone one is faster than one of many, but not that much
-    lone = math.ceil(rest / machine.units)
-    turns = full * tile.resident + (max(lone, 0.7 * tile.resident) if rest else 0)
-    work = turns * (each * max(phase, l2) + TILE_SECONDS / tile.resident)
-    work = max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE)) + START_SECONDS
-    moved = sum(
-        2 * extent * size
-        for how, extent in zip(way.routes, (p.m * p.k, p.k * p.n), strict=True)
-        if how in (REALIGNED, PACKED)
-    )
-    if moved:
-        work += COPY_SECONDS + p.members * moved / (machine.bandwidth * MEMORY_SHARE)
-    for edge, extent in ((way.edge_rows, p.n), (way.edge_cols, p.m)):
-        if edge:
-            work += p.members * (2 * START_SECONDS + p.k * extent * size / (machine.bandwidth * MEMORY_SHARE))
-    if way.parts > 1:
-        sums = 2 * way.parts * p.m * p.n * sum_of(p.dtype).itemsize
-        work += p.members * (PART_SECONDS + sums / machine.bandwidth)
-    return work
+    """Seconds of one way; both operands are copied by one width."""
+    costs = _costs(rate_name(problem), problem.dtype.itemsize, machine)
+    cost = next(cost for cost in costs if cost.tile == way.tile)
+    figures = _Figures(problem, machine)
+    return figures.seconds(cost, way.vectors[0], figures.moved(way.routes), way.parts, way.edge_rows, way.edge_cols)
 
 
 def mma_rate(problem: Problem, machine: Machine) -> float:
     """Steps a second by mma.sync: half of what Hopper has for warpgroups, at the clock it holds; elsewhere all."""
-    halved = arch_number(machine.arch) == 90 and problem.dtype.itemsize < 8
-    return machine.tensor_rate(rate_name(problem)) * (0.46 if halved else 1.0)
+    return _mma_rate(rate_name(problem), problem.dtype.itemsize, machine)
+
+
+def _mma_rate(name: str, size: int, machine: Machine) -> float:
+    halved = arch_number(machine.arch) == 90 and size < 8
+    return machine.tensor_rate(name) * (0.46 if halved else 1.0)
