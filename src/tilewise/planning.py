@@ -5,8 +5,10 @@ Pure functions over plain values: a plan can be made for a card that is not ther
 
 from __future__ import annotations
 
+import math
 from dataclasses import replace
 from functools import lru_cache
+from operator import itemgetter
 
 from tilewise.blocking import has_kernel
 from tilewise.calibration import calibrated, least_mended, mended
@@ -95,20 +97,26 @@ def _soonest(problem: Problem, machine: Machine, tile: int | None, families: lis
         raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
     if len(families) == 1:
         return families[0]
-    best: tuple[float, Family] | None = None
-    for family in families:
+    ranked = []
+    for number, family in enumerate(families):
         seen = _seen_by(family, problem)
-        if best is not None:
-            least = family.least_seconds(seen, machine)
-            if least and min(least_mended(least, name, seen, machine) for name in family.kernels) > best[0]:
-                continue
+        least = family.least_seconds(seen, machine)
+        if least:
+            least = min(least_mended(least, name, seen, machine) for name in family.kernels)
+        ranked.append((least, number, family, seen))
+    best, soonest = (math.inf, 0), families[0]
+    for least, number, family, seen in sorted(ranked, key=_LEAST):
+        if least > best[0]:
+            break
         seconds = mended(family.offer(seen, machine, tile))
         if not family.fuses:
             seconds = after_epilogue(seconds, problem, machine)
-        if best is None or seconds < best[0]:
-            best = seconds, family
-    assert best is not None
-    return best[1]
+        if (seconds, number) < best:
+            best, soonest = (seconds, number), family
+    return soonest
+
+
+_LEAST = itemgetter(0)
 
 
 def plans_in_turn(problem: Problem, machine: Machine) -> list[Plan]:

@@ -17,7 +17,7 @@ from hypothesis import strategies as st
 import tilewise as tw
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.kernels.bf16x6.model import DEPTH, SHARED_BYTES, TILES, SplitTile, _ways, plane_bytes, slab_of
+from tilewise.kernels.bf16x6.model import DEPTH, SHARED_BYTES, TILES, SplitTile, plane_bytes, slab_of, ways
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.plain.model import whole_tiles
@@ -109,7 +109,7 @@ def test_k_comes_in_slabs_where_planes_would_be_large(shape):
 @pytest.mark.parametrize("shape", [(4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (4096, 128, 40960), (128, 65536, 128)])
 def test_tiles_cover_P_whatever_the_way(shape):
     m, k, n = shape
-    for way in _ways(problem_of_shape(*shape), H200):
+    for way in ways(problem_of_shape(*shape), H200):
         assert way.tiles(m, n) * way.tile.cluster * way.tile.rows * way.tile.cols >= m * n
         assert way.blocks(m, n, 132) % way.tile.cluster == 0
         assert way.blocks(m, n, 132) <= 132

@@ -26,10 +26,10 @@ from tilewise.kernels.k_major.model import (
     TILES,
     TURNED,
     KMajorTile,
-    _ways,
     boxed,
     paired,
     route,
+    ways,
 )
 from tilewise.kernels.k_major.text import render_k_across, render_k_major, render_turn
 from tilewise.kernels.shared.text import render_pack
@@ -240,7 +240,7 @@ def test_how_P_is_stored_follows_its_rows():
 def test_tiles_cover_P_whatever_the_way():
     for shape in ((4097, 4097, 4097), (1, 1, 1), (300, 5, 7), (128, 65536, 128)):
         m, _, n = shape
-        for way in _ways(problem(*shape, "float32", precision="tf32"), H200):
+        for way in ways(problem(*shape, "float32", precision="tf32"), H200):
             assert way.tiles(m, n) * way.tile.cluster * way.tile.rows * way.tile.cols >= m * n
             assert way.blocks(m, n, 132) % way.tile.cluster == 0
 

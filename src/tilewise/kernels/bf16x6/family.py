@@ -46,7 +46,7 @@ class BF16x6(Family):
         return tensor_reason(plan, kernel, tiles)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return self._limits(problem, machine)[0]
+        return model.least_seconds(problem, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         way, seconds = model.best_way(problem, machine)

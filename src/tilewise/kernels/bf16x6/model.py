@@ -133,27 +133,46 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[SplitWay, float]:
     """The way with the least expected seconds."""
-    timed = (
-        (_product_seconds(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine))
+    seconds, _, fields = min(_timed(problem, machine))
+    return SplitWay(*fields), problem.members * (seconds + _other_seconds(problem))
+
+
+def ways(problem: Problem, machine: Machine) -> list[SplitWay]:
+    return [SplitWay(*fields) for _, _, fields in _timed(problem, machine)]
+
+
+def _timed(problem: Problem, machine: Machine) -> list[tuple[float, int, tuple[SplitTile, int]]]:
+    """(seconds of the waves of tiles, and of adding up the parts of k, number, fields) of every way. k is cut only
+    where its tiles leave most of the card idle."""
+    m, k, n, units = problem.m, problem.k, problem.n, machine.units
+    phases = -(-k // DEPTH)
+    deepest, gathered, cells = phases // 8, 8 * m * n / GATHER_BANDWIDTH, GATHER_SECONDS + m * n * CELL_SECONDS
+    made: list[tuple[float, int, tuple[SplitTile, int]]] = []
+    for tile, rows, cols, stage, meeting, at_once in _costs(machine):
+        tiles = -(-m // rows) * -(-n // cols)
+        seconds = -(-tiles // at_once) * ((phases or 1) * stage + TILE_SECONDS) + meeting
+        made.append((seconds, len(made), (tile, 1)))
+        most = min(units // max(1, tiles * tile.cluster), deepest)
+        if most > 1:
+            seconds = -(-tiles * most // at_once) * (-(-phases // most) * stage + TILE_SECONDS) + meeting
+            made.append((seconds + cells + most * gathered, len(made), (tile, most)))
+    return made
+
+
+@lru_cache(maxsize=64)
+def _costs(machine: Machine) -> tuple[tuple[SplitTile, int, int, float, float, int], ...]:
+    """(tile, its cluster's rows, columns, seconds of a stage, of meeting, clusters that the card holds)."""
+    return tuple(
+        (
+            tile,
+            tile.rows * tile.cluster,
+            tile.cols,
+            _stage_seconds(tile, machine),
+            CLUSTER_SECONDS if tile.cluster > 1 else 0.0,
+            machine.units // tile.cluster,
+        )
+        for tile in TILES
     )
-    seconds, _, best = min(timed)
-    return best, problem.members * (seconds + _other_seconds(problem))
-
-
-def _ways(problem: Problem, machine: Machine) -> list[SplitWay]:
-    """k is cut only where its tiles leave most of the card idle."""
-    ways = []
-    phases = math.ceil(problem.k / DEPTH) // 8
-    for tile in TILES:
-        tiles = -(-problem.m // (tile.rows * tile.cluster)) * -(-problem.n // tile.cols) * tile.cluster
-        most = min(machine.units // max(1, tiles), phases)
-        ways += [SplitWay(tile, parts) for parts in ((1, most) if most > 1 else (1,))]
-    return ways
-
-
-def expected(way: SplitWay, problem: Problem, machine: Machine) -> float:
-    """Seconds: the split's bytes, whole waves of tiles, and what comes between."""
-    return problem.members * (_product_seconds(way, problem, machine) + _other_seconds(problem))
 
 
 @lru_cache(maxsize=256)
@@ -163,15 +182,12 @@ def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
     return stage * (CLUSTER_GAIN if tile.cluster > 1 else 1.0)
 
 
-def _product_seconds(way: SplitWay, problem: Problem, machine: Machine) -> float:
-    """The waves of tiles, and adding up the parts of k."""
-    tile, m, k, n = way.tile, problem.m, problem.k, problem.n
-    stages = max(1, math.ceil(math.ceil(k / DEPTH) / way.splits))
-    work = way.waves(m, n, machine.units) * (stages * _stage_seconds(tile, machine) + TILE_SECONDS)
-    work += CLUSTER_SECONDS if tile.cluster > 1 else 0.0
-    if way.splits > 1:
-        work += GATHER_SECONDS + m * n * (CELL_SECONDS + 8 * way.splits / GATHER_BANDWIDTH)
-    return work
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """The split, and products at the best rate that a tile has, or no less than the bytes."""
+    cores = PRODUCTS * problem.steps / (machine.tensor_rate("bfloat16") * NARROW_SHARE)
+    cores = max(cores, CLUSTER_GAIN * PRODUCTS * problem.steps / (machine.tensor_rate("bfloat16") * TENSOR_SHARE))
+    least = problem.members * (_other_seconds(problem) + TILE_SECONDS) + cores
+    return 0.999 * max(least, problem.least_bytes / machine.bandwidth)
 
 
 def _other_seconds(problem: Problem) -> float:

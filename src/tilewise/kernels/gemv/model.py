@@ -8,6 +8,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from functools import lru_cache
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.plain.ways import Way, binary, step_slots
@@ -145,6 +146,7 @@ IDEAS = {
 }
 
 
+@lru_cache(maxsize=64)
 def few_choices(problem: Problem, machine: Machine, kernel: str | None = None) -> list[tuple[float, FewTile]]:
     """(expected seconds, tile) of every way to read the longer operand once; `kernel` leaves that one alone."""
     p = problem

@@ -266,33 +266,89 @@ def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
     """The way with the least expected seconds."""
-    timed = ((expected(way, problem, machine), number, way) for number, way in enumerate(_ways(problem, machine)))
-    seconds, _, best = min(timed)
-    return best, seconds
+    seconds, _, fields = min(_timed(problem, machine))
+    return KMajorWay(*fields), problem.members * seconds
 
 
-def _ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
-    """k is cut only where its tiles leave most of the card idle, sums are float32, and both operands lie along k."""
-    ways, how, kind = [], routes(problem), kind_of(problem)
+Fields = tuple[KMajorTile, tuple[str, str], int]  # of a way
+
+
+def ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
+    return [KMajorWay(*fields) for _, _, fields in _timed(problem, machine)]
+
+
+def _timed(problem: Problem, machine: Machine) -> list[tuple[float, int, Fields]]:
+    """(seconds of a member, number, fields) of every way: whole waves of tiles, or the bytes; then what comes before
+    and after. k is cut only where its tiles leave most of the card idle, sums are float32 (else planes of them are not
+    of P's dtype), and both operands lie along k."""
+    (m, k, n), size, how = (problem.m, problem.k, problem.n), problem.dtype_m.itemsize, routes(problem)
+    kind = kind_of(problem)
     assert kind is not None
-    shapes: list[tuple[KMajorTile, tuple[str, str]]] = [(tile, how) for tile in TILES if tile.takes(kind)]
+    stages = -(-k * size // LINE_BYTES)
+    by_boxes = boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)
+    passing = problem.member_bytes / (machine.bandwidth * MEMORY_SHARE)
+    turning = _turning(how, m, k, n, size)
+    cuts = problem.dtype.name == "float32" and not problem.scaled
+    gathered, cells = 8 * m * n / GATHER_BANDWIDTH, GATHER_SECONDS + m * n * CELL_SECONDS
+    made: list[tuple[float, int, Fields]] = []
+    for tile, rows, cols, stage, start, at_once in _costs(kind, machine):
+        tiles = -(-m // rows) * -(-n // cols)
+        work = max(-(-tiles // at_once) * ((stages or 1) * stage + TILE_SECONDS[by_boxes]), passing)
+        made.append((work + start + turning, len(made), (tile, how, 1)))
+        most = min(machine.units // max(1, tiles * tile.cluster), stages // 4) if cuts else 1
+        if most > 1:
+            work = max(-(-tiles * most // at_once) * (-(-stages // most) * stage + TILE_SECONDS[by_boxes]), passing)
+            made.append((work + start + turning + cells + most * gathered, len(made), (tile, how, most)))
     if how[1] == TURNED and from_registers(problem):
-        shapes += [(tile, (how[0], ACROSS)) for tile in ACROSS_TILES]
+        pairs = [((how[0], ACROSS), tile) for tile in ACROSS_TILES]
         if how[0] == TURNED and by_classes(problem):
-            shapes += [(tile, (BY_CLASSES, ACROSS)) for tile in ACROSS_TILES if tile.beside]
-    for tile, how in shapes:
-        tiles = KMajorWay(tile, how).tiles(problem.m, problem.n) * tile.cluster
-        phases = math.ceil(problem.k * problem.dtype_m.itemsize / LINE_BYTES)
-        most = min(machine.units // max(1, tiles), phases // 4)
-        cut = (
-            most > 1 and problem.dtype.name == "float32" and not problem.scaled and ACROSS not in how
-        )  # else planes of sums are not of P's dtype
-        ways += [KMajorWay(tile, how, parts) for parts in ((1, most) if cut else (1,))]
-    return ways
+            pairs += [((BY_CLASSES, ACROSS), tile) for tile in ACROSS_TILES if tile.beside]
+        for across, tile in pairs:
+            way = KMajorWay(tile, across)
+            lines = -(-(k if across[0] == TURNED else problem.layout_m.row) * size // LINE_BYTES)
+            stage = _stage_seconds(tile, kind, machine) * ACROSS_SHARE[across[0]]
+            stage *= EVEN_SHARE if lines % 2 == 0 and not tile.beside else 1.0
+            each = (stages or 1) * stage + ACROSS_TILE_SECONDS[by_boxes and way.classes == 1]
+            work = max(way.waves(m, n, machine.units) * each, passing) + START_SECONDS + CLUSTER_SECONDS
+            made.append((work + _turning(across, m, k, n, size), len(made), (tile, across, 1)))
+    return made
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch for each member, and the tensor cores at their best share, or the bytes."""
+    kind = kind_of(problem)
+    assert kind is not None
+    cores = problem.steps / (machine.tensor_rate("bfloat16") * kind.rate * TENSOR_SHARE)
+    passing = problem.least_bytes / (machine.bandwidth * MEMORY_SHARE)
+    return 0.999 * (problem.members * START_SECONDS + max(cores, passing))
+
+
+def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
+    """Seconds to turn operands first."""
+    cells = (m * k if how[0] == TURNED else 0) + (k * n if how[1] == TURNED else 0)
+    return TURN_SECONDS + 2 * size * cells / TURN_BANDWIDTH[size] if cells else 0.0
+
+
+@lru_cache(maxsize=64)
+def _costs(kind: Kind, machine: Machine) -> tuple[tuple[KMajorTile, int, int, float, float, int], ...]:
+    """(tile, its cluster's rows and columns, seconds of a stage, of a launch, clusters that the card holds)."""
+    return tuple(
+        (
+            tile,
+            tile.rows * (1 if tile.beside else tile.cluster),
+            tile.cols * (tile.cluster if tile.beside else 1),
+            _stage_seconds(tile, kind, machine),
+            START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0),
+            machine.units // tile.cluster,
+        )
+        for tile in TILES
+        if tile.takes(kind)
+    )
 
 
 @lru_cache(maxsize=512)
 def _stage_seconds(tile: KMajorTile, kind: Kind, machine: Machine) -> float:
+    """A stage takes as long as the tensor cores need for it, or L2 for its bytes, and a little longer where both do."""
     rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * TENSOR_SHARE
     limits = (
         tile.rows * tile.cols * (LINE_BYTES // kind.size) / rate,
@@ -300,30 +356,3 @@ def _stage_seconds(tile: KMajorTile, kind: Kind, machine: Machine) -> float:
     )
     seconds: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
     return seconds
-
-
-def expected(way: KMajorWay, problem: Problem, machine: Machine) -> float:
-    """Seconds: whole waves of tiles, or the bytes; then what comes before and after.
-
-    A stage takes as long as the tensor cores need for it, or L2 for its bytes, and a little longer where both do.
-    """
-    tile, (m, k, n), size = way.tile, (problem.m, problem.k, problem.n), problem.dtype_m.itemsize
-    kind = kind_of(problem)
-    assert kind is not None
-    stage = _stage_seconds(tile, kind, machine)
-    stages = max(1, math.ceil(math.ceil(k * size / LINE_BYTES) / way.splits))
-    by_boxes = boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)
-    stored = TILE_SECONDS[by_boxes]
-    if isinstance(tile, AcrossTile):
-        lines = math.ceil((k if way.routes[0] == TURNED else problem.layout_m.row) * size / LINE_BYTES)
-        stage *= ACROSS_SHARE[way.routes[0]] * (EVEN_SHARE if lines % 2 == 0 and not tile.beside else 1.0)
-        stored = ACROSS_TILE_SECONDS[by_boxes and way.classes == 1]
-    memory = machine.bandwidth * MEMORY_SHARE
-    work = max(way.waves(m, n, machine.units) * (stages * stage + stored), problem.member_bytes / memory)
-    work += START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
-    moved = sum(2 * size * area for how, area in zip(way.routes, (m * k, k * n), strict=True) if how == TURNED)
-    if moved:
-        work += TURN_SECONDS + moved / TURN_BANDWIDTH[size]
-    if way.splits > 1:
-        work += GATHER_SECONDS + m * n * (CELL_SECONDS + 8 * way.splits / GATHER_BANDWIDTH)
-    return problem.members * work

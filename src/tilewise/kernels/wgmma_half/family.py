@@ -31,6 +31,9 @@ class WgmmaHalf(Family):
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *search.best_way(problem, machine))
 
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return search.least_seconds(problem, machine)
+
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         way, seconds = search.best_way(problem, machine)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)

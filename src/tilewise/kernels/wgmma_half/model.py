@@ -9,6 +9,7 @@ from __future__ import annotations
 
 import math
 from collections.abc import Sequence
+from functools import lru_cache
 from itertools import product
 
 from tilewise.algebra.builtin import SEMIRINGS
@@ -91,20 +92,27 @@ def tuning_class(problem: Problem) -> str:
     return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, routes == (AS_IT_IS, AS_IT_IS))
 
 
-def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None = None) -> list[TensorWay]:
-    """Every way, or those with tiles `among` these; ways that turn P have tiles of their own."""
-    if problem.groups:
-        return _grouped_ways(problem, TILES if among is None else among)
+@lru_cache(maxsize=64)
+def options(problem: Problem) -> tuple[list[str], list[str]]:
+    """How M and how N can reach the kernel."""
     m, k, n = problem.m, problem.k, problem.n
     for_m = [route(problem.layout_m, m, k, problem.dtype_m, problem.dtype)]
     for_n = [route(problem.layout_n, k, n, problem.dtype_n, problem.dtype)]
     lines_m, lines_n = contiguous_lines(problem.layout_m, m, k), contiguous_lines(problem.layout_n, k, n)
-    for options, lines in ((for_m, lines_m), (for_n, lines_n)):
-        if options == [AS_IT_IS] and lines and lines[0] > 1 and lines[2] % DEPTH:
-            options.append(REALIGNED)  # lines that straddle 128 bytes cost the copy engine twice
+    for how, lines in ((for_m, lines_m), (for_n, lines_n)):
+        if how == [AS_IT_IS] and lines and lines[0] > 1 and lines[2] % DEPTH:
+            how.append(REALIGNED)  # lines that straddle 128 bytes cost the copy engine twice
     skewed = not along_columns(problem.layout_m, m, k) and not along_columns(problem.layout_n, k, n)
     if for_m == [REALIGNED] and skewed and not problem.stack and m > 1 and not problem.unrounded:
         for_m.append(BY_CLASSES)
+    return for_m, for_n
+
+
+def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None = None) -> list[TensorWay]:
+    """Every way, or those with tiles `among` these; ways that turn P have tiles of their own."""
+    if problem.groups:
+        return _grouped_ways(problem, TILES if among is None else among)
+    m, k, n, (for_m, for_n) = problem.m, problem.k, problem.n, options(problem)
     ways = []
     rounded = problem.accumulate and not problem.unrounded
     tiles = [tile for tile in (TILES if among is None else among) if tile.takes_accumulate or not rounded]
@@ -127,7 +135,7 @@ def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None 
                 thin_way = TensorWay(tile, ways[-1].routes, 1, ways[-1].classes, rows, cols)
                 if store_of(thin_way, problem, machine.units) == "carried":
                     ways.append(thin_way)  # the warps that carry sums out make them; where none do it does not pay
-    return ways if among else ways + _turned_ways(problem, for_m, for_n)
+    return ways if among else ways + turned_ways(problem)
 
 
 def _grouped_ways(p: Problem, among: Sequence[TensorTile]) -> list[TensorWay]:
@@ -138,11 +146,14 @@ def _grouped_ways(p: Problem, among: Sequence[TensorTile]) -> list[TensorWay]:
     return [TensorWay(tile, (for_m, for_n)) for tile in among if tile.cluster == 1]
 
 
-def _turned_ways(problem: Problem, for_m: list[str], for_n: list[str]) -> list[TensorWay]:
+def turned_ways(problem: Problem) -> list[TensorWay]:
     """A few hundred rows fill whole tiles badly; as a tile's columns they come in finer steps."""
     m, k, n = problem.m, problem.k, problem.n
+    if not FEW[0] < m <= FEW[1]:
+        return []
+    for_m, for_n = options(problem)
     odd = problem.accumulate or problem.unrounded or problem.epilogue or along_columns(problem.layout_m, m, k)
-    if odd or not FEW[0] < m <= FEW[1] or not takes_boxes(problem.layout_p, m, n):
+    if odd or not takes_boxes(problem.layout_p, m, n):
         return []
     cols = math.ceil(m / math.ceil(m / 256) / 16) * 16
     routes = product([how for how in for_m if how != BY_CLASSES], for_n)

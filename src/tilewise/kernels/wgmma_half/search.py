@@ -8,9 +8,10 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 from functools import lru_cache
+from itertools import product
 
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
-from tilewise.kernels.wgmma_half.model import THIN, expected, tuning_class, ways
+from tilewise.kernels.wgmma_half.model import THIN, expected, options, tuning_class, turned_ways, ways
 from tilewise.kernels.wgmma_half.seconds import (
     CLUSTER_SECONDS,
     COPY_SECONDS,
@@ -18,6 +19,7 @@ from tilewise.kernels.wgmma_half.seconds import (
     GATHER_SECONDS,
     GROUP_SECONDS,
     LINE_SECONDS,
+    LINES_OUT_SECONDS,
     MEMORY_SHARE,
     SHARPNESS,
     START_SECONDS,
@@ -25,8 +27,17 @@ from tilewise.kernels.wgmma_half.seconds import (
     TILE_SECONDS,
     UNIT_BANDWIDTH,
     lines_touched,
+    moved_bytes,
 )
-from tilewise.kernels.wgmma_half.tiles import CARRIED_WAVES, DEPTH, TILES, TensorTile, TensorWay, takes_boxes
+from tilewise.kernels.wgmma_half.tiles import (
+    CARRIED_PHASES,
+    CARRIED_WAVES,
+    DEPTH,
+    TILES,
+    TensorTile,
+    TensorWay,
+    takes_boxes,
+)
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.tuning import CLOSE, preferred
@@ -37,58 +48,106 @@ EACH = 16  # numbers of a tile's ways
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
     """The way with the least expected seconds, as if all of them had been reckoned."""
-    key, table = tuning_class(problem), machine.tuned
+    table = machine.tuned
+    key = tuning_class(problem) if table is not None and table.entries else ""
     margin = CLOSE if table is not None and key in table.entries else 1.0  # a table may prefer one that is close
-    timed: list[tuple[float, int, TensorWay]] = []
-    soonest = math.inf
-    for least, number in sorted(_bounds(problem, machine)):
-        if least > margin * soonest:
-            break
-        tile = TILES[number]
-        for at, way in enumerate(ways(problem, machine, (tile,))):
-            seconds = expected(way, problem, machine)
-            timed.append((seconds, EACH * number + at, way))
-            soonest = min(soonest, seconds)
     last = EACH * len(TILES)
-    timed += [(expected(way, problem, machine), last + at, way) for at, way in enumerate(ways(problem, machine, ()))]
+    timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(turned_ways(problem))]
+    soonest = min(timed)[0] if timed else math.inf
+    for floor, routes in _routes(problem, machine):
+        if floor > margin * soonest:
+            break
+        for least, number in _bounds(problem, machine, routes):
+            if least > margin * soonest:
+                break
+            for at, way in enumerate(ways(problem, machine, TILES[number : number + 1])):
+                if way.routes == routes:
+                    seconds = expected(way, problem, machine)
+                    timed.append((seconds, EACH * number + at, way))
+                    soonest = min(soonest, seconds)
     seconds, best, tuned = preferred(timed, key, table)
     return replace(best, tuned=True) if tuned else best, seconds
 
 
-def _bounds(problem: Problem, machine: Machine) -> list[tuple[float, int]]:
-    """(seconds that no way with a tile goes below, the tile's number)."""
-    if problem.members != 1 or problem.groups:
+def _routes(problem: Problem, machine: Machine) -> list[tuple[float, tuple[str, str]]]:
+    """(seconds that no way goes below whose operands come so, how they come), the least first."""
+    if problem.groups:
+        return [(0.0, routes) for routes in {way.routes: None for way in ways(problem, machine)}]
+    work = _work(problem, machine)
+    made = [(0.999 * (work + _before(problem, machine, routes)), routes) for routes in product(*options(problem))]
+    return sorted(made) if len(made) > 1 else made
+
+
+def _work(problem: Problem, machine: Machine) -> float:
+    """Seconds that tensor cores or the memory are busy at least; thin edges are made beside."""
+    steps = problem.members * (problem.m - THIN) * problem.k * (problem.n - THIN)
+    cores = steps / (machine.tensor_rate(problem.dtype.name) * TENSOR_SHARE)
+    return max(problem.least_bytes / (machine.bandwidth * MEMORY_SHARE), cores)
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """What no way goes below."""
+    return 0.0 if problem.groups else 0.999 * (START_SECONDS + GROUP_SECONDS + _work(problem, machine))
+
+
+def _before(problem: Problem, machine: Machine, routes: tuple[str, str]) -> float:
+    """Seconds until the kernel starts."""
+    moved = 0
+    if routes[0] in (REALIGNED, PACKED):
+        moved += moved_bytes(problem.layout_m, problem.m, problem.k, problem)
+    if routes[1] in (REALIGNED, PACKED):
+        moved += moved_bytes(problem.layout_n, problem.k, problem.n, problem)
+    return START_SECONDS + (COPY_SECONDS + moved / (machine.bandwidth * MEMORY_SHARE) if moved else 0.0)
+
+
+def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str]) -> list[tuple[float, int]]:
+    """(seconds that no way with a tile goes below, the tile's number), the least first: the model itself but for thin
+    edges, classes of rows and the card's heat, which are taken at their best."""
+    if problem.groups:
         return [(0.0, number) for number in range(len(TILES))]
-    m, k, n, units = problem.m, problem.k, problem.n, machine.units
-    phases, down, across = -(-k // DEPTH), max(1, m - THIN), max(1, n - THIN)
-    memory = machine.bandwidth * MEMORY_SHARE
-    passing = problem.least_bytes / memory
-    boxed = takes_boxes(problem.layout_p, m, n) or takes_boxes(problem.layout_p, m, n, THIN)
-    found = [math.inf] * len(TILES)
-    for of_m, of_n in dict.fromkeys(way.routes for way in ways(problem, machine, TILES[:1])):
-        moved = sum(4 * size for how, size in ((of_m, m * k), (of_n, k * n)) if how in (REALIGNED, PACKED))
-        before = START_SECONDS + GROUP_SECONDS + (COPY_SECONDS + moved / memory if moved else 0.0)
-        lines = lines_touched(of_m, problem.layout_m, m, k), lines_touched(of_n, problem.layout_n, k, n)
-        phase_of = _phases(problem.dtype.name, machine, *lines)
-        by_boxes = boxed and of_m != BY_CLASSES
-        for number, (rows, cols, cluster) in enumerate(SIDES):
-            phase, groups = phase_of[number], units // cluster
-            tiles = -(-down // rows) * -(-across // cols)
-            waves = -(-tiles // groups)
-            store = BOXES if by_boxes else ROWS if waves < CARRIED_WAVES else CARRIED
-            work = max(waves * (phases * phase + store), passing)
-            parts = min(units // (tiles * cluster), phases // 4)
-            if parts > 1 and of_m != BY_CLASSES:
-                cut = max(-(-tiles * parts // groups) * (-(-phases // parts) * phase + PARTIAL), passing)
-                work = min(work, cut + GATHER_SECONDS + 8 * parts * down * across / GATHER_BANDWIDTH)
-            work += before + (CLUSTER_SECONDS if cluster > 1 else 0.0)
-            if work < found[number]:
-                found[number] = work
-    return [(0.999 * seconds, number) for number, seconds in enumerate(found)]  # sums in another order round otherwise
+    m, k, n, units, members = problem.m, problem.k, problem.n, machine.units, problem.members
+    phases = -(-k // DEPTH) or 1
+    passing = problem.least_bytes / (machine.bandwidth * MEMORY_SHARE)
+    by_classes = routes[0] == BY_CLASSES
+    boxed = takes_boxes(problem.layout_p, m, n) and not by_classes
+    thin = not (problem.stack or problem.unrounded or problem.accumulate)
+    edged = thin and not by_classes and takes_boxes(problem.layout_p, m, n, THIN)
+    before = _before(problem, machine, routes)
+    lines = lines_touched(routes[0], problem.layout_m, m, k), lines_touched(routes[1], problem.layout_n, k, n)
+    phase_of = _phases(problem.dtype.name, machine, *lines)
+    found: list[tuple[float, int]] = []
+    for number, (rows, cols, cluster, area, groups_of, edges) in enumerate(SIDES):
+        phase, at_once = phase_of[number], units // cluster
+        down, across = m, n
+        if edges and thin:
+            down, across = m - (m % rows == THIN < m), n - (n % cols == THIN < n)
+        tiles = -(-down // rows) * -(-across // cols) * members
+        waves = -(-tiles // at_once)
+        each = phases * phase
+        if boxed or (edged and across < n):
+            each += BOXES
+        elif waves >= CARRIED_WAVES and phases >= CARRIED_PHASES:
+            each = max(each + CARRIED, CARRIED_OUT * area)
+        else:
+            each += ROWS + (ROWS_OUT * area if waves > 1 else 0.0)
+        work = max(waves * each, passing) + (groups_of if waves == 1 else 2) * GROUP_SECONDS
+        parts = min(units // (tiles * cluster), phases // 4) if tiles else 0
+        if parts > 1 and not by_classes:
+            turns = -(-tiles * parts // at_once)
+            cut = max(turns * (-(-phases // parts) * phase + PARTIAL), passing) + GATHER_SECONDS
+            cut += members * 8 * parts * m * n / GATHER_BANDWIDTH + (groups_of if turns == 1 else 2) * GROUP_SECONDS
+            work = min(work, cut)
+        work += before + (CLUSTER_SECONDS if cluster > 1 else 0.0)
+        found.append((0.999 * work, number))  # sums in another order round otherwise
+    return sorted(found)
 
 
 BOXES, ROWS, CARRIED, PARTIAL = (TILE_SECONDS[store] for store in ("boxes", "rows", "carried", "partial"))
-SIDES = tuple((tile.rows * tile.cluster, tile.cols, tile.cluster) for tile in TILES)
+ROWS_OUT, CARRIED_OUT = LINES_OUT_SECONDS["rows"], LINES_OUT_SECONDS["carried"]
+SIDES = tuple(
+    (tile.rows * tile.cluster, tile.cols, tile.cluster, tile.rows * tile.cols, tile.groups, tile.takes_edges)
+    for tile in TILES
+)
 
 
 @lru_cache(maxsize=64)

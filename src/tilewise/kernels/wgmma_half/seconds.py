@@ -59,7 +59,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     slow = CLASSES_SLOW if way.routes[0] == BY_CLASSES else 1.0
     phase: float = slow * math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
     phases, waves = phases_of(way, problem), waves_of(way, problem, machine.units)
-    store = store_of(way, problem, machine.units)
+    store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
     memory = machine.bandwidth * MEMORY_SHARE
     each = phases * phase + TILE_SECONDS[store]
     if waves > 1 and store in LINES_OUT_SECONDS:  # sums leave line by line, in the background or not
@@ -77,7 +77,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     work += CLUSTER_SECONDS if tile.cluster > 1 else 0.0
     sides = ((problem.layout_m, m, k), (problem.layout_n, k, n))
     moved = sum(
-        _moved_bytes(*side, problem) for how, side in zip(way.routes, sides, strict=True) if how in (REALIGNED, PACKED)
+        moved_bytes(*side, problem) for how, side in zip(way.routes, sides, strict=True) if how in (REALIGNED, PACKED)
     )
     if way.edge_rows or way.edge_cols:
         work = max(work, _edge_seconds(way, problem, machine)) + EDGE_SECONDS
@@ -115,6 +115,8 @@ def _launches(problem: Problem) -> int:
     """How many launches a stack's axes take."""
     if problem.groups:
         return 2  # tiles are found before
+    if not problem.stack:
+        return 1
     strides = [layout.stack for layout in (problem.layout_m, problem.layout_n, problem.layout_p)]
     return max(1, problem.members // Levels(problem.stack, strides).members)
 
@@ -133,11 +135,11 @@ def _edge_seconds(way: TensorWay, problem: Problem, machine: Machine) -> float:
     return seconds
 
 
-def _moved_bytes(layout: Layout, rows: int, cols: int, problem: Problem) -> int:
+def moved_bytes(layout: Layout, rows: int, cols: int, problem: Problem) -> int:
     """What a copy of an operand on boundaries reads and writes; an axis it is broadcast over counts once."""
     lines, length, _ = contiguous_lines(layout, rows, cols) or (rows, cols, cols)
     stack = problem.stack if len(layout.stack) == len(problem.stack) else problem.stack_n
-    own = math.prod(extent for extent, stride in zip(stack, layout.stack, strict=True) if stride)
+    own = math.prod(extent for extent, stride in zip(stack, layout.stack, strict=True) if stride) if stack else 1
     return own * (2 * rows * cols + lines * realigned_bytes(2 * length))
 
 
