@@ -24,6 +24,7 @@ class Layout:
     col: int
     stack: tuple[int, ...] = ()
     skew: int = 0  # bytes past a 16-byte boundary
+    spare: bool = False  # of P: what lies past a row's end, up to the next 16 bytes, may be overwritten
 
     @property
     def alignment(self) -> int:

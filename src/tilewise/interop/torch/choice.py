@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass
 from functools import lru_cache
-from typing import Any
+from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
@@ -17,14 +17,24 @@ from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.errors import TilewiseError, UsageError
 from tilewise.execution import machine_of
+from tilewise.interop.torch.lines import best_laid
 from tilewise.interop.torch.vendor import on_sixteen_bytes, padded_seconds, vendor_seconds
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem, row_major
 from tilewise.quantities import seconds
 
 MARGIN = 1.1  # both sides are models, so a win must be clear
+COMPILED_MARGIN = 1.0  # what is left to torch is padded by copies that our neighbours cannot use
 LIMIT = 16384  # kinds of products that are kept in mind
 WHEN = ("plan", "always", "never")
+
+
+class Surroundings(NamedTuple):
+    """Of a product in a graph that is compiled."""
+
+    open: bool  # whether it may still be said how its matrices lie: all sizes are numbers
+    made_here: tuple[bool, bool]  # whether M and N are made in the graph
+    room_for_p: bool  # whether P stays in it
 
 
 @dataclass
@@ -83,10 +93,12 @@ class Account:
         """Products that torch kept."""
         return sum(c.calls for c in self._choices.values() if not c.routed)
 
-    def choice(self, operator: str, M: Tensor, N: Tensor, bias: bool = False, compiled: bool = False) -> Choice:
+    def choice(
+        self, operator: str, M: Tensor, N: Tensor, bias: bool = False, within: Surroundings | None = None
+    ) -> Choice:
         """What becomes of this product, by how its operands lie. Fake tensors and symbolic sizes will do."""
         shapes = tuple(tuple(_number(x) for x in t) for t in (M.shape, N.shape, M.stride(), N.stride()))
-        return self.choice_of(operator, shapes, (M.dtype, N.dtype), str(M.device), _skews(M, N), bias, compiled)
+        return self.choice_of(operator, shapes, (M.dtype, N.dtype), str(M.device), _skews(M, N), bias, within)
 
     def choice_of(
         self,
@@ -96,14 +108,14 @@ class Account:
         device: str,
         skews: tuple[int, int] = (0, 0),
         bias: bool = False,
-        compiled: bool = False,
+        within: Surroundings | None = None,
     ) -> Choice:
         """The same of shapes and strides: `lie` is the shape of M, that of N, the strides of M and those of N."""
-        key = (operator, lie, dtypes, device, skews, bias, compiled)
+        key = (operator, lie, dtypes, device, skews, bias, within)
         known = self._choices.get(key)
         if known is None:
             self._make_room()
-            known = self._choices[key] = self._decide(operator, lie, dtypes, device, skews, bias, compiled)
+            known = self._choices[key] = self._decide(operator, lie, dtypes, device, skews, bias, within)
         return known
 
     def _make_room(self) -> None:
@@ -123,19 +135,19 @@ class Account:
         known.calls += 1
 
     def _decide(
-        self, operator: str, lie: Any, dtypes: Any, device: str, skews: Any, bias: bool, compiled: bool
+        self, operator: str, lie: Any, dtypes: Any, device: str, skews: Any, bias: bool, within: Surroundings | None
     ) -> Choice:
         *stack, m, k = lie[0]
         shape = ("x".join(map(str, stack)) + "·" if stack else "") + f"{m}x{k}x{lie[1][-1]}"
         dtype = str(dtypes[0]).removeprefix("torch.")
-        name = f"{operator}, compiled" if compiled else operator
+        name = f"{operator}, compiled" if within else operator
         if dtypes[0] != dtypes[1]:
             return Choice(name, shape, dtype, 0.0, 0.0, False, "M and N are of two dtypes")
-        problem = _problem(lie, dtype, skews)
+        problem = problem_of(lie, dtype, skews)
         if problem is None:
             return Choice(name, shape, dtype, 0.0, 0.0, False, f"{dtype} has no kernel here")
         try:
-            ours, theirs = expected(problem, device, bias, compiled)
+            ours, theirs = expected(problem, device, bias, within)
         except TilewiseError as refusal:
             return Choice(name, shape, dtype, 0.0, 0.0, False, str(refusal))
         if self.when == "always":
@@ -146,7 +158,7 @@ class Account:
             return Choice(name, shape, dtype, ours, theirs, False, "torch's kernels are at their best on 16 bytes")
         if not theirs:
             return Choice(name, shape, dtype, ours, theirs, False, "nothing is known of torch's kernel here")
-        wins = ours * MARGIN < theirs
+        wins = ours * (MARGIN if within is None else COMPILED_MARGIN) < theirs
         return Choice(name, shape, dtype, ours, theirs, wins, f"{theirs / ours:.2f}× by the models")
 
     def to_json(self) -> dict[str, Any]:
@@ -185,21 +197,23 @@ ACCOUNTS = {when: Account(when) for when in WHEN}  # of layers, by what they wer
 
 
 @lru_cache(maxsize=4096)
-def expected(problem: Problem, device: str, bias: bool, compiled: bool) -> tuple[float, float]:
-    """Seconds that ours and torch's own are expected to take; `compiled`: torch's may pad first, and in eager a `bias`
-    of a stack is a pass of its own."""
-    plan = make_plan(problem, machine_of(device))
-    theirs = vendor_seconds(problem, plan.machine)
-    if compiled and theirs:
-        theirs = min(theirs, padded_seconds(problem, plan.machine))
-    extra = 0.0
-    if bias and problem.stack and not compiled:
-        extra = 2 * problem.members * problem.m * problem.n * problem.result.itemsize / plan.machine.bandwidth
+def expected(problem: Problem, device: str, bias: bool, within: Surroundings | None) -> tuple[float, float]:
+    """Seconds that ours and torch's own are expected to take; within a graph torch's may pad first, and in eager a
+    `bias` of a stack is a pass of its own."""
+    machine = machine_of(device)
+    theirs = vendor_seconds(problem, machine)
+    if within is not None:
+        theirs = min(theirs, padded_seconds(problem, machine)) if theirs else theirs
+        if within.open:
+            return best_laid(problem, machine, within.made_here, within.room_for_p).seconds, theirs
+    plan, extra = make_plan(problem, machine), 0.0
+    if bias and problem.stack and within is None:
+        extra = 2 * problem.members * problem.m * problem.n * problem.result.itemsize / machine.bandwidth
     return plan.predicted + extra, theirs
 
 
-def _problem(lie: Any, dtype: str, skews: tuple[int, int]) -> Problem | None:
-    """Matrices, or stacks of the same extents, as a Problem."""
+def problem_of(lie: Any, dtype: str, skews: tuple[int, int], P: Layout | None = None) -> Problem | None:
+    """Matrices, or stacks of the same extents, as a Problem; P is fresh where nothing is said of it."""
     kind = DTYPES.get(dtype)
     if kind is None:
         return None
@@ -211,7 +225,7 @@ def _problem(lie: Any, dtype: str, skews: tuple[int, int]) -> Problem | None:
     )
     m, k, n = m_shape[-2], m_shape[-1], n_shape[-1]
     ring = SEMIRINGS["plus_times"]
-    return Problem(m, k, n, tuple(stack), kind, kind, ring, left, right, row_major(m, n, tuple(stack)))
+    return Problem(m, k, n, tuple(stack), kind, kind, ring, left, right, P or row_major(m, n, tuple(stack)))
 
 
 def _number(x: Any) -> int:

@@ -1,20 +1,23 @@
 """torch.compile: a pass over the joint graph that puts our products where they win, before Inductor pads or fuses.
 
-It is Inductor's own hook (`joint_custom_pre_pass`), so forward and backward are seen together, padding does not touch
-what we take, and the pointwise work around a product is fused as ever. A product that is not taken stays as it was.
-Sizes may be symbols: the choice rests on the sizes of the traced call and adds no guard, so nothing is recompiled.
+It hangs in Inductor's own hook (`joint_custom_pre_pass`), so forward and backward are seen together, padding does not
+touch what we take, and the pointwise work around a product is fused as ever. A product that is not taken stays as it
+was. Sizes may be symbols: the choice rests on the sizes of the traced call and adds no guard, so nothing is recompiled.
+A second pass (`buffers.lay_out`) runs when forward and backward have been parted.
 """
 
 from __future__ import annotations
 
 import sys
+from collections.abc import Callable
 from typing import TYPE_CHECKING, Any
 
 import torch
 
 import tilewise
 from tilewise.interop.torch import lowering
-from tilewise.interop.torch.choice import ACCOUNTS, Account
+from tilewise.interop.torch.buffers import is_view, lay_out, without_views
+from tilewise.interop.torch.choice import ACCOUNTS, Account, Surroundings
 
 if TYPE_CHECKING:
     from torch.fx import Graph, Node
@@ -45,7 +48,7 @@ def take_products(graph: Graph) -> None:
 def _settle(graph: Graph, node: Node) -> None:
     """A product of a layer of ours: whichever wins."""
     M, N, when = node.args
-    chosen = ACCOUNTS[str(when)].choice(_name(M), M.meta["val"], N.meta["val"], compiled=True)
+    chosen = ACCOUNTS[str(when)].choice(_name(M), M.meta["val"], N.meta["val"], within=_around(node))
     chosen.calls += 1
     theirs = aten.mm.default if M.meta["val"].dim() == 2 else aten.bmm.default
     with graph.inserting_before(node):
@@ -56,7 +59,7 @@ def _settle(graph: Graph, node: Node) -> None:
 def _take(graph: Graph, node: Node, account: Account) -> None:
     """A product of the program's own: ours if that wins; a bias is then added beside it, where Inductor fuses it."""
     M, N = node.args[-2:]
-    chosen = account.choice(PRODUCTS[node.target], M.meta["val"], N.meta["val"], compiled=True)
+    chosen = account.choice(PRODUCTS[node.target], M.meta["val"], N.meta["val"], within=_around(node))
     chosen.calls += 1
     if not chosen.routed or node.kwargs:  # alpha and beta other than 1 stay with torch
         return
@@ -76,6 +79,20 @@ def _name(M: Any) -> str:
     return "mm" if M.meta["val"].dim() == 2 else "bmm"
 
 
+def _around(node: Node) -> Surroundings:
+    """What may still be said of how a product's matrices lie: a graph's own values lie as it likes."""
+    operands: Any = node.args[-2:] if node.target in PRODUCTS else node.args[:2]
+    values = [x.meta["val"] for x in (node, *operands)]
+    fixed = all(isinstance(number, int) for value in values for number in (*value.shape, *value.stride()))
+    M, N = (without_views(x).op == "call_function" for x in operands)
+    todo, leaves = [node], False
+    while todo:
+        users = list(todo.pop().users)
+        leaves |= any(user.op == "output" for user in users)
+        todo += [user for user in users if is_view(user)]
+    return Surroundings(fixed, (M, N), not leaves)
+
+
 def _replace(graph: Graph, node: Node, made: Node) -> None:
     made.meta = dict(node.meta)
     node.replace_all_uses_with(made)
@@ -89,14 +106,21 @@ def _uuid() -> str:
 
 
 def arrange() -> None:
-    """Make Inductor know the operator and the pass; called while a graph is traced, when Inductor is there anyway."""
+    """Make Inductor know the operator and the passes; called while a graph is traced, when Inductor is there anyway."""
     if torch._guards.TracingContext.try_get() is None or "torch._inductor" not in sys.modules:
         return
     from torch._inductor import config
-    from torch._inductor.custom_graph_pass import CustomGraphPass
 
     lowering.register()
-    before = config.joint_custom_pre_pass
+    _hang_in(config, "joint_custom_pre_pass", take_products)
+    _hang_in(config, "post_grad_custom_post_pass", lay_out)
+
+
+def _hang_in(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
+    """One of our passes behind whatever pass was there."""
+    from torch._inductor.custom_graph_pass import CustomGraphPass
+
+    before = getattr(config, hook)
     if getattr(before, "of_tilewise", False):
         return
 
@@ -106,13 +130,13 @@ def arrange() -> None:
         def __call__(self, graph: Graph) -> None:
             if before is not None:
                 before(graph)
-            take_products(graph)
+            work(graph)
 
         def uuid(self) -> Any:
             theirs = before.uuid() if isinstance(before, CustomGraphPass) else "" if before is None else None
             return None if theirs is None else (_uuid(), theirs)
 
-    config.joint_custom_pre_pass = Pass()
+    setattr(config, hook, Pass())
 
 
 @torch.compiler.assume_constant_result

@@ -17,6 +17,7 @@ from torch import Tensor
 from tilewise import api
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.errors import DtypeError, ShapeError, UsageError
+from tilewise.interop.torch.called import into
 from tilewise.interop.torch.function import cast
 from tilewise.recipe import Address, Launch, Recipe
 
@@ -118,7 +119,8 @@ def sweep(
     for start in range(0, rows, step):
         x, t = X[start : start + step], target[start : start + step]
         logits = memory[: len(x), :words]
-        _multiply(x, W.mT, logits)
+        if not into(x, W.mT, logits, spare=True):
+            _multiply(x, W.mT, logits)
         if bias is not None:
             logits.add_(bias)
         _to_gradients(logits, t, losses[start : start + step], ignored, any(wanted))
@@ -128,8 +130,7 @@ def sweep(
             if share is not None:
                 dX[start : start + step] *= share
         if wanted[1]:
-            part = _multiply(logits.mT, x if share is None else x * share)
-            dW = part if step >= rows else part.to(wide) if dW is None else dW.add_(part)
+            dW = _added(dW, logits.mT, x if share is None else x * share, None if step >= rows else wide)
         if wanted[2]:
             part = (logits if share is None else logits * share).sum(0, dtype=wide)
             db = part if db is None else db.add_(part)
@@ -155,6 +156,17 @@ def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None) -> Tensor:
     if not M.is_cuda or all(_on_sixteen_bytes(x) for x in (M, N, made)):
         return torch.mm(M, N, out=made)
     return api.matmul(M, N, out=made)
+
+
+def _added(total: Tensor | None, M: Tensor, N: Tensor, wide: torch.dtype | None) -> Tensor:
+    """The sum of bands so far with M · N, unrounded where there are several (`wide`)."""
+    if wide is None:
+        return _multiply(M, N)
+    made = M.new_empty((M.shape[0], N.shape[1]), dtype=wide) if total is None else total
+    if into(M, N, made, sums="first" if total is None else "more"):
+        return made
+    part = _multiply(M, N)
+    return made.copy_(part) if total is None else made.add_(part)
 
 
 def _on_sixteen_bytes(x: Tensor) -> bool:

@@ -1,49 +1,22 @@
 """`tilewise::matmul` in Inductor's code: one plain call that writes into memory Inductor has planned.
 
 Without this, compiled code would call the operator through torch's dispatcher, which costs more than the launch. The
-call is `extern_kernels.tilewise_matmul(M, N, out=P, …)`, as Inductor calls torch's own products.
+call is `extern_kernels.tilewise_matmul(M, N, out=P, …)`, as Inductor calls torch's own products; where all sizes are
+known its matrices lie as `buffers.py` arranges, and the call keeps its launch (`called.py`).
 """
 
 from __future__ import annotations
 
 from functools import cache
 from typing import Any
+from uuid import uuid4
 
 import torch
-from torch import Tensor
 
-from tilewise import api
-from tilewise.arrays.torch_library import SETTLED
-from tilewise.interop.torch.words import ring_of
-from tilewise.prepared import PREPARED, SIGNATURES
+from tilewise.interop.torch import called
+from tilewise.interop.torch.buffers import arranged, keeps_launches, settled
 
 NAME = "tilewise_matmul"
-
-
-def run(M: Tensor, N: Tensor, *, out: Tensor) -> Tensor:
-    """P = M · N where Inductor wants it."""
-    keywords = {"out": out}
-    sign = SIGNATURES.get(Tensor)
-    key = None if sign is None else sign(M, N, keywords)
-    prepared = None if key is None else PREPARED.get(key)
-    if prepared is None or prepared(M, N, keywords) is None:
-        _settled(M, N, out=out)
-    return out
-
-
-def run_over(M: Tensor, N: Tensor, *, semiring: str, precision: str, nonnegative: bool, out: Tensor) -> Tensor:
-    """The same over any semiring."""
-    _settled(M, N, semiring=ring_of(semiring), precision=precision, nonnegative=nonnegative, out=out)
-    return out
-
-
-def _settled(M: Tensor, N: Tensor, **how: Any) -> None:
-    before, SETTLED.inside = SETTLED.inside, True
-    try:
-        with torch.no_grad():
-            api.matmul(M.detach(), N.detach(), **how)
-    finally:
-        SETTLED.inside = before
 
 
 @cache
@@ -53,18 +26,26 @@ def register() -> None:
     from torch._inductor.virtualized import V
 
     operator = torch.ops.tilewise.matmul.default
-    plain = select_algorithm.ExternKernelChoice(run, name=NAME)
-    over = select_algorithm.ExternKernelChoice(run_over, name=f"{NAME}_over")
+    plain = select_algorithm.ExternKernelChoice(called.run, name=NAME)
+    sited = select_algorithm.ExternKernelChoice(called.run_at, name=f"{NAME}_at")
+    over = select_algorithm.ExternKernelChoice(called.run_over, name=f"{NAME}_over")
     by_dispatcher = lowering.fallback_handler(operator, add_to_fallback_set=False)
+
+    @lowering.register_lowering(torch.ops.tilewise.on_lines.default, type_promotion_kind=None)
+    def _(x: Any, lead: int) -> Any:
+        return settled(x, lead)
 
     @lowering.register_lowering(operator, type_promotion_kind=None)
     def _(M: Any, N: Any, semiring: str, precision: str, nonnegative: bool = False) -> Any:
         if V.graph.cpp_wrapper:  # C++ code has no way into Python but the dispatcher
             return by_dispatcher(M, N, semiring, precision, nonnegative)
-        made = V.graph.current_node.meta["val"]
+        node = V.graph.current_node
+        if (semiring, precision) == ("plus_times", "high") and keeps_launches(node):
+            M, N, layout, spare = arranged(M, N, node)
+            return sited.bind((M, N), layout, site=uuid4().hex, spare=spare).output_node()
+        made = node.meta["val"]
         M, N = ir.ExternKernel.realize_input(M), ir.ExternKernel.realize_input(N)
-        size = ir.convert_shape_to_inductor(made.shape)
-        layout = ir.FlexibleLayout(M.get_device(), made.dtype, size)
+        layout = ir.FlexibleLayout(M.get_device(), made.dtype, ir.convert_shape_to_inductor(made.shape))
         if (semiring, precision) == ("plus_times", "high"):
             return plain.bind((M, N), layout).output_node()
         how = {"semiring": semiring, "precision": precision, "nonnegative": nonnegative}

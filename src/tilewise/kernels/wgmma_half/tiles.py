@@ -182,8 +182,10 @@ class TensorWay:
 
 
 def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:
-    """Whether rows of P start and end on 16 bytes, so that the copy engine can store them."""
+    """Whether rows of P start and end on 16 bytes, so that the copy engine can store them. It writes 16 bytes at once:
+    a row that ends between needs spare room behind it."""
     lead = layout.leading_dimension(m, n)
     strides = (*(() if m <= 1 else (lead or 1,)), *layout.stack)
     aligned = (layout.alignment if alignment is None else alignment) >= 16
-    return lead is not None and aligned and all(step % 8 == 0 <= step for step in (*strides, n - edge_cols))
+    width = 0 if layout.spare and m > 1 else n - edge_cols
+    return lead is not None and aligned and all(step % 8 == 0 <= step for step in (*strides, width))

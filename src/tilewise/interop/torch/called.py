@@ -1,0 +1,133 @@
+"""What compiled code calls: products that write into memory Inductor has planned, or a caller of ours.
+
+A call whose sizes are all known (`run_at`) is a site: it keeps its launch, and only addresses are read again. Guards
+have settled everything else by then.
+"""
+
+from __future__ import annotations
+
+from collections.abc import Callable
+from dataclasses import replace
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewise import api
+from tilewise.arrays.torch_library import SETTLED
+from tilewise.arrays.torch_signature import OnOneCard
+from tilewise.errors import TilewiseError
+from tilewise.execution import machine_of
+from tilewise.interop.torch.choice import problem_of
+from tilewise.interop.torch.words import ring_of
+from tilewise.planning import make_plan
+from tilewise.prepared import PREPARED, SIGNATURES, launcher_of
+from tilewise.problem import Layout
+
+LIMIT = 16384  # sites that are kept in mind
+Launch = Callable[[Tensor, Tensor, Tensor], bool]
+SITES: dict[str, Launch] = {}
+INTO: dict[Any, Launch] = {}
+
+
+def run(M: Tensor, N: Tensor, *, out: Tensor) -> Tensor:
+    """P = M · N where Inductor wants it."""
+    keywords = {"out": out}
+    sign = SIGNATURES.get(Tensor)
+    key = None if sign is None else sign(M, N, keywords)
+    prepared = None if key is None else PREPARED.get(key)
+    if prepared is None or prepared(M, N, keywords) is None:
+        _settled(M, N, out=out)
+    return out
+
+
+def run_at(M: Tensor, N: Tensor, *, site: str, spare: bool, out: Tensor) -> Tensor:
+    """The same at a site of its own; `spare`: what lies behind P's rows may be overwritten."""
+    launch = SITES.get(site)
+    if launch is None:
+        launch = _launch_for(M, N, out, spare)
+        if len(SITES) >= LIMIT:
+            SITES.clear()
+        SITES[site] = launch
+    return out if launch(M, N, out) else run(M, N, out=out)
+
+
+def run_over(M: Tensor, N: Tensor, *, semiring: str, precision: str, nonnegative: bool, out: Tensor) -> Tensor:
+    """The same over any semiring."""
+    _settled(M, N, semiring=ring_of(semiring), precision=precision, nonnegative=nonnegative, out=out)
+    return out
+
+
+def _settled(M: Tensor, N: Tensor, **how: Any) -> None:
+    before, SETTLED.inside = SETTLED.inside, True
+    try:
+        with torch.no_grad():
+            api.matmul(M.detach(), N.detach(), **how)
+    finally:
+        SETTLED.inside = before
+
+
+def into(M: Tensor, N: Tensor, out: Tensor, spare: bool = False, sums: str = "") -> bool:
+    """P = M · N in memory of the caller's own on a card, where a kernel takes it; False where nothing was done.
+
+    spare: as above. sums: "first" or "more": `out` is float32 and keeps sums unrounded, more of which are added later.
+    """
+    lie = (M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, out.shape, out.stride(), M.device, spare, sums)
+    launch = INTO.get(lie)
+    if launch is None:
+        if len(INTO) >= LIMIT:
+            INTO.clear()
+        launch = INTO[lie] = _launch_for(M, N, out, spare, sums)
+    return launch(M, N, out)
+
+
+def _never(M: Tensor, N: Tensor, out: Tensor) -> bool:
+    return False
+
+
+def _launch_for(M: Tensor, N: Tensor, out: Tensor, spare: bool, sums: str = "") -> Launch:
+    """Planned once for tensors that lie so, on 16-byte boundaries; False where one that comes does not."""
+    alike = M.dim() == N.dim() and M.shape[:-2] == N.shape[:-2] and M.dtype == N.dtype
+    if not (M.is_cuda and alike and M.dim() > 1 and out.numel()):
+        return _never
+    lie = (tuple(M.shape), tuple(N.shape), M.stride(), N.stride())
+    P = Layout(out.stride(-2), out.stride(-1), tuple(out.stride()[:-2]), 0, spare)
+    problem, device = problem_of(lie, str(M.dtype).removeprefix("torch."), (0, 0), P), str(M.device)
+    if problem is None or not problem.k:
+        return _never
+    problem = replace(problem, unrounded=bool(sums), accumulate=sums == "more")
+    if str(out.dtype).removeprefix("torch.") != problem.result.name:
+        return _never
+    try:
+        launcher = launcher_of(make_plan(problem, machine_of(device)), device)
+    except TilewiseError:
+        return _never
+    return _launching(launcher, OnOneCard(M.get_device()))
+
+
+def _launching(launcher: Any, card: OnOneCard) -> Launch:
+    """A launch with everything bound but addresses, stream and scratch memory."""
+    address, stream_now, take, give_back = card.address, card.stream, card.take, card.give_back
+    header, at_once, scratch_bytes = launcher.header, launcher.launch, launcher.scratch_bytes
+
+    def alone(M: Tensor, N: Tensor, out: Tensor) -> bool:
+        m, n, p = address(M), address(N), address(out)
+        if (m | n | p) & 15 or not (m and n and p):
+            return False
+        stream = stream_now()
+        return not at_once(header, m, n, p, 0, stream) or bool(launcher(stream, M=m, N=n, P=p))
+
+    def with_scratch(M: Tensor, N: Tensor, out: Tensor) -> bool:
+        m, n, p = address(M), address(N), address(out)
+        if (m | n | p) & 15 or not (m and n and p):
+            return False
+        stream = stream_now()
+        held = take(scratch_bytes, stream) if scratch_bytes else 0
+        try:
+            done = header and not at_once(header, m, n, p, held, stream)
+            return bool(done or launcher(stream, M=m, N=n, P=p, scratch=held))
+        finally:
+            if held:
+                give_back(held)
+
+    return with_scratch if scratch_bytes or not header else alone
