@@ -17,7 +17,13 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
 @click.option("--include", multiple=True, type=click.Path(file_okay=False), help="A folder of local headers.")
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
 @click.option("--allow-write", multiple=True, type=click.Path(file_okay=False), help="A folder it may write to.")
-@click.option("--limit-time", default=20.0, show_default=True, metavar="SECONDS", help="Stop it after so long.")
+@click.option(
+    "--limit-time",
+    default=20.0,
+    show_default=True,
+    metavar="SECONDS",
+    help="Of processor time; by the clock it may take four times as long.",
+)
 @click.option(
     "--interpret",
     default=4.0,
@@ -25,7 +31,7 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
     metavar="SECONDS",
     help="So long kernels run with every check; beyond that as compiled code, without looking for races.",
 )
-@click.option("--limit-memory", default="2GiB", show_default=True, metavar="BYTES", help="Of host and card together.")
+@click.option("--limit-memory", default="4GiB", show_default=True, metavar="BYTES", help="Of host and card together.")
 @click.option("--limit-output", default="64MB", show_default=True, metavar="BYTES", help="That it may print.")
 @click.option("--real-time", is_flag=True, help="Let clocks run; without it they are the same in every run.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)

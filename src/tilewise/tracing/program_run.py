@@ -37,7 +37,8 @@ def run_of_program(source: Source, defines: Mapping[str, str | int], limits: Lim
     if not MAIN.search(source.text) or not ALLOCATES.search(source.text) or not path.is_file():
         return None
     options = Options(
-        seconds=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory, output=8 << 20,
+        seconds=SHARE * limits.seconds, wall=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
+        output=8 << 20,
         defines={k: str(v) for k, v in defines.items()},
     )  # fmt: skip
     try:

@@ -81,7 +81,7 @@ def _limits(settings: dict[str, Any]) -> None:
     for which in (resource.RLIMIT_DATA, resource.RLIMIT_AS):  # its memory is laid out whole; the watch limits it
         hard = resource.getrlimit(which)[1]
         resource.setrlimit(which, (hard, hard))
-    seconds = int(settings["options"]["seconds"]) + 10
+    seconds = int(settings["options"]["seconds"]) + 10  # the watch ends it before; this is for one that it cannot
     for which, most in ((resource.RLIMIT_CORE, 0), (resource.RLIMIT_CPU, 2 * seconds), (resource.RLIMIT_NOFILE, 64)):
         _, hard = resource.getrlimit(which)
         wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)

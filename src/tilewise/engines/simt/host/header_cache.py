@@ -13,10 +13,11 @@ from tilewise.engines.simt.frontend.lexer import Token
 from tilewise.engines.simt.frontend.preprocess import Macro, Preprocessor
 from tilewise.engines.simt.frontend.source import Source
 from tilewise.engines.simt.host.known_headers import KNOWN, NEEDS
+from tilewise.engines.simt.host.language.packed_body import pack
 from tilewise.engines.simt.host.language.read_entity import Declared, read_tokens
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
 
-FORM = 1  # of what is kept; raised when the tree changes
+FORM = 2  # of what is kept; raised when the tree changes
 
 
 @dataclass
@@ -64,4 +65,9 @@ def _read(texts: list[tuple[str, str]]) -> Headers:
     tokens.append(Token("end", "", 0, 1))
     declared = read_tokens(sources, tokens, Declared(), library=True)
     own = {n: m for n, m in reader.macros.items() if m.line}
+    entities = declared.entities
+    for function in [f for fs in entities.functions.values() for f in fs]:
+        function.tokens = pack(function.tokens) if isinstance(function.tokens, list) else function.tokens
+    for method in [m for cs in entities.classes.values() for c in cs for m in c.methods]:
+        method.tokens = pack(method.tokens) if isinstance(method.tokens, list) else method.tokens
     return Headers(own, declared, texts)

@@ -4,14 +4,17 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+CLOCK = 4  # a busy machine gives a program part of a core: so many times its processor time may pass by the clock
+
 
 @dataclass
 class Options:
     """What a run may take and touch."""
 
-    seconds: float = 20.0  # from the start of its process to its end
+    seconds: float = 20.0  # of processor time, from the start of its process to its end
+    wall: float | None = None  # by the clock; CLOCK times `seconds` where nobody says
     interpret: float = 4.0  # seconds of kernels with every check; what is beyond runs as compiled code
-    memory: int = 2 << 30
+    memory: int = 4 << 30
     output: int = 64 << 20
     card: str = "t4"
     real_time: bool = False
@@ -19,3 +22,8 @@ class Options:
     writable: list[str] = field(default_factory=list)
     defines: dict[str, str] = field(default_factory=dict)
     include: list[str] = field(default_factory=list)
+
+    @property
+    def clock(self) -> float:
+        """The seconds that may pass: it may wait for input, and for its turn on a busy machine."""
+        return CLOCK * self.seconds if self.wall is None else self.wall

@@ -92,7 +92,7 @@ def run_program(
     reading.start()
     late = False
     try:
-        output, errors = process.communicate(stdin, timeout=options.seconds + GRACE)
+        output, errors = process.communicate(stdin, timeout=options.clock + GRACE)
     except subprocess.TimeoutExpired:
         process.kill()
         late = True
@@ -117,7 +117,7 @@ def _read_all(descriptor: int) -> str:
 
 def _report(path: Path, code: int, text: str, options: Options, late: bool) -> ProgramReport:
     if not text and late:
-        message = f"the program took longer than {options.seconds:g} s and could not be asked: --limit-time raises it"
+        message = f"the program took longer than {options.clock:g} s and could not be asked: --limit-time raises it"
         return ProgramReport(str(path), 4, "limit", message, card=options.card)
     if not text:
         message = f"the program's process ended without a word (status {code})"

@@ -69,7 +69,7 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
 def execute(session: Session, text: str, arguments: list[str], name: str) -> None:
     """Run the program; this process ends with it."""
     program = session.program
-    if program.launches:  # the machine and the compiler of kernels are only loaded where there is one
+    if program.launches or program.kernel_handles:  # else the machine and the compiler of kernels are not even loaded
         import_module("tilewise.engines.simt.host.runtime.cuda_launch")
     start = compile_module(text, symbols_of(session))
     argv = _argv(session, [name, *arguments])

@@ -39,6 +39,7 @@ class UnitReader(Preprocessor):
         self.once: set[str] = set()
         self.local: list[str] = []
         self.depth = 0
+        self.beside: list[Path] = []  # the folders of the files that are being included
         self.host = host
         self._texts = [source.text]
 
@@ -72,7 +73,9 @@ class UnitReader(Preprocessor):
                 seen.add(str(path))
                 found = read_source(path)
                 self._texts.append(found.text)
+                self.beside.append(path.parent)
                 out += self._named(tokenize(found), seen)
+                self.beside.pop()
             elif header_name(name) in KNOWN:
                 name = header_name(name)
                 out.append(name)
@@ -102,22 +105,25 @@ class UnitReader(Preprocessor):
         if "#pragma once" in text.text:
             self.once.add(str(path))
         self.local.append(str(path))
-        return self._placed(text)
+        return self._placed(text, path.parent)
 
-    def _placed(self, source: Source) -> list[Token]:
+    def _placed(self, source: Source, folder: Path) -> list[Token]:
         tokens = placed_tokens(self.sources, source)
         self.depth += 1
+        self.beside.append(folder)
         try:
             return self.process(tokens)
         finally:
             self.depth -= 1
+            self.beside.pop()
 
     def _find(self, name: str) -> Path | None:
-        """A file of that name in the allowed folders, and really inside them."""
-        for folder in self.folders:
+        """A file of that name: beside the one that includes it, or in the allowed folders; inside these in any case."""
+        allowed = [folder.resolve() for folder in self.folders]
+        for folder in (*self.beside[-1:], *allowed):
             try:
                 path = (folder / name).resolve()
-                if path.is_file() and path.is_relative_to(folder.resolve()):
+                if path.is_file() and any(path.is_relative_to(a) for a in allowed):
                     return path
             except (OSError, ValueError):
                 continue

@@ -1,7 +1,7 @@
 """One budget for a whole program, from the start of its process: reading, lowering, compiling, running, the report.
 
-A thread looks at the clock and at the process's memory, and ends the run when either is used up: what was found by then
-is told, with the part that was at work. The parent process ends what cannot even do that.
+A thread looks at the processor time, the clock and the process's memory, and ends the run when one is used up: what
+was found by then is told, with the part that was at work. The parent process ends what cannot even do that.
 """
 
 from __future__ import annotations
@@ -40,8 +40,10 @@ class Watch:
             self._stop(f"{reason}; it was {self.part} then")
 
     def _look(self) -> str:
-        if time.monotonic() - self.began > self.options.seconds:
-            return f"the program took longer than {self.options.seconds:g} s: --limit-time raises it"
+        if time.process_time() > self.options.seconds:
+            return f"the program took longer than {self.options.seconds:g} s of processor time: --limit-time raises it"
+        if time.monotonic() - self.began > self.options.clock:
+            return f"the program took longer than {self.options.clock:g} s by the clock: --limit-time raises it"
         most = max(self.options.memory, LEAST)
         if resident() > most - most // SPARE:
             return f"{size(most)} of memory were used up, shadow and all: --limit-memory raises it"

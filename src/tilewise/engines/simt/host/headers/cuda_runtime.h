@@ -193,6 +193,9 @@ cudaError_t cudaStreamQuery(cudaStream_t s) { return __cuda_sync(2); }
 cudaError_t cudaStreamDestroy(cudaStream_t s) { return __cuda_stream_free(s); }
 cudaError_t cudaStreamWaitEvent(cudaStream_t s, cudaEvent_t e, unsigned int flags = 0) { return cudaSuccess; }
 template <class F> cudaError_t cudaFuncSetAttribute(F* f, cudaFuncAttribute a, int value) { return __cuda_function(0, a, value); }
+cudaError_t __cuda_launch(const void* f, const void* grid, const void* block, void** args, size_t shared);
+template <class F> cudaError_t cudaLaunchKernel(F* f, dim3 grid, dim3 block, void** args, size_t shared = 0, cudaStream_t s = 0) { return __cuda_launch((const void*)f, &grid, &block, args, shared); }
+template <class F> cudaError_t cudaLaunchCooperativeKernel(F* f, dim3 grid, dim3 block, void** args, size_t shared = 0, cudaStream_t s = 0) { return __cuda_launch((const void*)f, &grid, &block, args, shared); }
 template <class F> cudaError_t cudaFuncSetCacheConfig(F* f, cudaFuncCache c) { return cudaSuccess; }
 template <class F> cudaError_t cudaFuncSetSharedMemConfig(F* f, cudaSharedMemConfig c) { return cudaSuccess; }
 template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F* f) { memset(a, 0, sizeof(cudaFuncAttributes)); a->maxThreadsPerBlock = 1024; a->numRegs = 32; return cudaSuccess; }

@@ -28,3 +28,36 @@ __host__ __device__ __half& operator+=(__half& a, __half b) { a = a + b; return 
 __device__ __half __hfma(__half a, __half b, __half c) { return __float2half(fmaf(__half2float(a), __half2float(b), __half2float(c))); }
 __device__ bool __hgt(__half a, __half b) { return __half2float(a) > __half2float(b); }
 __device__ bool __hlt(__half a, __half b) { return __half2float(a) < __half2float(b); }
+__host__ __device__ __half& operator-=(__half& a, __half b) { a = a - b; return a; }
+__host__ __device__ __half& operator*=(__half& a, __half b) { a = a * b; return a; }
+__host__ __device__ __half operator-(__half a) { __half h; h._bits = a._bits ^ 0x8000; return h; }
+__device__ bool __hge(__half a, __half b) { return __half2float(a) >= __half2float(b); }
+__device__ bool __hle(__half a, __half b) { return __half2float(a) <= __half2float(b); }
+__device__ bool __heq(__half a, __half b) { return __half2float(a) == __half2float(b); }
+__device__ __half __hmax(__half a, __half b) { return __half2float(a) > __half2float(b) ? a : b; }
+__device__ __half __hmin(__half a, __half b) { return __half2float(a) < __half2float(b) ? a : b; }
+__device__ __half __hneg(__half a) { return -a; }
+__device__ __half __habs(__half a) { __half h; h._bits = a._bits & 0x7fff; return h; }
+__device__ __half hexp(__half a) { return __float2half(expf(__half2float(a))); }
+__device__ __half hlog(__half a) { return __float2half(logf(__half2float(a))); }
+__device__ __half hsqrt(__half a) { return __float2half(sqrtf(__half2float(a))); }
+__device__ __half hrcp(__half a) { return __float2half(1.0f / __half2float(a)); }
+struct __half2 { __half x, y; __host__ __device__ __half2() {} __host__ __device__ __half2(__half a, __half b) { x = a; y = b; } };
+typedef __half2 half2;
+__host__ __device__ __half2 __halves2half2(__half a, __half b) { return __half2(a, b); }
+__host__ __device__ __half2 make_half2(__half a, __half b) { return __half2(a, b); }
+__host__ __device__ __half2 __half2half2(__half a) { return __half2(a, a); }
+__host__ __device__ __half2 __float2half2_rn(float f) { return __half2(__float2half(f), __float2half(f)); }
+__host__ __device__ __half2 __floats2half2_rn(float a, float b) { return __half2(__float2half(a), __float2half(b)); }
+__host__ __device__ __half2 __float22half2_rn(float2 f) { return __half2(__float2half(f.x), __float2half(f.y)); }
+__host__ __device__ float2 __half22float2(__half2 h) { return make_float2(__half2float(h.x), __half2float(h.y)); }
+__host__ __device__ float __low2float(__half2 h) { return __half2float(h.x); }
+__host__ __device__ float __high2float(__half2 h) { return __half2float(h.y); }
+__host__ __device__ __half __low2half(__half2 h) { return h.x; }
+__host__ __device__ __half __high2half(__half2 h) { return h.y; }
+#define __HALF2_OPERATOR(op, name) __host__ __device__ __half2 operator op(__half2 a, __half2 b) { return __half2(a.x op b.x, a.y op b.y); } \
+    __device__ __half2 name(__half2 a, __half2 b) { return __half2(a.x op b.x, a.y op b.y); }
+__HALF2_OPERATOR(+, __hadd2) __HALF2_OPERATOR(-, __hsub2) __HALF2_OPERATOR(*, __hmul2) __HALF2_OPERATOR(/, __h2div)
+__device__ __half2 __hfma2(__half2 a, __half2 b, __half2 c) { return __half2(__hfma(a.x, b.x, c.x), __hfma(a.y, b.y, c.y)); }
+__device__ __half2 __hmax2(__half2 a, __half2 b) { return __half2(__hmax(a.x, b.x), __hmax(a.y, b.y)); }
+__device__ __half2 h2exp(__half2 a) { return __half2(hexp(a.x), hexp(a.y)); }

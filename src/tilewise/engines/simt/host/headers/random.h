@@ -23,6 +23,9 @@ public:
 class mt19937_64 {
     unsigned long _s[312]; int _at;
 public:
+    typedef unsigned long result_type;
+    static unsigned long min() { return 0; }
+    static unsigned long max() { return 18446744073709551615ul; }
     mt19937_64(unsigned long x = 5489ul) { seed(x); }
     void seed(unsigned long x) { _s[0] = x; for (int i = 1; i < 312; ++i) _s[i] = 6364136223846793005ul * (_s[i - 1] ^ (_s[i - 1] >> 62)) + i; _at = 312; }
     unsigned long operator()() {
@@ -75,24 +78,45 @@ public:
     T max() const { return _b; }
     void reset() {}
 };
+unsigned long __most(mt19937& g) { return 4294967295ul; }
+unsigned long __most(mt19937_64& g) { return 18446744073709551615ul; }
+unsigned long __most(minstd_rand0& g) { return 2147483645ul; }
+unsigned long __most(random_device& g) { return 4294967295ul; }
+unsigned long __upper(unsigned long a, unsigned long b) {
+    unsigned long al = a & 0xfffffffful, ah = a >> 32, bl = b & 0xfffffffful, bh = b >> 32;
+    unsigned long middle = ah * bl + (al * bl >> 32), other = al * bh + (middle & 0xfffffffful);
+    return ah * bh + (middle >> 32) + (other >> 32);
+}
 template <class G> unsigned long __below(G& g, unsigned long range) {
-    unsigned long span = (unsigned long)(__span(g) - 1.0);
-    if (__span(g) == 4294967296.0 && range <= 4294967295ul) {
-        unsigned int r = (unsigned int)range;
-        unsigned long product = (unsigned long)g() * r;
-        unsigned int low = (unsigned int)product;
-        if (low < r) { unsigned int least = -r % r; while (low < least) { product = (unsigned long)g() * r; low = (unsigned int)product; } }
-        return product >> 32;
+    unsigned long most = __most(g), least = (unsigned long)__least(g);
+    if (most > range) {
+        unsigned long n = range + 1;
+        if (most == 4294967295ul) {
+            unsigned int r = (unsigned int)n;
+            unsigned long product = (unsigned long)g() * r;
+            unsigned int low = (unsigned int)product;
+            if (low < r) { unsigned int limit = -r % r; while (low < limit) { product = (unsigned long)g() * r; low = (unsigned int)product; } }
+            return product >> 32;
+        }
+        if (most == 18446744073709551615ul) {
+            unsigned long x = g(), low = x * n;
+            if (low < n) { unsigned long limit = (0ul - n) % n; while (low < limit) { x = g(); low = x * n; } }
+            return __upper(x, n);
+        }
+        unsigned long scaling = most / n, past = n * scaling, x;
+        do x = (unsigned long)g() - least; while (x >= past);
+        return x / scaling;
     }
-    unsigned long scaling = span / range, past = range * scaling, x;
-    do x = (unsigned long)g() - (unsigned long)__least(g); while (x >= past);
-    return x / scaling;
+    if (most == range) return (unsigned long)g() - least;
+    unsigned long part, x;
+    do { part = (most + 1) * __below(g, range / (most + 1)); x = part + ((unsigned long)g() - least); } while (x > range || x < part);
+    return x;
 }
 template <class T> class uniform_int_distribution {
     T _a, _b;
 public:
-    uniform_int_distribution(T a = 0, T b = 2147483647) : _a(a), _b(b) {}
-    template <class G> T operator()(G& g) { return (T)(_a + (T)__below(g, (unsigned long)((long)_b - (long)_a) + 1)); }
+    uniform_int_distribution(T a = 0, T b = numeric_limits<T>::max()) : _a(a), _b(b) {}
+    template <class G> T operator()(G& g) { return (T)((unsigned long)_a + __below(g, (unsigned long)_b - (unsigned long)_a)); }
     T min() const { return _a; }
     T max() const { return _b; }
 };

@@ -23,12 +23,13 @@ double __is_real();
 void __is_copy(char* to);
 int __is_good(int id);
 void __is_mend(int id);
+long __is_at(int id, long to, int from);
 namespace std {
 struct __setting { int what; long value; };
 typedef long streamsize;
 class ios_base { public: typedef int fmtflags; static const int fixed = 1; static const int scientific = 2; static const int left = 4; static const int right = 8;
     static const int hex = 16; static const int dec = 32; static const int boolalpha = 64; static const int in = 1; static const int out = 2; static const int app = 4;
-    static const int binary = 8; static const int trunc = 16; static const int floatfield = 3; static const int adjustfield = 12;
+    static const int binary = 8; static const int trunc = 16; static const int ate = 32; static const int beg = 0; static const int cur = 1; static const int end = 2; static const int floatfield = 3; static const int adjustfield = 12;
     static bool sync_with_stdio(bool b) { return true; } };
 typedef ios_base ios;
 class ostream {
@@ -105,6 +106,12 @@ public:
     istream& operator>>(string& s) { long n = __is_word(_id, 0); if (n >= 0) { s = string(n, ' '); if (n) __is_copy(&s[0]); } return *this; }
     int get() { char c; if (__is_word(_id, 2) > 0) { __is_copy(&c); return c; } return -1; }
     istream& read(char* to, long n) { for (_read = 0; _read < n; ++_read) { if (__is_word(_id, 2) <= 0) break; __is_copy(to + _read); } return *this; }
+    istream& get(char& c) { int g = get(); if (g >= 0) c = (char)g; return *this; }
+    istream& getline(char* to, long n, char stop = '\n') { _read = 0; int c = get(); while (c >= 0 && c != stop && _read + 1 < n) { to[_read++] = (char)c; c = get(); } to[_read] = 0; if (_read) __is_mend(_id); return *this; }
+    int peek() { return __is_at(_id, -2, 0); }
+    long tellg() { return __is_at(_id, -1, 0); }
+    istream& seekg(long n, int from = 0) { __is_at(_id, n, from); return *this; }
+    void clear() { __is_mend(_id); }
     long gcount() const { return _read; }
     istream& ignore(long n = 1, int c = -1) { return *this; }
     bool good() const { return __is_good(_id); }

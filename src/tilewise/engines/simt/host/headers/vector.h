@@ -62,9 +62,16 @@ public:
         else { __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, value); }
         ++_size;
     }
-    template <class A> T& emplace_back(const A& a) { T made(a); push_back(made); return _data[_size - 1]; }
-    template <class A, class B> T& emplace_back(const A& a, const B& b) { T made(a, b); push_back(made); return _data[_size - 1]; }
-    template <class A, class B, class C> T& emplace_back(const A& a, const B& b, const C& c) { T made(a, b, c); push_back(made); return _data[_size - 1]; }
+    void push_back(T&& value) {
+        if (_size == _room) { T kept(std::move(value)); _grow(_room ? 2 * _room : 1); __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, std::move(kept)); }
+        else { __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, std::move(value)); }
+        ++_size;
+    }
+    T& emplace_back() { push_back(T()); return _data[_size - 1]; }
+    template <class A> T& emplace_back(A&& a) { T made(std::forward<A>(a)); push_back(std::move(made)); return _data[_size - 1]; }
+    template <class A, class B> T& emplace_back(A&& a, B&& b) { T made(std::forward<A>(a), std::forward<B>(b)); push_back(std::move(made)); return _data[_size - 1]; }
+    template <class A, class B, class C> T& emplace_back(A&& a, B&& b, C&& c) { T made(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c)); push_back(std::move(made)); return _data[_size - 1]; }
+    template <class A, class B, class C, class D> T& emplace_back(A&& a, B&& b, C&& c, D&& d) { T made(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d)); push_back(std::move(made)); return _data[_size - 1]; }
     void pop_back() { --_size; __unmake(_data + _size); __vector_size(_data, _size * sizeof(T)); }
     T* insert(const T* where, const T& value) {
         size_t at = where - _data; push_back(value);

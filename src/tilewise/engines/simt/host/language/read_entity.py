@@ -201,15 +201,17 @@ def _defines(reader: Reader) -> bool:
     """Whether `struct X` here is followed by its members."""
     i = reader.position + 1
     depth = 0
+    bases = False
     while reader.tokens[i].kind != "end":
         text = reader.tokens[i].text
+        bases = bases or (text == ":" and depth == 0)
         if text in ("(", "<"):
             depth += 1
         elif text in (")", ">"):
             depth -= 1
         elif text == "{":
             return True
-        elif (text in (";", "=", "*", "&") and depth <= 0) or (text == "," and depth <= 0):
+        elif depth <= 0 and (text in (";", "=", "*", "&") or (text == "," and not bases)):
             return False
         i += 1
     return False

@@ -243,6 +243,7 @@ def postfix(reader: Reader, value: Any) -> Any:
 
 def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, int]) -> Any:
     reader.take("template")
+    owner = ""
     if reader.at("~"):
         reader.advance()
         name = "~" + reader.qualified()
@@ -252,9 +253,9 @@ def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, int]) -> A
         if reader.token.kind != "name":
             raise reader.error("the name of a member is expected here")
         name = reader.advance().text
-        if reader.at("::"):
+        while reader.at("::"):
             reader.advance()
-            name = reader.advance().text
+            owner, name = name, reader.advance().text
     given = None
     if reader.at("<") and name in ("get", "count", "convert", "data_ptr"):
         start = reader.position
@@ -265,7 +266,7 @@ def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, int]) -> A
         if not reader.at("("):
             reader.rewind(start)
             given = None
-    return tree.Member(value, name, arrow, given, **where)
+    return tree.Member(value, name, arrow, given, owner, **where)
 
 
 def _launch(reader: Reader, kernel: Any) -> Any:

@@ -147,6 +147,7 @@ class Member(Node):
     name: str
     arrow: bool
     arguments: list[Any] | None = None
+    owner: str = ""  # `x.Class::name`: the class, a base perhaps, whose member is meant
 
 
 @dataclass(eq=False, slots=True)
@@ -346,7 +347,7 @@ class Function(Node):
     words: frozenset[str]
     template: list[TemplateParameter] = field(default_factory=list)
     variadic: bool = False
-    tokens: list[Any] | None = None  # of the body, from { to }; read when it is first called
+    tokens: list[Any] | bytes | None = None  # of the body, from { to }, packed in headers; read when it is first called
     initialisers: list[tuple[Any, Any]] = field(default_factory=list)
     owner: Any = None  # the class it is a member of
     scope: str = ""  # the namespace

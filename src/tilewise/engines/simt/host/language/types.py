@@ -120,6 +120,9 @@ class FunctionType(Type):
         return f"{self.result}({', '.join(map(str, self.parameters))})"
 
 
+Slot = tuple[str, tuple[str, ...], bool]  # a virtual method: its name, its parameters' types, whether it is const
+
+
 @dataclass(eq=False)
 class Field:
     name: str
@@ -143,7 +146,8 @@ class Record(Type):
     laid_out: bool = False
     scope: str = ""
     trivial: bool = True  # no destructor, no copy of its own, nor in its members
-    polymorphic: list[str] = field(default_factory=list)  # virtual methods, by name and parameters
+    vptr: int | None = None  # where the pointer to the table of virtual methods lies
+    slots: list[Slot] = field(default_factory=list)  # of that table
     captured: Any = None
 
     @property

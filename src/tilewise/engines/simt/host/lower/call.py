@@ -51,7 +51,7 @@ def call_overloads(b: Builder, callee: Overloads, values: list[Any], node: Any) 
         choice = choose(b, callee.name, candidates, callee.arguments, values, callee.receiver)
     except NoMatch:
         raise b.refuse(_no_match(callee.name, candidates, values), node) from None
-    return call_choice(b, choice, callee.receiver, values, node)
+    return call_choice(b, choice, callee.receiver, values, node, callee.qualified)
 
 
 def _no_match(name: str, candidates: list[Any], values: list[Any]) -> str:
@@ -76,9 +76,15 @@ def call_method(b: Builder, receiver: Any, name: str, values: list[Any], node: A
     return call_choice(b, choice, place, values, node)
 
 
-def call_choice(b: Builder, choice: Choice, receiver: Any, values: list[Any], node: Any) -> Any:
+def call_choice(
+    b: Builder, choice: Choice, receiver: Any, values: list[Any], node: Any, qualified: bool = False
+) -> Any:  # fmt: skip
     program = b.program
     function = program.definition(choice.node)
+    slot = None if qualified or receiver is None else late.virtual_slot(b, function, choice.record, receiver)
+    if slot is not None and choice.record is not None and "~" not in function.name:
+        instance = program.declared(function, choice.record)
+        return call_instance(b, instance, None, values, node, late.through_table(b, object_place(receiver), slot))
     if function.tokens is None and function.body is None and not function.defaulted:
         return _external(b, function, values, node)
     instance = program.instance(function, choice.bindings, choice.record)
@@ -88,8 +94,15 @@ def call_choice(b: Builder, choice: Choice, receiver: Any, values: list[Any], no
     return call_instance(b, instance, this, values, node)
 
 
-def call_instance(b: Builder, instance: Instance, this: str | None, values: list[Any], node: Any = None) -> Any:
+def call_instance(
+    b: Builder, instance: Instance, this: str | None, values: list[Any], node: Any = None,
+    behind: tuple[str, str] | None = None,
+) -> Any:  # fmt: skip
+    """Call it; `behind` is the function and the object that a table of virtual methods names instead."""
     given: list[tuple[str, str]] = []
+    symbol = instance.symbol
+    if behind is not None:
+        symbol, this = behind
     result = instance.result
     if result is AUTO:
         raise b.refuse(f"{instance.node.name} is called before its result is known", node)
@@ -113,7 +126,7 @@ def call_instance(b: Builder, instance: Instance, this: str | None, values: list
         b.note_line(b.line)
     else:
         b.noted_line = 0
-    text = b.call(result, instance.symbol, given, "void" if space else None)
+    text = b.call(result, symbol, given, "void" if space else None)
     if not instance.node.library:
         b.noted_line = 0
     return finished(b, result, space or text)

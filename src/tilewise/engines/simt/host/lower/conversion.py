@@ -39,8 +39,9 @@ def rvalue(b: Builder, value: Any) -> Value:
 
 def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
     on_card = any(getattr(c, "on_device", False) for c in overloads.candidates)
-    if on_card and not b.program.device:  # a kernel's name: only a handle
-        return Value(wanted if isinstance(wanted, Pointer) else types.VOIDP, "null")
+    if on_card and not b.program.device:
+        handle: Value = late.kernel_handle(b, overloads, wanted)
+        return handle
     instance = late.explicit_instance(b, overloads, wanted)
     b.calls.add(instance.symbol)
     return Value(Pointer(FunctionType(instance.result, tuple(instance.parameters))), instance.symbol)
@@ -83,7 +84,8 @@ def conversion_operator(b: Builder, record: Record, type_: Type) -> str | None:
         for name in names:
             if "*" not in name:
                 return name
-    return names[0] if names and isinstance(type_, Pointer) else None
+    pointers = [n for n in names if n.endswith("*")]
+    return pointers[0] if pointers and isinstance(type_, Pointer) else None
 
 
 def scalar(b: Builder, v: Value, type_: Type, explicit: bool = False) -> Value | None:
@@ -291,7 +293,8 @@ def _rank_reference(b: Builder, value: Any, type_: Reference) -> int | None:
             return CONVERSION
     if not type_.const and not type_.rvalue:
         return None
-    return rank(b, value, type_.to)
+    made = rank(b, value, type_.to)
+    return made if made is None or made < USER or type_.rvalue else made + 1  # a new object is rather moved from
 
 
 def _rank_pointer(value: Any, source: Type, type_: Pointer) -> int | None:

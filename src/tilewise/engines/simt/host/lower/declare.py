@@ -8,6 +8,7 @@ from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, Pointer, Record, Reference, Scalar, Type
 from tilewise.engines.simt.host.lower import constants
 from tilewise.engines.simt.host.lower.builder import Builder, Target
+from tilewise.engines.simt.host.lower.checked_memory import clear
 from tilewise.engines.simt.host.lower.conversion import bind, convert, object_place, rvalue
 from tilewise.engines.simt.host.lower.initialise import complete, initialise
 from tilewise.engines.simt.host.lower.late import late, provide
@@ -161,10 +162,19 @@ def _variable_length(b: Builder, item: tree.Variable) -> None:
     word = b.program.text(item.name)
     address = b.make(f"call ptr @rt_variable_length(i64 {size}, i32 {word}, i32 {b.line_text()})")
     if item.init is not None:
-        raise b.refuse(f"an array of a length that is not constant ({item.name}) cannot have initial values", item)
+        _first_values(b, item, of, address, size)
     slot = b.alloca("ptr")
     b.emit(f"store ptr {address}, ptr {slot}")
     b.declare(item.name, Local(Pointer(of), slot, KNOWN, register=True))
+
+
+def _first_values(b: Builder, item: tree.Variable, of: Type, address: str, size: str) -> None:
+    """float a[n] = {0}, as g++ has it: the values given, then zeros."""
+    if not isinstance(item.init, tree.Braces) or not isinstance(of, types.Scalar):
+        raise b.refuse(f"an array of a length that is not constant ({item.name}) cannot have initial values", item)
+    clear(b, address, size)
+    for i, value in enumerate(item.init.items):
+        late.initialise(b, Place(of, b.offset(address, i * of.size), FULL), value)
 
 
 def lower_bindings(b: Builder, node: tree.Bindings) -> None:

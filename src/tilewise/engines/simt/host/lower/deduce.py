@@ -29,7 +29,7 @@ def deduce(
             return None
     for parameter, value in zip(node.parameters, values, strict=False):
         if isinstance(value, Overloads):
-            found = _function_type(p, value)
+            found = _function_type(p, value, where)
             if found is None:
                 continue
             type_: Type = found
@@ -61,15 +61,18 @@ def deduce(
     return bound
 
 
-def _function_type(p: Program, overloads: Overloads) -> Type | None:
+def _function_type(p: Program, overloads: Overloads, where: Environment) -> Type | None:
     """The type of a function's name where there is only one of it."""
     found = [c[0] if isinstance(c, tuple) else c for c in overloads.candidates]
     defined = [c for c in found if c.tokens is not None] or found
     if len(defined) != 1 or (defined[0].template and not defined[0].on_device):
         return None
-    if defined[0].template:
-        return Pointer(FunctionType(VOID, ()))
     env = Environment(scope=defined[0].scope)
+    if defined[0].template:
+        bound = deduce(p, defined[0], overloads.arguments, [], env, where)
+        if bound is None:
+            return Pointer(FunctionType(VOID, ()))
+        env = Environment(bound, defined[0].scope)
     result = VOID if defined[0].result is None else resolve(p, defined[0].result, env)
     return Pointer(FunctionType(result, tuple(resolve(p, q.type, env) for q in defined[0].parameters)))
 

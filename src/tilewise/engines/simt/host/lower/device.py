@@ -246,6 +246,7 @@ def kernel_module(p: Program, site: LaunchSite) -> str:
     p.device, p.shared, p.dynamic_shared, p.externals = True, [], 0, {}
     p.instances = {k: v for k, v in p.instances.items() if not v.device}
     try:
+        assert site.kernel is not None
         kernel = p.instance(site.kernel, site.bindings, None)
         enter = [p.instance(p.entities.functions[name][0], {}, None) for name in ("__enter_block", "__enter_thread")]
         while p.waiting:

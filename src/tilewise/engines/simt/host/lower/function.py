@@ -7,23 +7,25 @@ from typing import Any
 
 from tilewise.engines.simt.frontend.lexer import Token
 from tilewise.engines.simt.host.language import read_statement, tree, types
+from tilewise.engines.simt.host.language.packed_body import tokens_of
 from tilewise.engines.simt.host.language.reading import Reader
 from tilewise.engines.simt.host.language.types import Pointer, Record, Reference, Type
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.checked_memory import copy_bytes
+from tilewise.engines.simt.host.lower.conversion import rvalue
 from tilewise.engines.simt.host.lower.escapes import escaping
 from tilewise.engines.simt.host.lower.late import late, provide
-from tilewise.engines.simt.host.lower.program import AUTO, Environment, Instance, Program
-from tilewise.engines.simt.host.lower.values import INIT, KNOWN, Local, Place, Value
+from tilewise.engines.simt.host.lower.program import AUTO, DESTROY, Environment, Instance, Program
+from tilewise.engines.simt.host.lower.values import INIT, KNOWN, Local, Overloads, Place, Value
 
 
 def body_of(p: Program, node: tree.Function, env: Environment) -> tree.Block:
     """The body, read now that everything at file level is known."""
     if node.body is None:
         assert node.tokens is not None
-        last = node.tokens[-1]
-        end = Token("end", "", last.line, last.column)
-        reader = Reader(p.source, [*node.tokens, end], p.names, node.scope, node.library)
+        tokens = tokens_of(node.tokens)
+        end = Token("end", "", tokens[-1].line, tokens[-1].column)
+        reader = Reader(p.source, [*tokens, end], p.names, node.scope, node.library)
         record = env.record
         while record is not None:
             if record.node is not None:
@@ -58,6 +60,10 @@ def write(p: Program, instance: Instance) -> None:
         _parameters(b, instance)
         if node.name == "<new>":
             _construct_members(b, instance)
+        elif node.name == "~" and instance.record is not None:
+            late.point_to_tables(b, instance.record, "%this")
+        elif node.name == DESTROY:
+            late.destroy(b, instance.record, "%this")
         late.statement(b, body)
     if b.open:
         _falls_off(b, instance)
@@ -127,6 +133,7 @@ def _construct_members(b: Builder, instance: Instance) -> None:
         value = bases.get(id(base), [])
         at = b.offset("%this", offset)
         late.construct(b, base, at, late.operands(b, value) if isinstance(value, list) else [value])
+    late.point_to_tables(b, record, "%this")
     for f in record.fields:
         at = b.offset("%this", f.offset)
         with b.full_expression():
@@ -178,6 +185,9 @@ def type_of(p: Program, node: Any, env: Environment) -> Type:
     b = Builder(p, replace(env), True)
     b.outer = env.local
     value = late.lower(b, node)
+    if isinstance(value, Overloads):  # a function's own type
+        pointer = rvalue(b, value).type
+        return pointer.to if isinstance(pointer, Pointer) else pointer
     made: Type = value.type
     return made
 

@@ -11,7 +11,7 @@ from tilewise.engines.simt.host.lower.checked_memory import clear
 from tilewise.engines.simt.host.lower.conversion import convert, rvalue
 from tilewise.engines.simt.host.lower.initialise import initialise
 from tilewise.engines.simt.host.lower.late import late, provide
-from tilewise.engines.simt.host.lower.values import INIT, Place, Value
+from tilewise.engines.simt.host.lower.values import FULL, INIT, Place, Value
 
 
 def lower_new(b: Builder, node: tree.New) -> Value:
@@ -64,8 +64,11 @@ def lower_delete(b: Builder, node: tree.Delete) -> Value:
         raise b.refuse(f"delete needs a pointer, not {pointer.type}", node)
     b.line = node.line
     to = pointer.type.to
+    start = pointer.text
     if isinstance(to, Record) and not b.program.layout(to).trivial:
         there, done = b.label(), b.label()
+        whole = b.alloca("ptr")
+        b.emit(f"store ptr {start}, ptr {whole}")
         b.branch(b.make(f"icmp ne ptr {pointer.text}, null"), there, done)
         b.begin(there)
         if node.array:
@@ -73,10 +76,15 @@ def lower_delete(b: Builder, node: tree.Delete) -> Value:
             count = b.make(f"call i64 @rt_count(ptr {pointer.text}, i64 {to.size})")
             late.destroy_array(b, to, pointer.text, count)
         else:
-            late.destroy(b, to, pointer.text)
+            behind = late.destroy_behind(b, to, pointer, FULL)
+            if behind is None:
+                late.destroy(b, to, pointer.text)
+            else:
+                b.emit(f"store ptr {behind}, ptr {whole}")
         b.begin(done)
+        start = b.make(f"load ptr, ptr {whole}")
     b.program.external("rt_delete", "declare void @rt_delete(ptr, i32, i32)")
-    b.emit(f"call void @rt_delete(ptr {pointer.text}, i32 {int(node.array)}, i32 {b.line_text()})")
+    b.emit(f"call void @rt_delete(ptr {start}, i32 {int(node.array)}, i32 {b.line_text()})")
     return Value(types.VOID, "")
 
 

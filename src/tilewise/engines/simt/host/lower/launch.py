@@ -8,33 +8,26 @@ from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, Record, Reference, Type
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.checked_memory import copy_bytes, store
-from tilewise.engines.simt.host.lower.conversion import convert
-from tilewise.engines.simt.host.lower.deduce import deduce
+from tilewise.engines.simt.host.lower.conversion import convert, rvalue
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.overload import NoMatch, choose
-from tilewise.engines.simt.host.lower.program import Environment, LaunchSite
+from tilewise.engines.simt.host.lower.program import Environment, LaunchSite, Program
 from tilewise.engines.simt.host.lower.values import INIT, Overloads, Place, Value
 
 
 def lower_launch(b: Builder, node: tree.Launch) -> Value:
     program = b.program
     kernel = late.lower(b, node.kernel)
-    if not isinstance(kernel, Overloads):
-        raise b.refuse("only a __global__ function can be launched", node.kernel)
-    kernels = [c for c in kernel.candidates if "__global__" in c.words]
-    if not kernels:
-        raise b.refuse(f"{kernel.name} is not a __global__ function and cannot be launched", node.kernel)
-    values = late.operands(b, node.arguments)
-    try:
-        choice = choose(b, kernel.name, [(k, None, 0) for k in kernels], kernel.arguments, values)
-    except NoMatch:
-        raise b.refuse(_mismatch(kernel.name, kernels, values), node) from None
-    b.line = node.line
-    env = Environment(choice.bindings, choice.node.scope)
-    parameters = [types.bare(program.resolve(p.type, env)) for p in choice.node.parameters]
-    offsets, size = _offsets(b, parameters)
+    values: list[Any]
+    if isinstance(kernel, Overloads):
+        values = late.operands(b, node.arguments)
+        site, handle = _known_kernel(b, node, kernel, values), "null"
+    else:
+        site, handle, values = _through_pointer(b, node, kernel)
+    offsets, size = argument_offsets(program, site.parameters)
+    site.offsets += offsets
     space = b.temporary(Array(types.CHAR, max(1, size)))
-    for value, type_, offset in zip(values, parameters, offsets, strict=False):
+    for value, type_, offset in zip(values, site.parameters, offsets, strict=False):
         _argument(b, value, type_, b.offset(space, offset))
     dim3 = program.resolve(tree.TypeName("dim3"), Environment())
     if len(node.configuration) < 2:
@@ -48,15 +41,45 @@ def lower_launch(b: Builder, node: tree.Launch) -> Value:
         given = convert(b, late.lower(b, node.configuration[3]), types.VOIDP)
         stream = b.make(f"ptrtoint ptr {given.text} to i64")
     number = len(program.launches)
-    definition = next(
-        (k for k in kernels if k.tokens is not None and len(k.parameters) == len(parameters)), choice.node
-    )
-    program.launches.append(LaunchSite(node, definition, choice.bindings, parameters, offsets))
+    program.launches.append(site)
     program.external("rt_launch")
     b.line = node.line
     b.note_line(node.line)
-    b.emit(f"call void @rt_launch(i32 {number}, ptr {grid}, ptr {block}, i64 {shared}, i64 {stream}, ptr {space})")
+    b.emit(
+        f"call void @rt_launch(i32 {number}, ptr {handle}, ptr {grid}, ptr {block}, i64 {shared}, i64 {stream}, "
+        f"ptr {space})"
+    )
     return Value(types.VOID, "")
+
+
+def _known_kernel(b: Builder, node: tree.Launch, kernel: Overloads, values: list[Any]) -> LaunchSite:
+    program = b.program
+    kernels = [c for c in kernel.candidates if "__global__" in c.words]
+    if not kernels:
+        raise b.refuse(f"{kernel.name} is not a __global__ function and cannot be launched", node.kernel)
+    try:
+        choice = choose(b, kernel.name, [(k, None, 0) for k in kernels], kernel.arguments, values)
+    except NoMatch:
+        raise b.refuse(_mismatch(kernel.name, kernels, values), node) from None
+    b.line = node.line
+    env = Environment(choice.bindings, choice.node.scope)
+    parameters = [types.bare(program.resolve(p.type, env)) for p in choice.node.parameters]
+    definition = next(
+        (k for k in kernels if k.tokens is not None and len(k.parameters) == len(parameters)), choice.node
+    )
+    return LaunchSite(node, definition, choice.bindings, parameters, [])
+
+
+def _through_pointer(b: Builder, node: tree.Launch, kernel: Any) -> tuple[LaunchSite, str, list[Any]]:
+    """kernels[i]<<<…>>>(…): which one it is is known when it runs, what it takes is known now."""
+    pointer = rvalue(b, kernel)
+    target = pointer.type.to if isinstance(pointer.type, types.Pointer) else None
+    if not isinstance(target, types.FunctionType):
+        raise b.refuse("only a __global__ function can be launched", node.kernel)
+    if len(target.parameters) != len(node.arguments):
+        raise b.refuse(f"this kernel takes {len(target.parameters)} arguments, {len(node.arguments)} are given", node)
+    values = late.operands(b, node.arguments)
+    return LaunchSite(node, None, {}, [types.bare(t) for t in target.parameters], []), pointer.text, values
 
 
 def _mismatch(name: str, kernels: list[Any], values: list[Any]) -> str:
@@ -67,10 +90,11 @@ def _mismatch(name: str, kernels: list[Any], values: list[Any]) -> str:
     return f"no {name} takes ({given})"
 
 
-def _offsets(b: Builder, parameters: list[Type]) -> tuple[list[int], int]:
+def argument_offsets(program: Program, parameters: list[Type]) -> tuple[list[int], int]:
+    """Where each argument lies among a launch's, and the bytes of all."""
     offsets, at = [], 0
     for type_ in parameters:
-        size = b.program.size_of(type_)
+        size = program.size_of(type_)
         at = -(-at // max(1, type_.align)) * max(1, type_.align)
         offsets.append(at)
         at += size
@@ -96,9 +120,6 @@ def _dim3(b: Builder, node: Any, dim3: Type) -> str:
     if isinstance(getattr(value, "type", None), types.Scalar):
         value = convert(b, value, types.UINT)
     return convert(b, value, dim3).text
-
-
-__all__ = ["deduce", "lower_launch"]
 
 
 provide(lower_launch)

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.engines.simt.host.language.types import Array, Field, Record, Type
-from tilewise.engines.simt.host.lower.late import provide
+from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.program import Program
 
 
@@ -15,20 +15,22 @@ def lay_out(p: Program, record: Record) -> None:
     if not node.complete:
         raise p.refusal(f"{record} is declared and never defined", node.line, max(1, node.column))
     env = p.record_environment(record)
-    offset = 0
-    for written in node.bases:
-        base = p.resolve(written, env)
+    own = any("virtual" in m.words or "pure" in m.words for m in node.methods)
+    bases = [p.resolve(written, env) for written in node.bases]
+    if own and not any(isinstance(base, Record) and p.layout(base).vptr is not None for base in bases):
+        record.vptr, record.align = 0, 8
+    offset = 0 if record.vptr is None else 8
+    for base in bases:
         if not isinstance(base, Record):
             raise p.refusal(f"{base} cannot be a base class", node.line, max(1, node.column))
         p.layout(base)
         at = -(-offset // base.align) * base.align
         record.bases.append((base, at))
-        offset = at + (base.size if base.fields or base.bases else 0)
+        offset = at + (base.size if base.fields or base.bases or base.vptr is not None else 0)
         record.align = max(record.align, base.align)
         record.trivial = record.trivial and base.trivial
-    for method in node.methods:
-        if "virtual" in method.words or "pure" in method.words:
-            raise p.refusal("virtual functions are not supported", method.line, method.column)
+    late.plan_slots(p, record)
+    record.trivial = record.trivial and record.vptr is None
     union_size = 0
     for item in node.fields:
         type_ = p.resolve(item.type, env)

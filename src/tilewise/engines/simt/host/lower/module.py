@@ -5,7 +5,17 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.engines.simt.host.language import types
-from tilewise.engines.simt.host.lower import builtin, heap, lambdas, launch, layout, statement, type_resolution
+from tilewise.engines.simt.host.lower import (
+    builtin,
+    heap,
+    kernel_handle,
+    lambdas,
+    launch,
+    layout,
+    statement,
+    type_resolution,
+    virtual,
+)
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.function import write
 from tilewise.engines.simt.host.lower.globals import initialise_globals
@@ -18,7 +28,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 !1 = !{!"branch_weights", i32 100000, i32 1}
 attributes #0 = { nounwind }
 """
-PARTS = (builtin, heap, lambdas, launch, layout, statement, type_resolution)  # imported for what they provide
+PARTS = (builtin, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual)
 RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
     "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
@@ -28,7 +38,7 @@ RUNTIME = {
     "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_count": "i64 (ptr, i64)",
     "rt_throw": "void (i32, i32)", "rt_throw_what": "void (i32, ptr, i32)",
     "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
-    "rt_launch": "void (i32, ptr, ptr, i64, i64, ptr)",
+    "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",
 }  # fmt: skip
 INTRINSICS = {
     "llvm.sqrt.f64": "declare double @llvm.sqrt.f64(double)", "llvm.sqrt.f32": "declare float @llvm.sqrt.f32(float)",
@@ -55,6 +65,7 @@ def module_text(p: Program) -> str:
     out = [HEAD, *declarations(p)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
+    out += [text for _, text in p.tables.values()]
     out += first
     out += start
     return "\n".join(out)

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
@@ -81,7 +82,7 @@ def _of_type(b: Builder, node: tree.Name) -> Any:
             receiver = None
             if b.this is not None and b.env.record is not None and b.env.record.derives(owner) is not None:
                 receiver = Place(b.env.record, b.this.text, INIT)
-            return Overloads(f"{owner}::{node.name}", found, node.arguments, receiver, owner)
+            return Overloads(f"{owner}::{node.name}", found, node.arguments, receiver, owner, qualified=True)
         made = _static_member(b, owner, node.name)
         if made is not None:
             return made
@@ -130,7 +131,26 @@ def lower_member(b: Builder, node: tree.Member) -> Any:
         if node.name.startswith("~"):
             return Overloads("~", [], None, place)
         raise b.refuse(f"{place.type} has no member {node.name}", node)
-    return member_place(b, place, node.name, node, node.arguments)
+    if not node.owner:
+        return member_place(b, place, node.name, node, node.arguments)
+    found = member_place(b, _base_place(b, place, node.owner), node.name, node, node.arguments)
+    if isinstance(found, Overloads):
+        found.qualified = True
+    return found
+
+
+def _base_place(b: Builder, place: Place, name: str) -> Place:
+    """The part of an object that is of the class `name`, its own or a base."""
+    record = place.type
+    assert isinstance(record, Record)
+    b.program.layout(record)
+    if record.node is not None and record.node.name.rpartition("::")[2] == name:
+        return place
+    for base, offset in record.bases:
+        part = _base_place(b, replace(place, type=base, address=b.offset(place.address, offset)), name)
+        if part.type is not base or base.node.name.rpartition("::")[2] == name:
+            return part
+    return place
 
 
 def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any = None) -> Any:

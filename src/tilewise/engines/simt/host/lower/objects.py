@@ -156,6 +156,7 @@ def default_members(b: Builder, record: Record, address: str, skip: set[str] = f
     """What happens without arguments: members as their own initialisers say."""
     for base, offset in record.bases:
         construct(b, base, b.offset(address, offset), [])
+    late.point_to_tables(b, record, address)
     for f in record.fields:
         if f.name in skip:
             continue
@@ -171,7 +172,7 @@ def default_members(b: Builder, record: Record, address: str, skip: set[str] = f
 def default_initialise(b: Builder, type_: Type, address: str) -> None:
     if isinstance(type_, Record):
         b.program.layout(type_)
-        if type_.methods.get("<new>") or type_.bases or _any_initialiser(type_):
+        if type_.methods.get("<new>") or type_.bases or type_.vptr is not None or _any_initialiser(type_):
             construct(b, type_, address, [])
     elif isinstance(type_, Array):
         inner: Type = type_
@@ -218,6 +219,7 @@ def copy_members(b: Builder, record: Record, address: str, source: Place) -> Non
         return
     for base, offset in record.bases:
         construct(b, base, b.offset(address, offset), [_part(b, source, base, offset)])
+    late.point_to_tables(b, record, address)
     for f in record.fields:
         copy_field(b, f, address, source)
 

@@ -15,6 +15,7 @@ from tilewise.engines.simt.host.lower.values import Unknown
 from tilewise.errors import KernelError
 
 MAX_INSTANCES = 4000
+DESTROY = "<destroy>"
 
 
 @dataclass
@@ -53,10 +54,19 @@ class LaunchSite:
     """One <<<…>>> of the program: the kernel it names, and how its arguments lie in memory."""
 
     node: tree.Launch
-    kernel: tree.Function
+    kernel: tree.Function | None  # None: a pointer says which, when it runs
     bindings: dict[str, Any]
     parameters: list[Type]
     offsets: list[int]
+
+
+@dataclass
+class KernelHandle:
+    """The kernel that an address stands for, where the host passes kernels around."""
+
+    node: tree.Function
+    bindings: dict[str, Any]
+    parameters: list[Type]
 
 
 class Program:
@@ -76,7 +86,10 @@ class Program:
         self.words: list[str] = []  # names that the runtime is told by number
         self.word_numbers: dict[str, int] = {}
         self.launches: list[LaunchSite] = []
+        self.kernel_handles: dict[int, KernelHandle] = {}  # by address
         self.symbols: dict[str, int] = {}
+        self.tables: dict[tuple[int, int], tuple[str, str]] = {}  # of virtual methods: symbol and LLVM's text
+        self._destroyers: dict[int, Instance] = {}
         self._constants: dict[str, Any] = {}
         self.device = False  # what is lowered now runs in a kernel's threads
         self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
@@ -226,6 +239,21 @@ class Program:
         else:
             self.waiting.append(made)
         return made
+
+    def destroyer(self, record: Record) -> Instance:
+        """A function that takes an object of the class down, members and bases included."""
+        if id(record) not in self._destroyers:
+            node = tree.Function(DESTROY, None, [], frozenset(), body=tree.Block([]), library=True, scope=record.scope)
+            self._destroyers[id(record)] = self.instance(node, {}, record)
+        return self._destroyers[id(record)]
+
+    def declared(self, node: tree.Function, record: Record) -> Instance:
+        """What a virtual method takes and gives; another one is called in its place, so this one is not written."""
+        if node.tokens is not None or node.body is not None:
+            return self.instance(node, {}, record)
+        env = self.record_environment(record)
+        parameters = [self.resolve(q.type, env) for q in node.parameters]
+        return Instance("null", node, env, record, self._result(node, env), parameters)
 
     def conversion_type(self, node: tree.Function, env: Environment) -> Type:
         name = node.name.removeprefix("operator type ")

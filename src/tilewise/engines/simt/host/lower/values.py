@@ -47,7 +47,7 @@ class Overloads:
     arguments: list[Any] | None = None  # template arguments as given
     receiver: Any = None  # Place of the object, for methods
     record: Any = None
-    static: bool = False
+    qualified: bool = False  # Class::name: that method, virtual or not
 
 
 @dataclass(slots=True)

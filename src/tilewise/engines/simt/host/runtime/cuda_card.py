@@ -11,6 +11,7 @@ from tilewise.machine import KNOWN_CARDS, Machine
 
 SUCCESS, INVALID_VALUE, OUT_OF_MEMORY, BAD_CONFIGURATION = 0, 1, 2, 9
 BAD_SYMBOL, BAD_DIRECTION, BAD_DEVICE, BAD_HANDLE, ILLEGAL_ADDRESS = 13, 21, 101, 400, 700
+INVALID_FUNCTION = 98
 OUT_OF_RESOURCES, ASSERTED, LAUNCH_FAILURE = 701, 710, 719
 NAMES = {
     0: ("cudaSuccess", "no error"),
@@ -76,6 +77,7 @@ class Card:
     shared_limit: int = 48 << 10
     unsynchronised: dict[int, int] = field(default_factory=dict)  # managed blocks a kernel changed: line of the launch
     kernels: dict[Any, Any] = field(default_factory=dict)
+    pointed_to: dict[tuple[int, int], Any] = field(default_factory=dict)  # launches through pointers: (launch, kernel)
     loaded: Any = None
     compiled: dict[Any, Any] = field(default_factory=dict)  # kernels as machine code, or why not
     interpreted: float = 0.0  # seconds that the machine has about taken

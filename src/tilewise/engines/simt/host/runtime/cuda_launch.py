@@ -9,6 +9,10 @@ from tilewise.engines.simt.compile.kernel import compile_kernel
 from tilewise.engines.simt.frontend import ctype
 from tilewise.engines.simt.frontend.parser import Parser
 from tilewise.engines.simt.frontend.syntax import File, Function
+from tilewise.engines.simt.host.language import tree
+from tilewise.engines.simt.host.language.types import Type
+from tilewise.engines.simt.host.lower.launch import argument_offsets
+from tilewise.engines.simt.host.lower.program import LaunchSite
 from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime.cuda_arguments import Arguments
 from tilewise.engines.simt.host.runtime.cuda_card import Card, PendingError
@@ -53,7 +57,7 @@ def _compiled(s: Session, site: Any) -> Any:
     key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in template.items())))
     if key not in card.kernels:
         function = _function(s, site.kernel.name, len(site.parameters))
-        limits = Limits(seconds=s.options.seconds, steps=1 << 40)
+        limits = Limits(seconds=s.options.clock, steps=1 << 40)
         card.kernels[key] = compile_kernel(card.loaded[0], card.loaded[1], function, template=template, limits=limits)
     return card.kernels[key]
 
@@ -73,9 +77,64 @@ def _template_value(value: Any) -> Any:
 
 
 @runtime("rt_launch")
-def launch(s: Session, number: int, grid: int, block: int, shared: int, stream: int, arguments: int) -> None:
+def launch(
+    s: Session, number: int, handle: int, grid: int, block: int, shared: int, stream: int, arguments: int
+) -> None:  # fmt: skip
     site = s.program.launches[number]
+    if site.kernel is None:
+        site = _pointed_to(s, number, handle)
+    if site is not None:
+        _launch(s, site, grid, block, shared, arguments)
+
+
+def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
+    """The launch with the kernel that a pointer stands for now."""
+    site: LaunchSite = s.program.launches[number]
+    known = s.program.kernel_handles.get(handle)
+    if known is None:
+        what = "a null pointer" if not handle else "a pointer that is no kernel's"
+        hint = "give the pointer the name of a __global__ function"
+        s.faults.add(Kind.LAUNCH, site.node.line, f"this launch goes through {what}", hint, access="launch")
+        s.cuda.unasked.append(PendingError(s.cuda.fail(codes.INVALID_FUNCTION), site.node.line, what))
+        return None
+    sites = s.cuda.pointed_to
+    if (number, handle) not in sites:
+        kernel = s.program.definition(known.node)
+        sites[number, handle] = LaunchSite(site.node, kernel, known.bindings, known.parameters, site.offsets)
+    found: LaunchSite = sites[number, handle]
+    return found
+
+
+@runtime("__cuda_launch")
+def launch_by_call(s: Session, handle: int, grid: int, block: int, pointers: int, shared: int) -> int:
+    """cudaLaunchKernel: the arguments lie wherever the pointers point to."""
+    known = s.program.kernel_handles.get(handle)
+    if known is None:
+        return int(s.cuda.fail(codes.INVALID_FUNCTION))
+    parameters: list[Type] = known.parameters
+    sites = s.cuda.pointed_to
+    if (-1, handle) not in sites:
+        offsets, size = argument_offsets(s.program, parameters)
+        site = LaunchSite(
+            tree.Launch(None, [], []), s.program.definition(known.node), known.bindings, parameters, offsets
+        )
+        sites[-1, handle] = (site, s.memory.static(max(16, size), "", False))
+    site, space = sites[-1, handle]
+    site.node.line = s.line
+    before = s.cuda.last
+    s.cuda.last = 0
+    for i, (type_, offset) in enumerate(zip(parameters, site.offsets, strict=True)):
+        (at,) = struct.unpack("<Q", s.memory.view(pointers + 8 * i, 8).tobytes())
+        s.memory.put(space + offset, s.memory.view(at, type_.size).tobytes())
+    _launch(s, site, grid, block, shared, space)
+    failed = int(s.cuda.last)
+    s.cuda.last = failed or before
+    return failed
+
+
+def _launch(s: Session, site: LaunchSite, grid: int, block: int, shared: int, arguments: int) -> None:
     card: Card = s.cuda
+    assert site.kernel is not None
     line = site.node.line
     sizes = (
         struct.unpack("<3I", s.memory.view(grid, 12).tobytes()),

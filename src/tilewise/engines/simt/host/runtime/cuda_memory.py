@@ -98,7 +98,7 @@ def side(s: Session, address: int) -> str:
     block = _block(s, address)
     if block is None:
         return "host" if s.memory.on_stack(address) else ""
-    if block.kind == "cudaMallocManaged":
+    if block.kind == "cudaMallocManaged" or (block.host and block.device):  # pinned memory: the card reaches it, too
         return "both"
     return "device" if not block.host else "host"
 

@@ -301,6 +301,21 @@ def is_good(s: Session, number: int) -> int:
     return int(source(s, number).good)
 
 
+@runtime("__is_at")
+def is_at(s: Session, number: int, to: int, origin: int) -> int:
+    """Where a stream is read (to -1), what comes next (-2), or: read on from `to` behind its begin, here or its end."""
+    i = source(s, number)
+    if i.data is None:
+        i.take(s)
+        i.at -= 1
+    data = i.data or b""
+    if to == -2:
+        return data[i.at] if i.at < len(data) else -1
+    if to != -1 or origin:
+        i.at = max(0, min(len(data), to + (0, i.at, len(data))[origin]))
+    return min(i.at, len(data))
+
+
 @runtime("__is_mend")
 def is_mend(s: Session, number: int) -> None:
     """The end was met while something had been read: that is no failure yet."""

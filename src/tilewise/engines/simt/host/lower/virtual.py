@@ -1,0 +1,161 @@
+"""Virtual methods: a table of functions a class, a pointer to it in every object, and calls that go through it.
+
+An entry is a function and how far its own object begins from the pointer to the table: so one table serves every class
+that shares that pointer, whatever its other bases. Tables are LLVM's constants, outside of the checked memory."""
+
+from __future__ import annotations
+
+from typing import Any
+
+from tilewise.engines.simt.host.language import tree, types
+from tilewise.engines.simt.host.language.types import Record, Slot
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.checked_memory import store
+from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.program import Program
+from tilewise.engines.simt.host.lower.values import INIT, Place, Value
+
+DESTRUCTOR: Slot = ("~", (), False)
+POINTER = 8  # bytes
+ENTRY = 16  # a function, and the distance of its object
+
+
+def slot_of(p: Program, method: tree.Function, record: Record) -> Slot:
+    """What an overriding method must agree in."""
+    if method.name == "~":
+        return DESTRUCTOR
+    env = p.record_environment(record)
+    parameters = tuple(str(p.resolve(q.type, env)) for q in method.parameters)
+    return method.name, parameters, "const method" in method.words
+
+
+def plan_slots(p: Program, record: Record) -> None:
+    """The slots of a class whose bases are laid out: those of its first base that has any, then its own."""
+    for base, offset in record.bases:
+        if base.vptr is not None and record.vptr is None:
+            record.vptr, record.slots = offset + base.vptr, list(base.slots)
+    inherited = {slot for base, _ in record.bases for slot in all_slots(base)}
+    for method in record.node.methods:
+        if method.template or "static" in method.words or method.name == "<new>":
+            continue
+        if not method.words & {"virtual", "pure"}:
+            continue
+        slot = slot_of(p, method, record)
+        if slot not in inherited and slot not in record.slots:
+            record.slots.append(slot)
+
+
+def all_slots(record: Record) -> set[Slot]:
+    return set(record.slots).union(*(all_slots(base) for base, _ in record.bases))
+
+
+def located(record: Record, slot: Slot) -> tuple[int, int] | None:
+    """Where the pointer to the table lies that has the slot, and the slot's number there."""
+    if slot in record.slots:
+        assert record.vptr is not None
+        return record.vptr, record.slots.index(slot)
+    for base, offset in record.bases:
+        found = located(base, slot)
+        if found is not None:
+            return found[0] + offset, found[1]
+    return None
+
+
+def overrider(p: Program, record: Record, slot: Slot) -> tuple[tree.Function, Record, int] | None:
+    """The method that an object of exactly this class runs for a slot, its class, and where that lies in it."""
+    for method in record.methods.get(slot[0], []):
+        if not method.template and slot_of(p, method, record) == slot:
+            return method, record, 0
+    for base, offset in record.bases:
+        found = overrider(p, base, slot)
+        if found is not None:
+            return found[0], found[1], found[2] + offset
+    return None
+
+
+def pointers(record: Record) -> dict[int, list[Slot]]:
+    """Every pointer to a table in an object of the class: where it lies, and the slots behind it."""
+    out = {offset + at: slots for base, offset in record.bases for at, slots in pointers(base).items()}
+    if record.vptr is not None:
+        out[record.vptr] = record.slots
+    return out
+
+
+def point_to_tables(b: Builder, record: Record, address: str) -> None:
+    """From here on the object is one of this class: what a constructor does first, and a destructor."""
+    for at, slots in pointers(record).items():
+        if b.program.device:
+            raise b.refuse(f"{record} has virtual functions: objects of it cannot be made on the card")
+        symbol = _table(b, record, at, slots)
+        place = Place(types.VOIDP, b.offset(address, at), INIT)
+        store(b, place, symbol)
+
+
+def _table(b: Builder, record: Record, at: int, slots: list[Slot]) -> str:
+    p = b.program
+    key = (id(record), at)
+    if key not in p.tables:
+        symbol = f'@"table.{record.name}.{len(p.tables)}"'
+        p.tables[key] = (symbol, "")
+        entries = []
+        for slot in slots:
+            function, distance = _entry(p, record, slot)
+            entries.append(f"{{ptr, i64}} {{ptr {function}, i64 {distance - at}}}")
+        kind = f"[{len(slots)} x {{ptr, i64}}]"
+        p.tables[key] = (symbol, f"{symbol} = internal constant {kind} [{', '.join(entries)}]")
+    return p.tables[key][0]
+
+
+def _entry(p: Program, record: Record, slot: Slot) -> tuple[str, int]:
+    if slot == DESTRUCTOR:
+        return p.destroyer(record).symbol, 0
+    found = overrider(p, record, slot)
+    if found is None or "pure" in found[0].words:
+        return "null", 0
+    method, owner, offset = found
+    return p.instance(method, {}, owner).symbol, offset
+
+
+def through_table(b: Builder, place: Place, slot: Slot) -> tuple[str, str]:
+    """The function that the object itself names for a slot, and the object as that function knows it."""
+    record = place.type
+    assert isinstance(record, Record)
+    found = located(record, slot)
+    assert found is not None
+    if b.program.device:
+        raise b.refuse(f"{slot[0]} is virtual: virtual functions cannot be called on the card")
+    at, number = found
+    pointer = b.offset(place.address, at)
+    checked = late.check_read(b, pointer, POINTER, place.check) if place.check else pointer
+    table = b.make(f"load ptr, ptr {checked}")
+    entry = b.offset(table, ENTRY * number)
+    function = b.make(f"load ptr, ptr {entry}")
+    distance = b.make(f"load i64, ptr {b.offset(entry, 8)}")
+    null = b.make(f"icmp eq ptr {function}, null")
+    b.complain(null, "rt_null_call", [("i32", b.line_text())])
+    return function, b.offset(checked, distance)
+
+
+def virtual_slot(b: Builder, method: tree.Function, owner: Record | None, receiver: Any) -> Slot | None:
+    """The slot that a call goes through; None where the method is not virtual."""
+    record = getattr(receiver, "type", None)
+    if owner is None or not isinstance(record, Record) or not pointers(record):
+        return None
+    if method.template or method.name == "<new>" or "static" in method.words:
+        return None
+    slot = slot_of(b.program, method, owner)
+    return slot if located(record, slot) is not None else None
+
+
+def destroy_behind(b: Builder, record: Record, pointer: Value, check: int) -> str | None:
+    """delete of a class with a virtual destructor: taken down as what it is; where the whole object begins."""
+    if located(record, DESTRUCTOR) is None:
+        return None
+    function, whole = through_table(b, Place(record, pointer.text, check), DESTRUCTOR)
+    b.noted_line = 0
+    b.calls.add(function)
+    b.emit(f"call void {function}(ptr {whole})")
+    return whole
+
+
+provide(destroy_behind, point_to_tables, plan_slots, through_table, virtual_slot)

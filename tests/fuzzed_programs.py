@@ -1,0 +1,272 @@
+"""Programs spoilt at random, through the front end of `tilewise run` and, part of them, executed.
+
+A spoilt program is refused in a sentence, lowered or run within its limits: no other exception, no signal, nothing opened
+outside its folder. Programs that are executed get a process each, forked from one that has everything imported, with a
+hook that hears of every file that Python opens and of every process and socket.
+
+    python tests/fuzzed_programs.py FRONT EXECUTED PROCESSES SECONDS [SEED]     counts, as one line of JSON, and what was found
+"""
+# ruff: noqa: E402, E501 — lines of C++; imports from beside this file
+
+from __future__ import annotations
+
+import json
+import multiprocessing
+import os
+import random
+import re
+import shutil
+import signal
+import sys
+import tempfile
+import time
+import traceback
+from dataclasses import asdict
+from pathlib import Path
+
+sys.path[:0] = [str(Path(__file__).parent), str(Path(__file__).parent / "engines" / "simt" / "host")]
+
+from generated_programs import Draw
+from test_fuzz import lowered, spoilt
+
+import hostile
+from tilewise.engines.simt.check import program_child
+from tilewise.engines.simt.host.options import Options
+from tilewise.errors import TilewiseError
+
+TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|<<<|>>>|[-+*/%&|^=<>!]=?|\S|\s+")
+ENDS = {"exit", "abort", "crash", "limit", "refused"}
+NEVER = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spawn", "socket.connect")
+FILES = ("open", "os.remove", "os.rename")
+KERNELS = r"""
+#include <cstdio>
+#include <cstdlib>
+#include <vector>
+#define T 4
+__constant__ float weights[3];
+__device__ int counter;
+__global__ void tiled(const float* M, const float* N, float* P, int n) {
+  __shared__ float Ms[T][T], Ns[T][T];
+  int row = blockIdx.y * T + threadIdx.y, col = blockIdx.x * T + threadIdx.x;
+  float sum = 0;
+  for (int p = 0; p < (n + T - 1) / T; ++p) {
+    Ms[threadIdx.y][threadIdx.x] = row < n && p * T + threadIdx.x < n ? M[row * n + p * T + threadIdx.x] : 0.0f;
+    Ns[threadIdx.y][threadIdx.x] = col < n && p * T + threadIdx.y < n ? N[(p * T + threadIdx.y) * n + col] : 0.0f;
+    __syncthreads();
+    for (int k = 0; k < T; ++k) sum += Ms[threadIdx.y][k] * Ns[k][threadIdx.x];
+    __syncthreads();
+  }
+  if (row < n && col < n) P[row * n + col] = sum;
+  atomicAdd(&counter, 1);
+}
+struct Shape { virtual float area() const = 0; virtual ~Shape() {} };
+struct Square : Shape { float a; Square(float x) : a(x) {} float area() const override { return a * a; } };
+int main(int argc, char** argv) {
+  int n = 7, size = n * n * sizeof(float);
+  std::vector<float> h(n * n); for (int i = 0; i < n * n; ++i) h[i] = rand() % 10;
+  float *M, *N, *P, *out = (float*)malloc(size);
+  cudaMalloc(&M, size); cudaMalloc(&N, size); cudaMalloc(&P, size);
+  cudaMemcpy(M, h.data(), size, cudaMemcpyHostToDevice); cudaMemcpy(N, &h[0], size, cudaMemcpyHostToDevice);
+  void (*kernel)(const float*, const float*, float*, int) = tiled;
+  dim3 block(T, T), grid((n + T - 1) / T, (n + T - 1) / T);
+  tiled<<<grid, block>>>(M, N, P, n); kernel<<<grid, block, 0, 0>>>(M, N, P, n);
+  if (cudaDeviceSynchronize() != cudaSuccess) { fprintf(stderr, "%s\n", cudaGetErrorString(cudaGetLastError())); return 1; }
+  cudaMemcpy(out, P, size, cudaMemcpyDeviceToHost);
+  FILE* f = fopen("data.txt", "r"); char line[64]; if (f) { fgets(line, 64, f); fclose(f); }
+  Shape* s = new Square(3); printf("%g %g %s\n", out[0], s->area(), argv[0]); delete s;
+  free(out); cudaFree(M); cudaFree(N); cudaFree(P);
+  return 0;
+}
+"""
+
+
+def exchanged(text: str, draw: random.Random) -> str:
+    """A few tokens exchanged for others of their kind: such a program is often still one."""
+    tokens = TOKEN.findall(text)
+    kinds: dict[str, list[int]] = {}
+    for i, token in enumerate(tokens):
+        kind = (
+            "a"
+            if token[0].isalpha() or token[0] == "_"
+            else "0"
+            if token[0].isdigit()
+            else ""
+            if token.isspace()
+            else "+"
+        )
+        kinds.setdefault(kind, []).append(i)
+    kinds.pop("", None)
+    for _ in range(draw.randrange(1, 4)):
+        at = draw.choice(kinds[draw.choice(list(kinds))])
+        like = next(k for k, v in kinds.items() if at in v)
+        tokens[at] = (
+            tokens[draw.choice(kinds[like])]
+            if draw.random() < 0.8
+            else draw.choice(["0", "-1", "2147483647", "1e300", "'\\0'", "x"])
+        )
+    return "".join(tokens)
+
+
+def torn(text: str, draw: random.Random) -> str:
+    """Bytes changed, a piece cut out, a piece twice."""
+    data = bytearray(text.encode())
+    for _ in range(draw.randrange(1, 6)):
+        how, at = draw.randrange(3), draw.randrange(len(data))
+        if how == 0:
+            data[at] = draw.randrange(256)
+        elif how == 1:
+            del data[at : at + draw.randrange(1, 30)]
+        else:
+            data[at:at] = data[max(0, at - draw.randrange(1, 40)) : at]
+    return data.decode("utf-8", "replace")
+
+
+def program(seed: int) -> str:
+    draw = random.Random(seed)
+    chosen = draw.random()
+    if chosen < 0.1:
+        return str(draw.choice(hostile.CLASSES)(draw))[: 1 << 16]
+    text = Draw(seed).program() if chosen < 0.6 else KERNELS
+    return str(draw.choice([spoilt, exchanged, exchanged, torn])(text, draw))
+
+
+def through_the_front_end(path: Path) -> str:
+    """'' where it went as it should; else what came out."""
+    try:
+        lowered(path)
+    except TilewiseError:
+        return ""
+    except (Exception, RecursionError):
+        return traceback.format_exc(limit=-3)
+    return ""
+
+
+def executed(path: Path, seconds: float = 4.0) -> tuple[str, str]:
+    """How the program's process ended, and what is wrong with that."""
+    reader, writer = os.pipe()
+    options = Options(seconds=seconds, memory=512 << 20, output=1 << 20, folder=str(path.parent))
+    settings = {
+        "path": str(path), "name": "./program", "arguments": [], "report": writer, "options": asdict(options), "dump": None,
+        "began": time.monotonic(),
+    }  # fmt: skip
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        _child(path.parent, json.dumps(settings))
+    os.close(writer)
+    with os.fdopen(reader, encoding="utf-8") as pipe:
+        text = pipe.read()
+    _, status, used = os.wait4(child, 0)
+    if os.WIFSIGNALED(status):
+        return "signal", f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
+    if not text:
+        return "silent", f"no report, status {os.waitstatus_to_exitcode(status)}"
+    report = json.loads(text)
+    found = [] if report["ended"] in ENDS else [f"{report['ended']}: {report['message'][-1500:]}"]
+    found += [note for note in report["notes"] if note.startswith("a check at the end failed")]
+    if used.ru_utime + used.ru_stime > seconds + 3:
+        found.append(f"{used.ru_utime + used.ru_stime:.1f} s of processor time")
+    if used.ru_maxrss * 1024 > (512 << 20) + (900 << 20):
+        found.append(f"{used.ru_maxrss >> 10} MiB")
+    return report["ended"], "; ".join(found)
+
+
+def _child(folder: Path, settings: str) -> None:
+    null = os.open(os.devnull, os.O_RDWR)
+    for descriptor in (0, 1, 2):
+        os.dup2(null, descriptor)
+    allowed = (
+        str(folder),
+        sys.prefix,
+        sys.base_prefix,
+        "/proc/self/",
+        "/sys/",
+        str(Path(program_child.__file__).parents[4]),
+    )
+
+    def hear(event: str, arguments: tuple[object, ...]) -> None:
+        outside = event in FILES and isinstance(arguments[0], str) and not _inside(str(arguments[0]), allowed)
+        if outside or event in NEVER:
+            os.write(json.loads(settings)["report"], json.dumps({
+                "ended": "outside", "message": f"{event} {arguments[0]}", "notes": [],
+            }).encode())  # fmt: skip
+            os._exit(99)
+
+    try:
+        sys.argv = ["program_child", settings]
+        sys.addaudithook(hear)
+        program_child.main()
+    finally:
+        os._exit(98)
+
+
+def _inside(path: str, allowed: tuple[str, ...]) -> bool:
+    path = os.path.abspath(path)
+    return path.startswith(allowed) or path in (os.devnull, "/proc/cpuinfo") or ".cache" in path
+
+
+def work(number: int, seeds: range, how: str, until: float, out: object) -> None:
+    folder = Path(tempfile.mkdtemp(prefix="tilewise-fuzz-"))
+    (folder / "data.txt").write_text("1 2 3\n")
+    path = folder / "spoilt.cu"
+    counts: dict[str, int] = {}
+    found: list[str] = []
+    for seed in seeds:
+        if time.time() > until or len(found) > 20:
+            break
+        path.write_text(program(seed), encoding="utf-8", errors="replace")
+        if how == "front":
+            ended, wrong = "front", through_the_front_end(path)
+        else:
+            ended, wrong = executed(path)
+        counts[ended] = counts.get(ended, 0) + 1
+        if wrong:
+            found.append(f"seed {seed} ({how}): {wrong}")
+    left = sorted(f.name for f in folder.iterdir())
+    if left != ["data.txt", "spoilt.cu"]:
+        found.append(f"files were written: {left}")
+    shutil.rmtree(folder, ignore_errors=True)
+    out.put((counts, found))  # type: ignore[attr-defined]
+
+
+def many(front: int, run: int, processes: int, seconds: float, first: int) -> tuple[dict[str, int], list[str]]:
+    """Both kinds over so many processes; counts by how they ended, and what was found."""
+    until = time.time() + seconds
+    out: multiprocessing.Queue[tuple[dict[str, int], list[str]]] = multiprocessing.Queue()
+    counts: dict[str, int] = {}
+    found: list[str] = []
+    for how, total in (("run", run), ("front", front)):
+        began = first if how == "front" else first + (1 << 40)
+        step = -(-total // processes)
+        workers = [
+            multiprocessing.Process(
+                target=work, args=(i, range(began + i * step, began + min(total, (i + 1) * step)), how, until, out)
+            )
+            for i in range(processes)
+        ]
+        for worker in workers:
+            worker.start()
+        for _ in workers:
+            more, wrong = out.get()
+            found += wrong
+            for name, n in more.items():
+                counts[name] = counts.get(name, 0) + n
+        for worker in workers:
+            worker.join()
+        print(
+            json.dumps(
+                {"after": how, "counts": counts, "found": len(found), "seconds": round(time.time() - until + seconds)}
+            ),
+            flush=True,
+        )
+    return counts, found
+
+
+if __name__ == "__main__":
+    front, run, processes = (int(word) for word in sys.argv[1:4])
+    seed = int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % (1 << 30)
+    counted, wrong = many(front, run, processes, float(sys.argv[4]), seed)
+    print(json.dumps({"seed": seed, **counted, "found": len(wrong)}))
+    for line in wrong:
+        print(line)
+    sys.exit(1 if wrong else 0)
