@@ -20,6 +20,7 @@ FLAGS = ("-std=c++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict
 
 
 HOPPER = Path(__file__).with_name("hopper_shim.h")
+AMPERE = Path(__file__).with_name("mma_shim.h")
 
 
 def on_hopper(text):
@@ -30,6 +31,12 @@ def on_hopper(text):
     text = re.sub(narrowing, lambda m: f"pair = {m[1]}_bits(low) | {m[1]}_bits(high) << 16;", text)
     text = re.sub(r'asm\("cvt\.f32\.f16 %0, %1;".*?\);', "value = half_bits_to_float(bits);", text)
     return re.sub(r"asm volatile\(\"wgmma\.mma_async.*?\);\n}", _wgmma, text, flags=re.DOTALL)
+
+
+def on_ampere(text):
+    """The text of a kernel of asynchronous copies and products of fragments, done on the host."""
+    text = re.sub(r"static __device__ __forceinline__ void (multiply|round_word)\(.*?\n}\n", "", text, flags=re.DOTALL)
+    return text.replace(kernel_text("mma_sync/copies.cuh"), f'#include "{AMPERE}"\n')
 
 
 def _wgmma(found):
@@ -58,6 +65,8 @@ def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values."""
     if kernel_text("shared/ptx.cuh") in text:
         text = on_hopper(text)
+    if kernel_text("mma_sync/copies.cuh") in text:
+        text = on_ampere(text)
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")

@@ -118,8 +118,8 @@ def multiplied(
         layout_of(M), layout_of(N), layout_of(P), accumulate, "ieee", where is not None, nonnegative,
     )  # fmt: skip
     plan = make_plan(problem, machine, kernel) if way is None else family_of(kernel).pinned(problem, machine, way)
-    if plan.family == "direct" and plan.way.cluster > 1:  # there are no clusters behind the compiler
-        plan = family_named("direct").pinned(problem, machine, replace(plan.way, cluster=1))
+    if plan.family in ("direct", "mma_small") and plan.way.cluster > 1:  # there are no clusters behind the compiler
+        plan = family_named(plan.family).pinned(problem, machine, replace(plan.way, cluster=1))
     more = {} if where is None else {"arg": where.ctypes.data}
     run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data, **more)
     return plan

@@ -113,7 +113,8 @@ def array(values: Iterable[Value]) -> Argument:
 @dataclass(frozen=True)
 class Launch:
     """One kernel launch. `overlap`: it may start while the launch queued before it ends (programmatic dependent
-    launch); the kernel waits for what it needs by itself."""
+    launch); the kernel waits for what it needs by itself. `cluster`: so many blocks, neighbours along x, share their
+    memory; 1 also where the kernel's text says how many."""
 
     source: str
     name: str
@@ -122,6 +123,7 @@ class Launch:
     arguments: tuple[Argument, ...]
     shared_bytes: int = 0
     overlap: bool = False
+    cluster: int = 1
 
     @classmethod
     def of(
@@ -133,8 +135,9 @@ class Launch:
         arguments: Iterable[Value],
         shared_bytes: int = 0,
         overlap: bool = False,
+        cluster: int = 1,
     ) -> Launch:
-        return cls(source, name, grid, block, tuple(argument(a) for a in arguments), shared_bytes, overlap)
+        return cls(source, name, grid, block, tuple(argument(a) for a in arguments), shared_bytes, overlap, cluster)
 
     def __repr__(self) -> str:
         grid, block = ("x".join(map(str, sides)) for sides in (self.grid, self.block))

@@ -11,13 +11,14 @@ from tilewise.kernels.gemv.family import Gemv
 from tilewise.kernels.grouped.family import Grouped
 from tilewise.kernels.k_major.family import KMajor
 from tilewise.kernels.ladder.family import Ladder
+from tilewise.kernels.mma_small.family import MmaSmall
 from tilewise.kernels.mma_sync.family import MmaSync
 from tilewise.kernels.plain.family import Plain
 from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
-    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), Plain(), Gemv(), Direct(), Cells(), Grouped(), COURSE,
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), Plain(), Gemv(), Direct(), Cells(), Grouped(), COURSE,
 ]  # fmt: skip
 
 

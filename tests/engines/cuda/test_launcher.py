@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import gc
 import random
+import struct
 import threading
 import time
 import weakref
@@ -86,9 +87,7 @@ def driver(request, monkeypatch):
     made = Driver(SIZES)
     monkeypatch.setattr(launcher, "driver_functions", lambda: made.functions)
     monkeypatch.setattr(launcher, "open_card", lambda device: None)
-    monkeypatch.setattr(
-        launcher, "kernel_function", lambda source, name, device, shared: launcher.Function(FUNCTIONS[name], None)
-    )
+    monkeypatch.setattr(launcher, "kernel_function", lambda source, name, *_: launcher.Function(FUNCTIONS[name], None))
     monkeypatch.setattr(launcher, "encoded", lambda made: bytes([0xAB]) * 128)
     if request.param == "ctypes":
         monkeypatch.setattr(launcher, "launchers", lambda: (native.by_ctypes, native._three_by_ctypes))
@@ -224,3 +223,13 @@ def test_threads_that_ask_at_once_share_a_kernel(loaded):
     with ThreadPoolExecutor(8) as pool:
         functions = list(pool.map(lambda _: launcher.kernel_function("same", "k", "cuda:0"), range(64)))
     assert len({id(function) for function in functions}) == len(loaded) == 1
+
+
+def test_a_launch_says_what_is_special_about_it():
+    """CUlaunchAttribute: a number, 4 bytes of padding, 64 of value."""
+    alone, both = (Launch.of("", "k", (8,), (32,), (), 0, *how) for how in ((), (True, 4)))
+    assert launcher.attributes_of(alone) == []
+    early, cluster = launcher.attributes_of(both)
+    assert (len(early), len(cluster)) == (72, 72)
+    assert struct.unpack_from("<IxxxxI", early) == (launcher.PROGRAMMATIC, 1)
+    assert struct.unpack_from("<IxxxxIII", cluster) == (launcher.CLUSTER, 4, 1, 1)

@@ -31,7 +31,9 @@ IMAGE_BYTES = 16 * 1024  # of one image, which a call copies to its stack: longe
 INVALID_CONTEXT = 201  # the driver's, in a thread that has not used the card yet
 PLACEHOLDER = 1 << 32  # the address of a tensor map that has not got its own yet
 KINDS = {"uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "tfloat32": "TFLOAT32"}
+CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
+PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
 Span = tuple[int, int]  # the bytes that a matrix touches, from its address on
 
 
@@ -45,20 +47,24 @@ class Function(NamedTuple):
 _loading = Lock()
 
 
-def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0) -> Function:
-    """The kernel's function, allowed the dynamic shared memory it needs; loaded once, whoever asks at the same time."""
+def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> Function:
+    """The kernel's function, allowed the dynamic shared memory and the blocks of a cluster that it needs; loaded once,
+    whoever asks at the same time."""
     with _loading:
-        return _function(source, name, device, shared_bytes)
+        return _function(source, name, device, shared_bytes, cluster > PORTABLE_CLUSTER)
 
 
 @lru_cache(maxsize=1024)
-def _function(source: str, name: str, device: str, shared_bytes: int) -> Function:
+def _function(source: str, name: str, device: str, shared_bytes: int, wide_cluster: bool) -> Function:
     driver = _driver()
     kernel = load_kernel(source, name, device)
     code, handle = driver.cuKernelGetFunction(kernel.handle)
     if not int(code) and shared_bytes:
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         code = driver.cuFuncSetAttribute(handle, attribute, shared_bytes)[0]
+    if not int(code) and wide_cluster:
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        code = driver.cuFuncSetAttribute(handle, attribute, 1)[0]
     if int(code):
         raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
     return Function(int(handle), kernel)
@@ -94,12 +100,12 @@ class _Image:
     def _configuration(self, launch: Launch) -> int:
         """The driver's CUlaunchConfig: grid, block, shared bytes, stream, attributes."""
         sizes = ((*launch.grid, 1, 1)[:3], (*launch.block, 1, 1)[:3])
-        data = struct.pack("<7I4xQQI4x", *sizes[0], *sizes[1], launch.shared_bytes, 0, 0, int(launch.overlap))
+        attributes = attributes_of(launch)
+        data = struct.pack("<7I4xQQI4x", *sizes[0], *sizes[1], launch.shared_bytes, 0, 0, len(attributes))
         at = self._place(data, 16)
         self._holes.append((at + 32, STREAM, 0))
-        if launch.overlap:
-            attribute = self._place(struct.pack("<I4xi60x", PROGRAMMATIC, 1), 8)
-            self._holes.append((at + 40, SELF, attribute))
+        if attributes:
+            self._holes.append((at + 40, SELF, self._place(b"".join(attributes), 8)))
         return at
 
     def _parameters(self, launch: Launch) -> int:
@@ -130,6 +136,16 @@ class _Image:
         self.address = ctypes.addressof(self.header)
 
 
+def attributes_of(launch: Launch) -> list[bytes]:
+    """The driver's CUlaunchAttribute of each thing that is special about a launch."""
+    made = []
+    if launch.overlap:
+        made.append(struct.pack("<I4xi60x", PROGRAMMATIC, 1))
+    if launch.cluster > 1:
+        made.append(struct.pack("<I4x3I52x", CLUSTER, launch.cluster, 1, 1))
+    return made
+
+
 def _words(rows: Sequence[tuple[int, ...]]) -> Any:
     flat = [word for row in rows for word in row]
     return (ctypes.c_int64 * max(1, len(flat)))(*flat)
@@ -143,7 +159,9 @@ class Launcher:
         open_card(device)
         self.device, self.scratch_bytes = device, recipe.scratch_bytes
         self._held = [  # the driver knows a function by its address alone
-            kernel_function(step.source, step.name, device, step.shared_bytes) if isinstance(step, Launch) else None
+            kernel_function(step.source, step.name, device, step.shared_bytes, step.cluster)
+            if isinstance(step, Launch)
+            else None
             for step in recipe.steps
         ]
         self._images = _images(list(zip(recipe.steps, self._held, strict=True)), spans or {})

@@ -1,7 +1,7 @@
 // direct: a block makes a TM x TN tile of P from strips that it reads straight, KC of k at once: for products so small
 // that filling a pipeline takes longer than the work. Every load of a strip is on its way before the first is used, the
 // next strip's while this one is multiplied. GROUPS groups of threads take every GROUPS-th k of a strip, and k may be cut
-// over the CLUSTER blocks of a cluster; what groups and blocks have made is added up in order.
+// over the blocks of a cluster; what groups and blocks have made is added up in order.
 //
 // Layout: any strides. MORE elements of a strip lie side by side along k or across it, as the arguments say; beyond the
 // edges of M and N the last element is read again, and what comes of it is not stored.
@@ -59,29 +59,7 @@ static __device__ __forceinline__ Partial of_groups(const Partial (&sums)[GROUPS
     return sum;
 }
 
-#if CLUSTER > 1
-static __device__ __forceinline__ unsigned cluster_rank() {
-    unsigned rank;
-    asm volatile("mov.u32 %0, %%cluster_ctarank;" : "=r"(rank));
-    return rank;
-}
-
-static __device__ __forceinline__ void cluster_meet() {
-    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
-}
-
-// The same place in the shared memory of another block of the cluster.
-static __device__ __forceinline__ const Partial* in_block(const Partial* here, unsigned rank) {
-    unsigned long long there;
-    asm volatile("mapa.u64 %0, %1, %2;" : "=l"(there) : "l"(here), "r"(rank));
-    return (const Partial*)there;
-}
-#define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
-#else
-#define CLUSTERED
-#endif
-
-extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS) direct(
+extern "C" __global__ void __launch_bounds__(THREADS) direct(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
     int m_along_k, int n_along_k, int p_turned, int tiles_n, int piece, long long step_M, long long step_N, long long step_P)
@@ -90,14 +68,12 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS) direct(
         struct { Partial M[KC][TM + PAD], N[KC][TN + PAD]; } strip;
         Partial sums[GROUPS][TM * TN];
     } shared;
+    wait_for_the_one_before();
+    let_the_next_start();
     M += blockIdx.y * step_M;
     N += blockIdx.y * step_N;
     P += blockIdx.y * step_P;
-#if CLUSTER > 1
-    int rank = cluster_rank(), tile = blockIdx.x / CLUSTER;
-#else
-    int rank = 0, tile = blockIdx.x;
-#endif
+    int blocks = cluster_blocks(), rank = cluster_rank(), tile = blockIdx.x / blocks;
     int row0 = tile / tiles_n * TM, col0 = tile % tiles_n * TN;
     int from = min(rank * piece, k), till = min(from + piece, k);
     int group = threadIdx.x / GROUP, up = threadIdx.x % GROUP / ACROSS * RM, left = threadIdx.x % ACROSS * RN;
@@ -140,24 +116,20 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(THREADS) direct(
         for (int j = 0; j < RN; ++j)
             shared.sums[group][p_turned ? (left + j) * TM + up + i : (up + i) * TN + left + j] = sums[i][j];
     __syncthreads();
-#if CLUSTER > 1
-    if (GROUPS > 1)
-        for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) shared.sums[0][cell] = of_groups(shared.sums, cell);
-    cluster_meet();
-#endif
-    const int share = TM * TN / CLUSTER;
-    for (int cell = rank * share + threadIdx.x; cell < (rank + 1) * share; cell += THREADS) {
+    if (blocks > 1) {
+        if (GROUPS > 1)
+            for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) shared.sums[0][cell] = of_groups(shared.sums, cell);
+        cluster_meet();
+    }
+    for (int cell = rank * THREADS + threadIdx.x; cell < TM * TN; cell += blocks * THREADS) {
         int row = row0 + (p_turned ? cell % TM : cell / TN), col = col0 + (p_turned ? cell / TM : cell % TN);
-#if CLUSTER > 1
-        Partial sum = *in_block(&shared.sums[0][cell], 0);
-        #pragma unroll
-        for (int other = 1; other < CLUSTER; ++other) sum = add(sum, *in_block(&shared.sums[0][cell], other));
-#else
-        Partial sum = of_groups(shared.sums, cell);
-#endif
+        Partial sum;
+        if (blocks > 1) {
+            sum = *in_block(&shared.sums[0][cell], 0);
+            for (int other = 1; other < blocks; ++other) sum = add(sum, *in_block(&shared.sums[0][cell], other));
+        } else
+            sum = of_groups(shared.sums, cell);
         if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);
     }
-#if CLUSTER > 1
-    cluster_meet();  // nobody leaves while another reads here
-#endif
+    if (blocks > 1) cluster_meet();  // nobody leaves while another reads here
 }

@@ -20,6 +20,6 @@ def render_direct(algebra: Algebra, way: DirectWay, accumulate: bool) -> str:
         "RN": tile.tn,
         "KC": way.depth(algebra.partial.itemsize),
         "GROUPS": way.groups,
-        "CLUSTER": way.cluster,
     }
-    return "\n".join((*defined(macros), "", prelude(algebra, accumulate=accumulate), kernel_text("direct/direct.cu")))
+    files = map(kernel_text, ("shared/cluster.cuh", "plain/in_turn.cuh", "direct/direct.cu"))
+    return "\n".join((*defined(macros), "", prelude(algebra, accumulate=accumulate), *files))

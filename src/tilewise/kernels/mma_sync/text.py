@@ -74,14 +74,14 @@ def render_mma_sync(
             f"typedef {({16: 'uint4', 8: 'uint2'}).get(form.store, 'unsigned')} Stored;",
             render_numbers(sums, made, form.accumulate and not form.split),
             render_epilogue(PLAIN if form.split else epilogue, sums),
-            _product(dtype, step, arch),
+            product_of_fragments(dtype, step, arch),
             kernel_text("mma_sync/copies.cuh"),
             kernel_text("mma_sync/mma_sync.cu"),
         )
     )
 
 
-def _product(dtype: DType, step: int, arch: int) -> str:
+def product_of_fragments(dtype: DType, step: int, arch: int) -> str:
     """`multiply`: sums of 16 × 8 cells of P take on `step` of k."""
     if dtype.itemsize == 8:
         return _double_product(step, arch)

@@ -1,0 +1,65 @@
+"""Small products of float64 and tf32 on tensor cores: one launch, any layout, any stack."""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from typing import Any, ClassVar
+
+from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.kernels.mma_small import model
+from tilewise.kernels.mma_small.recipe import launches
+from tilewise.kernels.mma_sync.model import mma_rate, worthwhile
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class MmaSmall(Family):
+    name = "mma_small"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    stores_anywhere = True
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem, machine)
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return worthwhile(problem, machine)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return model.START_SECONDS + problem.steps / mma_rate(problem, machine)
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        return self._planned(problem, machine, model.best_way(problem, machine)[1], kernel, tile)
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        seconds, _ = model.best_way(problem, machine)
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
+
+    def _planned(
+        self, problem: Problem, machine: Machine, way: model.SmallWay, kernel: str | None, tile: int | None
+    ) -> Plan:
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        seconds, geometry = model.seconds(way, problem, machine), model.geometry(problem, way)
+        notes = [f"k is cut over the {way.cluster} blocks of a cluster, which add up in order"] * (way.cluster > 1)
+        plan = own_tiles(
+            self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, notes, packs=(), way=way
+        )
+        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
+        down, across = model.tiles_of(problem, way.tile)
+        return replace(plan, why=f"{asked}; {down}x{across} tiles of {way.tile.rows}x{way.tile.cols}")
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        return tuple(model.ways(problem, machine))
+
+    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
+        return model.seconds(way, problem, machine)
+
+    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
+        return self._planned(problem, machine, way, None, None)

@@ -1,0 +1,155 @@
+"""Small products on tensor cores as the planner sees them: which tile, and how many blocks of a cluster share a k."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.kernels.mma_sync.model import mma_rate
+from tilewise.machine import Machine, arch_number
+from tilewise.plans import Geometry
+from tilewise.problem import Layout, Problem
+
+KERNEL = "mma_small"
+IDEA = "tensor cores for small products: elements copied one by one from any layout, k cut over the blocks of a cluster"
+LARGEST = 2**34  # steps of one member beyond which large tiles always win
+CLUSTERS = (1, 2, 3, 4, 6, 8, 16)  # blocks that share the k of a tile; more than 8 must be allowed
+ACROSS, ALONG, VECTORS = range(3)  # how an operand is copied, as mma_small.cu has it
+
+START_SECONDS = 2.2e-6  # of a launch, its first loads and its stores
+CLUSTER_SECONDS = 0.6e-6  # to meet; and a tenth of it for each block whose sums are added
+PHASE_SECONDS = 0.09e-6  # of a phase beside its products: the barrier, fragments on their way
+COPY_SECONDS = {ACROSS: 0.55e-9, ALONG: 0.5e-9, VECTORS: 0.15e-9}  # of a multiprocessor, for 8 bytes
+READING, L2_READING = 1.4, 0.9  # over the bandwidth's own time
+
+
+@dataclass(frozen=True)
+class SmallTile:
+    """A tile of P made by warps_m × warps_n warps; `deep` bytes of k a phase."""
+
+    rows: int
+    cols: int
+    warps_m: int
+    warps_n: int
+    deep: int
+    stages: int
+    resident: int
+    share: float  # of the tensor cores' rate, with as many blocks as fit
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps_m * self.warps_n
+
+    def depth(self, size: int) -> int:
+        """Of k, a phase."""
+        return self.deep // size
+
+    def shared_bytes(self, size: int) -> int:
+        stage = (self.rows + self.cols) * (self.depth(size) + 4) * size
+        return max(self.stages * stage, (self.rows + 1) * (self.cols + 1) * size)
+
+
+TILES = (
+    SmallTile(16, 32, 1, 2, 256, 4, 4, 0.4),
+    SmallTile(32, 32, 2, 2, 256, 4, 3, 0.6),
+    SmallTile(16, 64, 1, 4, 256, 4, 2, 0.5),
+    SmallTile(64, 16, 4, 1, 256, 4, 2, 0.5),
+    SmallTile(32, 64, 2, 2, 256, 4, 2, 0.7),
+    SmallTile(64, 32, 2, 2, 256, 4, 2, 0.7),
+    SmallTile(64, 64, 2, 2, 128, 5, 2, 0.85),
+)
+
+
+@dataclass(frozen=True)
+class SmallWay:
+    tile: SmallTile
+    cluster: int
+
+    def words(self) -> str:
+        return f"{self.tile.rows}x{self.tile.cols} c{self.cluster}"
+
+
+def refusal(problem: Problem, machine: Machine) -> str | None:
+    p = problem
+    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
+        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
+    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or p.result != p.dtype:
+        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
+    if p.dtype.name != "float64" and (p.dtype.name != "float32" or p.precision != "tf32"):
+        return f"kernel={KERNEL!r} multiplies float64, and float32 with precision='tf32', not {p.dtype}"
+    if not is_plus_times(p.semiring):
+        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
+    if p.m * p.k * p.n > LARGEST:
+        return f"kernel={KERNEL!r} is for small products, up to {LARGEST:,} steps, and this is {p.shape}"
+    return None
+
+
+def tiles_of(problem: Problem, tile: SmallTile) -> tuple[int, int]:
+    return math.ceil(problem.m / tile.rows), math.ceil(problem.n / tile.cols)
+
+
+def piece(problem: Problem, way: SmallWay) -> int:
+    """How much of k one block of a cluster takes: whole phases."""
+    deep = way.tile.depth(problem.dtype.itemsize)
+    return max(1, math.ceil(math.ceil(problem.k / deep) / way.cluster)) * deep
+
+
+def copied(layout: Layout, k_stride: int, line_stride: int, size: int) -> int:
+    """How an operand is copied: 16 bytes at a time where k lies side by side and every line starts on 16 bytes."""
+    if abs(k_stride) > abs(line_stride):
+        return ACROSS
+    strides = (line_stride, *layout.stack)
+    aligned = k_stride == 1 and all(s * size % 16 == 0 for s in strides) and layout.alignment == 16
+    return VECTORS if aligned else ALONG
+
+
+def copies_of(problem: Problem) -> tuple[int, int]:
+    m, n, size = problem.layout_m, problem.layout_n, problem.dtype.itemsize
+    return copied(m, m.col, m.row, size), copied(n, n.row, n.col, size)
+
+
+def ways(problem: Problem, machine: Machine) -> Iterator[SmallWay]:
+    """Clusters whose blocks all have some of k, and no more of them than a card holds at once."""
+    size, hopper = problem.dtype.itemsize, arch_number(machine.arch) >= 90
+    for tile in TILES:
+        down, across = tiles_of(problem, tile)
+        tiles, phases = down * across * problem.members, math.ceil(problem.k / tile.depth(size))
+        for cluster in CLUSTERS if hopper else (1,):
+            each = math.ceil(phases / cluster)
+            if cluster == 1 or (each * (cluster - 1) < phases and tiles * cluster <= 4 * machine.units):
+                yield SmallWay(tile, cluster)
+
+
+def seconds(way: SmallWay, problem: Problem, machine: Machine) -> float:
+    """Phases one after the other by the busiest multiprocessor, whose blocks share its tensor cores and its copies; or
+    the bytes; and what a launch takes anyway."""
+    p, tile, size = problem, way.tile, problem.dtype.itemsize
+    down, across = tiles_of(p, tile)
+    tiles, deep = down * across * p.members, tile.depth(size)
+    phases = piece(p, way) // deep
+    each = math.ceil(tiles * way.cluster / machine.units)  # blocks of the busiest multiprocessor
+    rate = mma_rate(p, machine) / machine.units
+    products = tile.rows * tile.cols * deep / rate
+    how_m, how_n = copies_of(p)
+    copies = (tile.rows * COPY_SECONDS[how_m] + tile.cols * COPY_SECONDS[how_n]) * deep * size / 8
+    alone = PHASE_SECONDS + products
+    turns = math.ceil(each / tile.resident)
+    work = phases * max(turns * alone, each * max(products / tile.share, copies))
+    memory = p.least_bytes / machine.bandwidth
+    from_l2 = tiles * (tile.rows + tile.cols) * p.k * size / machine.bandwidth
+    meeting = CLUSTER_SECONDS * (1 + way.cluster / 10) if way.cluster > 1 else 0.0
+    return START_SECONDS + meeting + max(work, READING * memory, L2_READING * from_l2)
+
+
+@lru_cache(maxsize=64)
+def best_way(problem: Problem, machine: Machine) -> tuple[float, SmallWay]:
+    timed = ((seconds(way, problem, machine), way) for way in ways(problem, machine))
+    return min(timed, key=lambda pair: pair[0])
+
+
+def geometry(problem: Problem, way: SmallWay) -> Geometry:
+    tile, size = way.tile, problem.dtype.itemsize
+    return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.depth(size), tile.shared_bytes(size))

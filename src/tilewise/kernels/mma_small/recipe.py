@@ -1,0 +1,38 @@
+"""The launches of `mma_small`: one for all members of a stack that lie evenly."""
+
+from __future__ import annotations
+
+import ctypes
+
+from tilewise.kernels.mma_small.model import KERNEL, SmallWay, copies_of, piece, tiles_of
+from tilewise.kernels.mma_small.text import render_mma_small
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.stacked import Runs
+from tilewise.machine import arch_number, starts_early
+from tilewise.plans import Plan
+from tilewise.recipe import Launch, Scratch
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M, N and P have any strides."""
+    p, way, arch, matrices, made = plan.problem, plan.way, plan.machine.arch, (given.M, given.N, given.P), []
+    assert isinstance(way, SmallWay)
+    source = render_mma_small(p.dtype, way.tile, min(90, arch_number(arch)))
+    down, across = tiles_of(p, way.tile)
+    runs = Runs(p.stack, [x.layout.stack for x in matrices])
+    for first, count in runs.starts():
+        arguments = (
+            *(x.member(first) for x in matrices),
+            *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
+            *(ctypes.c_longlong(s) for x in matrices for s in (x.layout.row, x.layout.col)),
+            *(ctypes.c_int(how) for how in copies_of(p)),
+            ctypes.c_int(p.accumulate),
+            ctypes.c_int(across),
+            ctypes.c_int(piece(p, way)),
+            *(ctypes.c_longlong(step) for step in runs.steps),
+        )
+        grid, shared = (down * across * way.cluster, count), way.tile.shared_bytes(p.dtype.itemsize)
+        made.append(
+            Launch.of(source, KERNEL, grid, (way.tile.threads,), arguments, shared, starts_early(arch), way.cluster)
+        )
+    return made
