@@ -59,10 +59,17 @@ def oracle(M, N, semiring):
 
 
 def assert_product(P, M, N, semiring):
-    expected, error = oracle(M, N, semiring)
-    assert P.shape == expected.shape
     assert P.dtype == (np.dtype(bool) if semiring == "lor_land" else np.promote_types(M.dtype, N.dtype))
+    assert_close(P, *oracle(M, N, semiring))
+
+
+def assert_close(P, expected, error):
+    """P is `expected`, exactly where `error` is None."""
+    assert P.shape == expected.shape
+    assert P.dtype == expected.dtype
     if error is None:
+        if P.dtype.kind != "V" and np.array_equal(P, expected):
+            return
         if P.dtype in HALVES:  # NumPy does not know that a bfloat16 NaN equals itself here
             P, expected = P.astype(np.float32), expected.astype(np.float32)
         np.testing.assert_array_equal(P, expected)

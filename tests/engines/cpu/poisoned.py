@@ -7,10 +7,12 @@ Python that finds the object code in its cache: python tests/engines/cpu/poisone
 from __future__ import annotations
 
 import argparse
+import itertools
 import random
 import sys
 from collections.abc import Iterator
 from dataclasses import dataclass, replace
+from functools import lru_cache
 from pathlib import Path
 from typing import Any
 
@@ -18,7 +20,7 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # oracle and strategies, also when run as a program
 
-from oracle import assert_product
+from oracle import assert_close, oracle
 from strategies import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
@@ -75,6 +77,7 @@ def strides_of(shape: tuple[int, int], layout: str) -> Layout:
     }[layout]
 
 
+@lru_cache(maxsize=8)
 def planned(case: Case, target: Target) -> Plan:
     (m, k, n), number = case.shape, DTYPES[case.dtype]
     where = [strides_of(s, way) for s, way in zip(((m, k), (k, n), (m, n)), case.layouts, strict=True)]
@@ -103,20 +106,58 @@ def quiet(x: np.ndarray) -> np.ndarray:
     return np.where(np.isnan(x), x.dtype.type(np.nan), x) if x.dtype in ("f4", "f8") else x
 
 
-def check(case: Case, target: Target, seed: int) -> str:
-    """Multiply and hold the product against the oracle; the kernel that ran comes back."""
+@dataclass(frozen=True)
+class Known:
+    """Operands, the right product, and how far off it may be; none where it is exact."""
+
+    M: np.ndarray
+    N: np.ndarray
+    P: np.ndarray
+    error: np.ndarray | None
+
+    def corner(self, m: int, n: int) -> Known:
+        """The first m rows by the first n columns: a product of its own."""
+        N, error = np.ascontiguousarray(self.N[:, :n]), None if self.error is None else self.error[:m, :n]
+        return Known(self.M[:m], N, self.P[:m, :n], error)
+
+
+def known(case: Case, seed: int) -> Known:
     m, k, n = case.shape
-    plan = planned(case, target)
     M, N = operand((m, k), case, seed), operand((k, n), case, seed + 1)
+    P, error = oracle(quiet(M), quiet(N), case.semiring)
+    return Known(M, N, P, None if error is None else np.broadcast_to(error, P.shape))
+
+
+def check(case: Case, target: Target, seed: int, right: Known | None = None) -> str:
+    """Multiply and hold the product against the oracle; the kernel that ran comes back."""
+    m, _, n = case.shape
+    plan = planned(case, target)
+    right = right or known(case, seed)
     P = laid(np.full((m, n), poison(plan.problem.result.numpy), plan.problem.result.numpy), case.layouts[2])
     if case.accumulate:
         P[...] = plan.problem.algebra.zero
-    cpu.run(plan, laid(M, case.layouts[0]), laid(N, case.layouts[1]), P, target=target)
+    cpu.run(plan, laid(right.M, case.layouts[0]), laid(right.N, case.layouts[1]), P, target=target)
     try:
-        assert_product(P, quiet(M), quiet(N), case.semiring)
+        assert_close(P, right.P, right.error)
     except AssertionError as wrong:
         raise AssertionError(f"{case} by {plan.kernel} on {target.name}, seed {seed}: {wrong}") from None
     return plan.kernel
+
+
+def check_sweep(target: Target, ring: str, dtype: str, kernel: str, seed: int, share: float = 1.0) -> list[str]:
+    """Every case of a sweep. What it should be is a corner of one product for each k: the oracle is asked eight times,
+    not ten thousand."""
+    MR, NR = widest_tile(target, ring, dtype, kernel)
+    most = 2 * max(MR, NR) + 1
+
+    @lru_cache
+    def whole(k: int) -> Known:
+        return known(Case((most, k, most), dtype, ring), seed + k)
+
+    return [
+        check(case, target, seed + case.shape[1], whole(case.shape[1]).corner(case.shape[0], case.shape[2]))
+        for case in sweep_cases(target, ring, dtype, kernel, seed, share)
+    ]
 
 
 def text_of(case: Case, target: Target) -> str:
@@ -145,27 +186,35 @@ def random_cases(seed: int, count: int, kinds: int | None = None) -> Iterator[Ca
         yield Case((m, k, n), dtype, ring, None, (lay_m, lay_n, lay_p), draw.random() < 0.2)
 
 
+DEPTHS = (1, 2, 3, 4, 5, 8, 9, 17)  # of k, where extents are swept
+
+
+def widest_tile(target: Target, ring: str, dtype: str, kernel: str) -> tuple[int, int]:
+    """MR and NR."""
+    number = DTYPES[dtype]
+    cut = choose(Problem(9, 9, 9, (), number, number, find_semiring(ring), *[row_major(9, 9)] * 3),
+                 target.vector_bytes, target.registers)  # fmt: skip
+    return cut.MR, cut.NR if kernel == "bits" or cut.columns == 1 else cut.NR // cut.columns
+
+
 def sweep_cases(target: Target, ring: str, dtype: str, kernel: str, seed: int, share: float = 1.0) -> Iterator[Case]:
     """One kernel, pinned: every n to 2·NR + 1 with every m to 2·MR + 1, every m to 2·NR + 1 with an n by chance.
 
     Lanes of one or two bytes make wide tiles, and there every n comes with an m by chance. `share` of the cases only.
     """
     draw = random.Random(f"{seed} {target.name} {ring} {dtype} {kernel}")
-    number = DTYPES[dtype]
-    cut = choose(Problem(9, 9, 9, (), number, number, find_semiring(ring), *[row_major(9, 9)] * 3),
-                 target.vector_bytes, target.registers)  # fmt: skip
-    MR, NR = cut.MR, cut.NR if kernel == "bits" or cut.columns == 1 else cut.NR // cut.columns
+    MR, NR = widest_tile(target, ring, dtype, kernel)
     tall = range(1, 2 * MR + 2) if NR <= 64 else (0,)
     extents = [(m or draw.randint(1, 2 * MR + 1), n) for m in tall for n in range(1, 2 * NR + 2)]
     extents += [(m, draw.randint(1, 2 * NR + 1)) for m in range(1, 2 * NR + 2)]
     for m, n in extents:
         if draw.random() >= share:
             continue
-        k = draw.choice((1, 2, 3, 4, 5, 8, 9, 17))
+        k = draw.choice(DEPTHS)
         layouts = draw.choice(LAYOUTS), draw.choice(("rows", "rows", *LAYOUTS)), draw.choice(("rows", "rows", *LAYOUTS))
         ways = (layouts, ("rows", "rows", "rows"))
-        tried = [Case((m, k, cols), dtype, ring, kernel, way) for cols in (n, 1) for way in ways]
-        yield from [case for case in tried if fits(case, target)][:1]
+        tried = (Case((m, k, cols), dtype, ring, kernel, way) for cols in (n, 1) for way in ways)
+        yield from itertools.islice((case for case in tried if fits(case, target)), 1)
 
 
 def fits(case: Case, target: Target) -> bool:
@@ -194,6 +243,15 @@ def cases_of(options: argparse.Namespace, target: Target) -> Iterator[Case]:
         yield from sweep_cases(target, ring, dtype, kernel, options.seed, options.share)
 
 
+def checked(options: argparse.Namespace, target: Target) -> list[str]:
+    """The kernels that multiplied, a name for each product."""
+    cases = random_cases(options.seed, options.random, options.kinds)
+    ran = [check(case, target, options.seed + i) for i, case in enumerate(cases)]
+    for kind in kinds_of(options.seed, options.sweep):
+        ran += check_sweep(target, *kind, options.seed, options.share)
+    return ran
+
+
 def main() -> None:
     parser = argparse.ArgumentParser(description=__doc__)
     parser.add_argument("target")
@@ -215,7 +273,7 @@ def main() -> None:
     built: list[str] = []
     real = compile.object_code
     compile.object_code = lambda text, target: built.append(text) or real(text, target)  # type: ignore[func-returns-value]
-    ran = [check(case, target, options.seed + i) for i, case in enumerate(cases_of(options, target))]
+    ran = checked(options, target)
     kernels = ", ".join(f"{kernel} {ran.count(kernel)}" for kernel in FAMILIES if kernel in ran)
     print(f"{options.target}: {len(ran)} products right ({kernels}); {len(built)} kernels compiled here")
 

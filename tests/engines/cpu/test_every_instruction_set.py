@@ -16,7 +16,7 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from poisoned import Case, check, here, pairs, random_cases, sweep_cases
+from poisoned import Case, check, check_sweep, here, pairs, random_cases
 
 import tilewise
 from tilewise.engines.cpu import registry
@@ -54,8 +54,7 @@ def test_a_slice_of_all_small_extents_is_written_whole(name: str) -> None:
     draw = random.Random(SEED)
     for kernel in FAMILIES:
         ring, dtype = ("lor_land", "bool") if kernel == "bits" else draw.choice(pairs())
-        for i, case in enumerate(sweep_cases(here(name), ring, dtype, kernel, SEED, share=0.06)):
-            check(case, here(name), SEED + i)
+        check_sweep(here(name), ring, dtype, kernel, SEED, share=0.06)
 
 
 @pytest.mark.slow
@@ -64,8 +63,7 @@ def test_a_slice_of_all_small_extents_is_written_whole(name: str) -> None:
 def test_all_small_extents_are_written_whole(name: str, ring: str, dtype: str) -> None:
     print(f"seed {SEED}")
     for kernel in FAMILIES:
-        for i, case in enumerate(sweep_cases(here(name), ring, dtype, kernel, SEED)):
-            check(case, here(name), SEED + i)
+        check_sweep(here(name), ring, dtype, kernel, SEED)
 
 
 @pytest.mark.parametrize("name", HERE)
