@@ -4,29 +4,23 @@ from __future__ import annotations
 
 import inspect
 import logging
-import sys
 from collections.abc import Callable, Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
-from tilewise.algebra.builtin import is_structured_name
-from tilewise.algebra.dtypes import DTYPES
-from tilewise.algebra.modular import LazilyReduced
-from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.structured import Structured
 from tilewise.arrays import HostArray
-from tilewise.errors import UsageError
-from tilewise.execution import Done, copy, execute, machine_of, needs_detour
+from tilewise.execution import execute, machine_of, run
 from tilewise.machine import Times
-from tilewise.options import DEFAULTS, Key, Keywords, KeywordsButArg, Options
+from tilewise.options import Key, Keywords, KeywordsButArg, Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import PREPARED, SIGNATURES, from_lists, keep, signature_for, tick
-from tilewise.sparse.arrays import is_sparse
-from tilewise.understanding import Call, understand
+from tilewise.roads import road_of
+from tilewise.understanding import understand
 
 if TYPE_CHECKING:
     from torch import Tensor
@@ -115,8 +109,8 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
         if arrays is not None:
             return matmul(*arrays, **keywords)  # what NumPy makes of lists has a signature
     options = Options.of(keywords)
-    product = _another_road(M, N, options, key)
-    return product if product is not None else _first_call(M, N, options, key)
+    road = road_of(M, N, options)
+    return _first_call(M, N, options, key) if road is None else road.product(M, N, options, key, matmul)
 
 
 matmul.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
@@ -127,79 +121,15 @@ matmul.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
 )
 
 
-def _another_road(M: Any, N: Any, o: Options, key: Key | None) -> Any:
-    """The product of what streams, is sparse, or is followed by a framework itself; None where nothing is so."""
-    if o.accumulate and o.out is None:
-        raise UsageError("accumulate=True adds onto out=, and no out was given")
-    ring: object = o.semiring
-    if isinstance(ring, Structured) or (isinstance(ring, str) and is_structured_name(ring)):
-        from tilewise.structured.product import structured_matmul, structured_ring
-
-        names = [name for name in DEFAULTS if name not in ("semiring", "device", "precision")]
-        o.refuse(f"does not go with {ring}, whose values have fields", *names)
-        return structured_matmul(M, N, structured_ring(ring), o.device)
-    if is_sparse(M) or is_sparse(N):
-        from tilewise.sparse.product import sparse_matmul
-
-        o.refuse(
-            "need dense operands: pass M.toarray()",
-            *("out", "accumulate", "return_arg", "kernel", "tile", "memory", "dtype", "scales", "alpha", "bias"),
-            "activation",
-        )
-        return sparse_matmul(M, N, o.semiring, matmul)
-    if o.memory is not None or "zarr" in sys.modules or "dask" in sys.modules:
-        from tilewise.scale.product import is_larger, larger_matmul
-
-        if is_larger(M, N, o.out, o.memory):
-            o.refuse(
-                "need operands that lie in memory whole",
-                *("accumulate", "return_arg", "kernel", "tile", "dtype", "scales", "alpha", "bias", "activation"),
-            )
-            return larger_matmul(M, N, o.semiring, o.out, o.device, o.precision, o.memory)
-    if lazy(o.semiring, M, N) and not o.given(*(name for name in DEFAULTS if name not in ("semiring", "precision"))):
-        reduced = LazilyReduced(M, N, o.semiring.modulus, matmul)  # type: ignore[union-attr]
-        if key is not None:
-            PREPARED.keep(key, reduced)
-        return reduced(M, N)
-    torch, jax = sys.modules.get("torch"), sys.modules.get("jax")
-    if torch is not None and isinstance(M, torch.Tensor):
-        from tilewise.arrays.torch_library import followed
-
-        if o.scales is None and followed(M, N, o.out, o.bias):
-            import tilewise  # the operator stands above this room and is reached by its public name
-
-            return tilewise.torch.followed_matmul(M, N, o)
-    elif jax is not None and isinstance(M, jax.core.Tracer) | isinstance(N, jax.core.Tracer):
-        import tilewise  # as the operator above
-
-        return tilewise.jax.traced_matmul(M, N, o)
-    return None
-
-
 def _first_call(M: Any, N: Any, o: Options, key: Key | None) -> Any:
     """A call that no prepared one serves: understood, planned, run, and kept under its signature."""
     call = understand(M, N, o)
-    product = call.out or call.library.empty(call.shape.product, call.problem.result, call.M.device)
-    arg = call.library.empty(call.shape.product, DTYPES["int64"], call.M.device) if o.return_arg else None
-    if call.out is not None and needs_detour(call):
-        _by_detour(call, product, o, arg)
-    else:
-        done = execute(call, product, o.kernel, o.tile, arg)
-        LOG.debug("%r", done.plan)
-        if key is not None and done.again is not None:
-            keep(key, done.again, call.library.name, product.array, M, N)
-    delivered = o.out if o.out is not None else call.library.deliver(product)
-    return delivered if arg is None else (delivered, call.library.deliver(arg))
-
-
-def _by_detour(call: Call, product: Any, o: Options, arg: Any) -> Done:
-    """Into memory of its own first, because `out` shares some with M or N, or is of another dtype."""
-    work = call.library.empty(call.shape.product, call.problem.result, call.M.device)
-    if call.problem.accumulate:
-        copy(product, work)
-    done = execute(call, work, o.kernel, o.tile, arg)
-    copy(work, product)
-    return done
+    made = run(call, o)
+    LOG.debug("%r", made.done.plan)
+    if key is not None and made.done.again is not None:
+        keep(key, made.done.again, call.library.name, made.product.array, M, N)
+    delivered = o.out if o.out is not None else call.library.deliver(made.product)
+    return delivered if made.arg is None else (delivered, call.library.deliver(made.arg))
 
 
 @dataclass(frozen=True)

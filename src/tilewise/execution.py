@@ -7,7 +7,7 @@ from __future__ import annotations
 
 import time
 from dataclasses import dataclass, replace
-from typing import Any
+from typing import Any, NamedTuple
 
 import numpy as np
 
@@ -18,6 +18,7 @@ from tilewise.engines import cpu, reference
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
 from tilewise.finishing import Finishing
 from tilewise.machine import Machine, Times
+from tilewise.options import Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import MoreThanAProduct, launcher_of
@@ -39,6 +40,14 @@ class Done:
     again: Any = None
 
 
+class Made(NamedTuple):
+    """A product, the k that won each cell where that was asked for, and what ran."""
+
+    product: Operand
+    arg: Operand | None
+    done: Done
+
+
 def machine_of(device: str, measured: bool = False) -> Machine:
     if device == "cpu":
         from tilewise.engines.cpu.limits import host_machine
@@ -53,36 +62,52 @@ def machine_of(device: str, measured: bool = False) -> Machine:
     return describe(device)
 
 
-def needs_detour(call: Call) -> bool:
+def run(call: Call, o: Options) -> Made:
+    """The call's product in `out`, or in memory made for it."""
+    work = product = call.out or _fresh(call)
+    arg = call.library.empty(call.shape.product, DTYPES["int64"], call.M.device) if o.return_arg else None
+    detour = call.out is not None and _needs_detour(call, call.out)
+    if detour:
+        work = _fresh(call)
+        if call.problem.accumulate:
+            copy(product, work)
+    done = execute(call, work, o.kernel, o.tile, arg)
+    if detour:
+        copy(work, product)
+        done = replace(done, again=None)
+    return Made(product, arg, done)
+
+
+def _fresh(call: Call) -> Operand:
+    return call.library.empty(call.shape.product, call.problem.result, call.M.device)
+
+
+def _needs_detour(call: Call, out: Operand) -> bool:
     """Whether the engine must not write to `out` itself: it holds operands, or is of another dtype."""
-    out = call.out
-    assert out is not None
     return out.overlaps(call.M) or out.overlaps(call.N) or out.dtype != call.problem.result or out.converted
 
 
 def execute(call: Call, product: Operand, kernel: str | None, tile: int | None, arg: Operand | None = None) -> Done:
     """Run the call on its device; `product` (and `arg`) is written in place. Work on arrays of the card is queued, not
     timed."""
-    target = as_matrices(call, product)
-    if call.problem.epilogue and call.device in ("cpu", "simt"):
-        return _epilogue_after(call, target, kernel, tile)
-    if call.device == "cpu":
-        return _on_the_host(call, target, kernel, tile, arg)
-    if call.device == "simt":
-        return _in_the_interpreter(call, target, kernel, tile)
-    if call.M.device == "cpu":
-        return _on_the_card_and_back(call, target, kernel, tile, arg)
-    return _on_the_card(call, target, kernel, tile, arg)
+    return WAYS[_way(call)](call, as_matrices(call, product), kernel, tile, arg)
 
 
-def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int | None) -> Done:
+def _way(call: Call) -> str:
+    """Which of `WAYS` a call goes: by its device, and where its arrays are."""
+    if call.device not in ("cpu", "simt"):
+        return "card and back" if call.M.device == "cpu" else "card"
+    return "epilogue after" if call.problem.epilogue else call.device
+
+
+def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
     """On the host: the bare product, then one pass from its sums to P."""
     problem, started = call.problem, time.perf_counter()
     made = make_plan(problem, machine_of(call.device), kernel, tile)
     sums = call.library.empty((*call.shape.stack, problem.m, problem.n), problem.bare.result, "cpu")
     bare, done = replace(call, problem=problem.bare, bias=None), None
     if call.device == "simt":
-        _in_the_interpreter(bare, sums, kernel, tile)
+        _in_the_interpreter(bare, sums, kernel, tile, None)
     else:
         done = _on_the_host(bare, sums, kernel, tile, None)
     bias = None if call.bias is None else _hosts(call.bias)[0]
@@ -135,17 +160,17 @@ def _scaled_again(call: Call, ready: Any) -> MoreThanAProduct:
     return MoreThanAProduct(ready, (call.M.converted, call.N.converted), False, None, True)
 
 
-def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: int | None) -> Done:
+def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
     """The kernels work on contiguous copies, so the plan is made for those."""
     from tilewise.engines.simt import multiply
-    from tilewise.kernels.ladder.text import render
+    from tilewise.kernels.registry import COURSE
 
     p = call.problem
     problem = replace(p, layout_m=travelled(call.M, p.stack), layout_n=travelled(call.N, p.stack))
     made = make_plan(problem, multiply.MACHINE, kernel, tile)
     M, N, P = _hosts(call.M, call.N, target)
     start = time.perf_counter()
-    multiply.run(made, render(made), M, N, P)
+    multiply.run(made, COURSE.text(made), M, N, P)
     return Done(made, Times(0.0, time.perf_counter() - start, 0.0))
 
 
@@ -221,6 +246,15 @@ def _on_the_card_and_back(
             M, N, P, None if arg is None else _hosts(arg)[0], p.algebra if p.accumulate else None,
         ),
     )  # fmt: skip
+
+
+WAYS = {
+    "cpu": _on_the_host,
+    "simt": _in_the_interpreter,
+    "epilogue after": _epilogue_after,
+    "card": _on_the_card,
+    "card and back": _on_the_card_and_back,
+}
 
 
 def _streamed(p: Problem, M: HostArray, N: HostArray, P: HostArray, device: str) -> Times:

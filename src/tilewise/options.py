@@ -62,7 +62,10 @@ class Options:
         unknown = [name for name in keywords if name not in NAMES]
         if unknown:
             raise TypeError(f"matmul() got an unexpected keyword argument {unknown[0]!r}")
-        return cls(**keywords)
+        o = cls(**keywords)
+        if o.accumulate and o.out is None:
+            raise UsageError("accumulate=True adds onto out=, and no out was given")
+        return o
 
     @property
     def has_epilogue(self) -> bool:

@@ -320,31 +320,45 @@ def signature_for(array: Any) -> Signature | None:
 
 def keep(key: Key, again: Any, library: str, product: Any, M: Any, N: Any) -> None:
     """Remember what a call left that can run again; `product` is what it made of M and N."""
-    if library == "numpy":
-        dtypes = (M.dtype, N.dtype, product.dtype)
-        more = isinstance(again, MoreThanAProduct)
-        call = again.as_a_call(M, N) if more else OnHost(again, dtypes, written_straight(key))
-        if call is not None:
-            PREPARED.keep(key, call)
-    elif isinstance(again, MoreThanAProduct):
-        return
-    elif library == "torch" and M.is_cpu:
-        from tilewise.arrays.torch_signature import OnHostMemory
+    made = KEEPERS[library](key, again, product, M, N) if library in KEEPERS else None
+    if made is not None:
+        PREPARED.keep(key, made)
 
-        PREPARED.keep(key, OnHostMemory(again, product, M, N))
-    elif library == "torch" and M.is_cuda and not (M.is_complex() or N.is_complex()):  # or conjugated
-        from tilewise.arrays.torch_signature import OnOneCard
 
-        held = OnOneCard(M.get_device())
-        kept = OnCard(again, held, held.empty_like(product), (M, N, product))
-        PREPARED.keep(key, _at_machine_speed(key, kept, again, held))
-    elif library == "jax":
-        from tilewise.arrays.jax_signature import OnJaxsHost
+def _of_numpy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+    if isinstance(again, MoreThanAProduct):
+        return again.as_a_call(M, N)
+    return OnHost(again, (M.dtype, N.dtype, product.dtype), written_straight(key))
 
-        if isinstance(product, np.ndarray):
-            PREPARED.keep(key, OnJaxsHost(again))
-    elif library == "cupy":
-        from tilewise.arrays.cupy_signature import OnOneCard as CupyCard
 
-        cupy_held = CupyCard(M.device.id)
-        PREPARED.keep(key, OnCard(again, cupy_held, cupy_held.empty_like(product), (M, N, product)))
+def _of_torch(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+    from tilewise.arrays.torch_signature import OnHostMemory, OnOneCard
+
+    if isinstance(again, MoreThanAProduct):
+        return None
+    if M.is_cpu:
+        return OnHostMemory(again, product, M, N)
+    if not M.is_cuda or M.is_complex() or N.is_complex():  # complex ones may be conjugated
+        return None
+    card = OnOneCard(M.get_device())
+    call = OnCard(again, card, card.empty_like(product), (M, N, product))
+    return _at_machine_speed(key, call, again, card)
+
+
+def _of_cupy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+    from tilewise.arrays.cupy_signature import OnOneCard
+
+    if isinstance(again, MoreThanAProduct):
+        return None
+    card = OnOneCard(M.device.id)
+    return OnCard(again, card, card.empty_like(product), (M, N, product))
+
+
+def _of_jax(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
+    from tilewise.arrays.jax_signature import OnJaxsHost
+
+    on_host = isinstance(product, np.ndarray) and not isinstance(again, MoreThanAProduct)
+    return OnJaxsHost(again) if on_host else None
+
+
+KEEPERS = {"numpy": _of_numpy, "torch": _of_torch, "cupy": _of_cupy, "jax": _of_jax}

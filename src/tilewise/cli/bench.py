@@ -55,16 +55,15 @@ def command(
     float32 and float64 on a CPU), `cpu-random` (the same on a CPU, over shapes by chance), `dtypes` (the other numbers
     on a card: speeds and errors), `mma` (float64 and mma.sync on a card, and a fused bias and gelu), `semirings` (every
     algebra against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward),
-    `model` (whole training steps),
-    `host` (what a call costs the host, tensors somewhere new every time), `calls` (what a call costs, by library and
-    keyword), `random` (shapes that nobody chose, on a card, by three clocks), `scale` (larger than card, memory or one
-    process), `stacks` (many products of one shape, known and random) or `groups` (rows of experts, random). Peers that
-    are installed take part.
+    `model` (whole training steps), `host` (what a call costs the host, tensors somewhere new every time), `calls` (what
+    a call costs, by library and keyword), `random` (shapes that nobody chose, on a card, by three clocks), `scale`
+    (larger than card, memory or one process), `stacks` (many products of one shape, known and random) or `groups` (rows
+    of experts, random). Peers that are installed take part.
 
     All contestants of a shape run interleaved in one process on the same random operands; each product is checked
     against float64; the table shows medians.
     """
-    from tilewise.bench.report import make_document, markdown, tables
+    from tilewise.bench.report import make_document, markdown
     from tilewise.cli.job import best_device
     from tilewise.system.output import check_output
 
@@ -77,26 +76,10 @@ def command(
         chosen = best_device(device)
         if device == "auto":
             remark(f"device: {chosen}")
-        training = (model, odd, compiled)
-        work, more = _work(suite, chosen, sizes, quick, threads, (count, seed, dtypes), training)
+        work, more = _work(suite, chosen, sizes, quick, threads, (count, seed, dtypes), (model, odd, compiled))
         command_line = shlex.join(["tilewise", *sys.argv[1:]])
         document = {**make_document(suite, chosen, command_line, []), **more}
-        bar, task = progress(len(work), f"bench {suite}")
-        done, written = 0, -SAVE_SECONDS
-        try:
-            with bar:
-                for piece in work:
-                    document["rows"] += piece()
-                    done += 1
-                    bar.advance(task)
-                    if save and time.monotonic() > written + SAVE_SECONDS:
-                        _write(save, document)  # a run that is killed loses what came after; one that fails, nothing
-                        written = time.monotonic()
-        except BaseException:
-            if save and done:
-                _write(save, document)
-                remark(f"{save} holds the first {done} of {len(work)} measurements")
-            raise
+        _measure(work, document, save)
     if save:
         _write(save, document)
     if plot:
@@ -109,17 +92,44 @@ def command(
     elif as_markdown:
         sys.stdout.write(markdown(document))
     else:
-        for title, head, lines in tables(document):
-            print_table(title, head, lines)
-        if document["suite"] == "random":
-            from tilewise.bench.random_report import plans
+        _print(document)
 
-            print_rows(plans(document))
-        if document["suite"] == "cpu-random":
-            from tilewise.bench.cpu_random import worst
 
-            columns = ["m×k×n", "dtype", "kernel", "against", "ratio"]
-            print_table("furthest behind", columns, list(worst(document["rows"])))
+def _measure(work: list[Callable[[], list[dict[str, Any]]]], document: dict[str, Any], save: Path | None) -> None:
+    """Every piece of work in turn; its rows go into the document."""
+    bar, task = progress(len(work), f"bench {document['suite']}")
+    done, written = 0, -SAVE_SECONDS
+    try:
+        with bar:
+            for piece in work:
+                document["rows"] += piece()
+                done += 1
+                bar.advance(task)
+                if save and time.monotonic() > written + SAVE_SECONDS:
+                    _write(save, document)  # a run that is killed loses what came after; one that fails, nothing
+                    written = time.monotonic()
+    except BaseException:
+        if save and done:
+            _write(save, document)
+            remark(f"{save} holds the first {done} of {len(work)} measurements")
+        raise
+
+
+def _print(document: dict[str, Any]) -> None:
+    """The document as tables for people."""
+    from tilewise.bench.report import tables
+
+    for title, head, lines in tables(document):
+        print_table(title, head, lines)
+    if document["suite"] == "random":
+        from tilewise.bench.random_report import plans
+
+        print_rows(plans(document))
+    if document["suite"] == "cpu-random":
+        from tilewise.bench.cpu_random import worst
+
+        columns = ["m×k×n", "dtype", "kernel", "against", "ratio"]
+        print_table("furthest behind", columns, list(worst(document["rows"])))
 
 
 def _work(

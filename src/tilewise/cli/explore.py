@@ -88,12 +88,16 @@ def command(
             at = "x".join(map(str, run.shape))
             remark(f"at {at}, {page.trace.phases} phase{'s' if page.trace.phases != 1 else ''}")
             remark(beyond_one_shape(file, run.entry, rest, language))
+    _open(target, show)
+    return 0
+
+
+def _open(page: Path, show: bool | None) -> None:
     if show or (show is None and sys.stdout.isatty()):
         import webbrowser
 
-        if not webbrowser.open(target.as_uri()):
+        if not webbrowser.open(page.as_uri()):
             remark("no browser could be opened: open the file yourself")
-    return 0
 
 
 def _given(shapes: tuple[str, ...], rest: dict[str, Any]) -> dict[str, Any]:

@@ -45,30 +45,14 @@ def command(
     as_json: bool,
 ) -> None:
     """Kernel, tile, grid, phases, shared memory, traffic with and without tiles, floor, and why."""
-    from tilewise.arrays.card import card_count
     from tilewise.cli.plan_many import many
     from tilewise.cli.plan_structured import plan_structured, takes
-    from tilewise.engines.cpu.limits import host_machine
-    from tilewise.engines.reference.limits import measured_machine
     from tilewise.errors import UsageError
-    from tilewise.machine import KNOWN_CARDS
     from tilewise.planning import make_plan
     from tilewise.problem import parse_shape, problem_of_shape
 
     problem = None if takes(semiring) else problem_of_shape(*parse_shape(shape), dtype, semiring, precision=precision)
-    if device.lower() in KNOWN_CARDS:
-        machine = _tuned(KNOWN_CARDS[device.lower()])
-    elif device == "cpu" or (device == "auto" and not card_count() and not kernel and not source):
-        machine = host_machine(measured_machine())
-    elif device == "auto" and not card_count():
-        machine = _tuned(KNOWN_CARDS["h200"])  # a rung was asked for, and a plan needs no card
-    elif device != "auto" and device.partition(":")[0] != "cuda":
-        known = ", ".join(KNOWN_CARDS)
-        raise UsageError(f"--device {device!r} is not known: auto, cpu, cuda, cuda:1, or a card by name: {known}")
-    else:
-        from tilewise.engines.cuda.device import describe, full_name
-
-        machine = describe(full_name("cuda" if device == "auto" else device))
+    machine = _machine(device, bool(kernel or source))
     if problem is None:
         plan_structured(shape, dtype, semiring, machine, source, as_json)
         return
@@ -94,6 +78,28 @@ def command(
         print_json(plan.to_json())
     else:
         print_rows(plan.rows())
+
+
+def _machine(device: str, of_a_card: bool) -> Machine:
+    """The device that was named; the best there is for `auto`. `of_a_card`: a card's kernel was asked for."""
+    from tilewise.arrays.card import card_count
+    from tilewise.engines.cpu.limits import host_machine
+    from tilewise.engines.reference.limits import measured_machine
+    from tilewise.errors import UsageError
+    from tilewise.machine import KNOWN_CARDS
+
+    if device.lower() in KNOWN_CARDS:
+        return _tuned(KNOWN_CARDS[device.lower()])
+    if device == "cpu" or (device == "auto" and not card_count() and not of_a_card):
+        return host_machine(measured_machine())
+    if device == "auto" and not card_count():
+        return _tuned(KNOWN_CARDS["h200"])  # a plan needs no card
+    if device != "auto" and device.partition(":")[0] != "cuda":
+        known = ", ".join(KNOWN_CARDS)
+        raise UsageError(f"--device {device!r} is not known: auto, cpu, cuda, cuda:1, or a card by name: {known}")
+    from tilewise.engines.cuda.device import describe, full_name
+
+    return describe(full_name("cuda" if device == "auto" else device))
 
 
 def _tuned(machine: Machine) -> Machine:

@@ -113,7 +113,7 @@ def own_tiles(
     idea, width = family.kernels[kernel], DEFAULT_TILE if tile is None else tile
     plan = assemble(problem, machine, "cuda", kernel, idea, width, geometry)
     if tile is not None:
-        notes = (*notes, f"tile={tile} is TILE_WIDTH of the ladder's kernels; this one has tiles of its own")
+        notes = (*notes, f"tile={tile} is TILE_WIDTH of the course's kernels; this one has tiles of its own")
     return plan.but(
         predicted=max(predicted, floor),
         floor=floor,

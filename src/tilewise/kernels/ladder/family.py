@@ -12,6 +12,7 @@ from tilewise.errors import UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.ladder.model import LADDER, Rung, check_tile, check_whole_tiles, find_rung
 from tilewise.kernels.ladder.recipe import launches
+from tilewise.kernels.ladder.text import render
 from tilewise.kernels.plain.ways import step_slots
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -28,6 +29,10 @@ class Ladder(Family):
     beside_tile = True
     teaches = True
     precisions = ("ieee",)
+
+    def text(self, plan: Plan) -> str:
+        """The CUDA C of a plan, which the interpreter reads as the card's compiler does."""
+        return render(plan)
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return None

@@ -132,11 +132,34 @@ def _bind_product(
     for role, variable in bound.matrices.items():  # before anything is allocated
         _check_room(role, variable, extents[role], limits)
     one, two = operands(shape, dtype, cells, seed)
+    _bind_matrices(program, bound, extents, {"M": one, "N": two}, zeroed, checks)
+    for name, meaning in meanings.items():
+        variable = next(v for v in program.parameters if v.name == name)
+        assert isinstance(variable.type, Scalar)
+        number = values[meaning]
+        bound.arguments[name] = variable.type.dtype.type(number)
+        bound.symbols[name] = number
+        bound.sizes[name] = number
+        word = {"all": "the size of all", "one": "batches", "off": "assumed", "tile": "tile"}.get(meaning, meaning)
+        bound.lines.append(f"{name}: {word} = {number}")
+    _bind_factors(program, bound, given)
+
+
+def _bind_matrices(
+    program: Program,
+    bound: Bound,
+    extents: dict[str, tuple[int, int]],
+    given: dict[str, Any],
+    zeroed: bool,
+    checks: bool,
+) -> None:
+    """A buffer for each matrix: the operands filled, P poisoned or zeroed."""
+    assert bound.matrices is not None
     for role, variable in bound.matrices.items():
         rows, cols = extents[role]
         dtype, cells = _element(variable)
         buffer = Buffer(variable.name, "global", np.zeros(0, dtype), rows * cols * cells)
-        data = {"M": one, "N": two}.get(role)
+        data = given.get(role)
         if data is None:
             flat = np.full(max(1, rows * cols * cells), 0 if zeroed else buffer.poison, dtype)
             if not zeroed:
@@ -153,16 +176,11 @@ def _bind_product(
         bound.arrays[role] = flat[: rows * cols * cells].reshape(rows, cols * cells)
         bound.arguments[variable.name] = _matrix_argument(bound, variable, buffer, rows, cols)
         bound.lines.append(f"{variable.name}: {role}, {rows}x{cols} {_element_name(variable)}")
-    for name, meaning in meanings.items():
-        variable = next(v for v in program.parameters if v.name == name)
-        assert isinstance(variable.type, Scalar)
-        number = values[meaning]
-        bound.arguments[name] = variable.type.dtype.type(number)
-        bound.symbols[name] = number
-        bound.sizes[name] = number
-        word = {"all": "the size of all", "one": "batches", "off": "assumed", "tile": "tile"}.get(meaning, meaning)
-        bound.lines.append(f"{name}: {word} = {number}")
-    for variable in program.parameters:  # alpha and beta of a GEMM
+
+
+def _bind_factors(program: Program, bound: Bound, given: Mapping[str, Any]) -> None:
+    """alpha and beta of a GEMM."""
+    for variable in program.parameters:
         if variable.name in bound.arguments or variable.name in given or not isinstance(variable.type, Scalar):
             continue
         if variable.type.floating:

@@ -45,98 +45,94 @@ def tokenize(source: Source) -> list[Token]:
     spaced = True
     while i < n:
         ch = text[i]
+        column = i - start + 1
         if ch == "\n":
-            out.append(Token("newline", "\n", line, i - start + 1))
+            out.append(Token("newline", "\n", line, column))
             i += 1
             line, start, spaced = line + 1, i, True
             continue
-        if ch == "\\":
-            j = i + 1
-            while j < n and text[j] in " \t":
-                j += 1
-            if j >= n or text[j] == "\n":
-                i = j + 1
-                line, start, spaced = line + 1, i, True
-                continue
         if ch.isspace() or ch in "\u200b\ufeff\x00":
             i += 1
             spaced = True
             continue
-        column = i - start + 1
-        if column == 1 and ch in "%!" and (magic := MAGIC.match(text, i)):
-            i = magic.end()
-            continue
-        if ch == "/" and text.startswith("//", i):
-            while i < n and text[i] != "\n":
-                if text[i] == "\\" and text.startswith("\\\n", i):
-                    i += 2
-                    line, start = line + 1, i
-                else:
-                    i += 1
+        end = _passed_over(source, i, line, column) if ch in "\\/%!" else i
+        kind = ""
+        if end > i:
             spaced = True
-            continue
-        if ch == "/" and text.startswith("/*", i):
-            close = text.find("*/", i + 2)
-            if close < 0:
-                raise source.error("this comment is never closed", line, column, 2)
-            breaks = text.count("\n", i, close)
-            if breaks:
-                line += breaks
-                start = text.rfind("\n", i, close) + 1
-            i = close + 2
-            spaced = True
-            continue
-        if ch.isalpha() or ch == "_":
-            j = i + 1
-            while j < n and (text[j].isalnum() or text[j] == "_"):
-                j += 1
-            word = text[i:j]
-            if j < n and text[j] in "\"'" and word in STRING_PREFIXES:
-                end = _raw_string(source, i, j, line, column) if word == "R" else -1
-                if end < 0:
-                    end = _quoted(source, j, line, column)
-                out.append(Token("string" if text[j] == '"' else "char", text[j:end], line, column, spaced))
-                breaks = text.count("\n", i, end)
-                if breaks:
-                    line, start = line + breaks, text.rfind("\n", i, end) + 1
-                i = end
-            else:
-                kind, word = ("punct", SPELT[word]) if word in SPELT else ("name", word)
-                out.append(Token(kind, word, line, column, spaced))
-                i = j
-        elif ch.isdigit() or (ch == "." and i + 1 < n and text[i + 1].isdigit()):
-            j = i + 1
-            while j < n and (
-                text[j].isalnum()
-                or text[j] in "._"
-                or (text[j] in "+-" and text[j - 1] in "eEpP" and text[i : i + 2].lower() != "0x")
-                or (text[j] in "+-" and text[j - 1] in "pP")
-                or (text[j] == "'" and j + 1 < n and text[j + 1].isalnum())
-            ):
-                j += 1
-            out.append(Token("number", text[i:j], line, column, spaced))
-            i = j
-        elif ch in "\"'":
-            end = _quoted(source, i, line, column)
-            out.append(Token("string" if ch == '"' else "char", text[i:end], line, column, spaced))
-            breaks = text.count("\n", i, end)
-            if breaks:  # a string goes on after a backslash at the end of its line
-                line, start = line + breaks, text.rfind("\n", i, end) + 1
-            i = end
         else:
-            for punct in PUNCTUATORS:
-                if text.startswith(punct, i):
-                    break
-            else:
-                if ch not in SINGLE:
-                    raise source.error(f"a character that is no CUDA C: {ch!r}", line, column)
-                punct = ch
-            out.append(Token("punct", punct, line, column, spaced))
-            i += len(punct)
-        spaced = False
+            kind, word, end = _token(source, i, line, column)
+            out.append(Token(kind, word, line, column, spaced))
+            spaced = False
+        if kind in ("", "string", "char") and (breaks := text.count("\n", i, end)):
+            line, start = line + breaks, text.rfind("\n", i, end) + 1
+        i = end
     out.append(Token("newline", "\n", line, i - start + 1))
     out.append(Token("end", "", line, i - start + 1))
     return out
+
+
+def _passed_over(source: Source, i: int, line: int, column: int) -> int:
+    """The end of a comment, of a line spliced by a backslash or of a notebook's magic that starts at i; i where none
+    does."""
+    text, n = source.text, len(source.text)
+    ch = text[i]
+    if ch == "\\":
+        j = i + 1
+        while j < n and text[j] in " \t":
+            j += 1
+        return j + 1 if j >= n or text[j] == "\n" else i
+    if ch in "%!":
+        magic = MAGIC.match(text, i) if column == 1 else None
+        return magic.end() if magic else i
+    if text.startswith("//", i):
+        while i < n and text[i] != "\n":
+            i += 2 if text.startswith("\\\n", i) else 1
+        return i
+    if text.startswith("/*", i):
+        close = text.find("*/", i + 2)
+        if close < 0:
+            raise source.error("this comment is never closed", line, column, 2)
+        return close + 2
+    return i
+
+
+def _token(source: Source, i: int, line: int, column: int) -> tuple[str, str, int]:
+    """The kind, the text and the end of the token that starts at i."""
+    text, n = source.text, len(source.text)
+    ch, j = text[i], i + 1
+    if ch.isalpha() or ch == "_":
+        while j < n and (text[j].isalnum() or text[j] == "_"):
+            j += 1
+        word = text[i:j]
+        if j < n and text[j] in "\"'" and word in STRING_PREFIXES:
+            end = _raw_string(source, i, j, line, column) if word == "R" else -1
+            if end < 0:
+                end = _quoted(source, j, line, column)
+            return "string" if text[j] == '"' else "char", text[j:end], end
+        return ("punct", SPELT[word], j) if word in SPELT else ("name", word, j)
+    if ch.isdigit() or (ch == "." and j < n and text[j].isdigit()):
+        end = _number_end(text, i)
+        return "number", text[i:end], end
+    if ch in "\"'":
+        end = _quoted(source, i, line, column)  # which may go on after a backslash at the end of its line
+        return "string" if ch == '"' else "char", text[i:end], end
+    punct = next((p for p in PUNCTUATORS if text.startswith(p, i)), "")
+    if not punct and ch not in SINGLE:
+        raise source.error(f"a character that is no CUDA C: {ch!r}", line, column)
+    return "punct", punct or ch, i + len(punct or ch)
+
+
+def _number_end(text: str, i: int) -> int:
+    j, n = i + 1, len(text)
+    while j < n and (
+        text[j].isalnum()
+        or text[j] in "._"
+        or (text[j] in "+-" and text[j - 1] in "eEpP" and text[i : i + 2].lower() != "0x")
+        or (text[j] in "+-" and text[j - 1] in "pP")
+        or (text[j] == "'" and j + 1 < n and text[j + 1].isalnum())
+    ):
+        j += 1
+    return j
 
 
 def _quoted(source: Source, i: int, line: int, column: int) -> int:

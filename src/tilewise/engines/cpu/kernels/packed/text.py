@@ -176,18 +176,9 @@ def run_function(a: Arithmetic) -> Function:
     def own_block() -> None:
         """P's piece is made in `partial`, row-major, in the workspace; then it is written out."""
         row_b = f.div(task_n, a.columns)
-        size = f.mul(task_m, row_b)
-        after = f.at(a.kind, space, f.mul(size, a.parts))
-        plane = size
-        if a.tracks_arg:
-            plane = f.mul(f.div(f.add(f.mul(size, a.bytes), 63), 64), 64)  # args behind the cells, in bytes
-            after = f.at("i64", f.at("i8", space, plane), size)
-        aligned = f.op(f"and i64 {f.add(f.op(f'ptrtoint ptr {after} to i64'), 63)}, -64")
-        call(space, row_b, plane, "true", f.op(f"inttoptr i64 {aligned} to ptr"))
-        arg, row_a, col_a = job.words("arg", "row_a", "col_a")
-        at = f.op(f"load i64, ptr {f.at('i64', job.pointer('at_a'), member)}") if a.tracks_arg else "0"
-        place = f.op(f"inttoptr i64 {arg} to ptr")
-        place = f.at("i64", place, at, f.mul(i, row_a), f.mul(j, col_a))
+        plane, behind = _behind_block(f, a, space, f.mul(task_m, row_b))
+        call(space, row_b, plane, "true", behind)
+        place, row_a, col_a = _place_of_arg(f, job, a, member, i, j)
         f.do(
             f"call void @write(ptr {space}, i64 {row_b}, i64 {plane}, ptr {P}, i64 {row_p}, i64 {col_p}, ptr {place}, "
             f"i64 {row_a}, i64 {col_a}, i64 {rows}, i64 {cols}, i64 {onto})"
@@ -210,6 +201,24 @@ def run_function(a: Arithmetic) -> Function:
     else:
         f.either(f.test("sgt", tasks_k, 1), shared_cells, alone)
     return f
+
+
+def _behind_block(f: Function, a: Arithmetic, space: str, size: str) -> tuple[str, str]:
+    """How far apart the planes of a block in the workspace are, and what is free behind it, on 64 bytes."""
+    after, plane = f.at(a.kind, space, f.mul(size, a.parts)), size
+    if a.tracks_arg:
+        plane = f.mul(f.div(f.add(f.mul(size, a.bytes), 63), 64), 64)  # args behind the cells, in bytes
+        after = f.at("i64", f.at("i8", space, plane), size)
+    aligned = f.op(f"and i64 {f.add(f.op(f'ptrtoint ptr {after} to i64'), 63)}, -64")
+    return plane, f.op(f"inttoptr i64 {aligned} to ptr")
+
+
+def _place_of_arg(f: Function, job: JobReader, a: Arithmetic, member: str, i: str, j: str) -> tuple[str, str, str]:
+    """Where the k that won cell (i, j) goes, and the strides from there."""
+    arg, row_a, col_a = job.words("arg", "row_a", "col_a")
+    at = f.op(f"load i64, ptr {f.at('i64', job.pointer('at_a'), member)}") if a.tracks_arg else "0"
+    place = f.op(f"inttoptr i64 {arg} to ptr")
+    return f.at("i64", place, at, f.mul(i, row_a), f.mul(j, col_a)), row_a, col_a
 
 
 def write_function(a: Arithmetic) -> Function:

@@ -1,0 +1,139 @@
+"""Products that another room makes: one table, in the order in which it is asked.
+
+A road says whether it takes a call and then makes the product, `matmul` in hand for the products inside it. What no
+road takes goes straight on: understood, planned, run (`api`).
+"""
+
+from __future__ import annotations
+
+import sys
+from collections.abc import Callable
+from importlib import import_module
+from typing import Any, Protocol, cast
+
+from tilewise.algebra.builtin import is_structured_name
+from tilewise.algebra.modular import LazilyReduced as Reduced
+from tilewise.algebra.modular import takes as lazy
+from tilewise.algebra.structured import Structured
+from tilewise.options import DEFAULTS, Key, Options
+from tilewise.prepared import PREPARED
+from tilewise.sparse.arrays import is_sparse
+
+Matmul = Callable[..., Any]
+
+
+class Road(Protocol):
+    """One way for a call to leave the straight line."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        """Whether the call is of its kind."""
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        """P; keywords that do not go with it are refused. `key`: what it may be kept under."""
+
+
+class ValuesWithFields:
+    """Structured semirings: tuples of arrays, or structured arrays."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        ring: object = o.semiring
+        return isinstance(ring, Structured) or (isinstance(ring, str) and is_structured_name(ring))
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        from tilewise.structured.product import structured_matmul, structured_ring
+
+        names = [name for name in DEFAULTS if name not in ("semiring", "device", "precision")]
+        o.refuse(f"does not go with {o.semiring}, whose values have fields", *names)
+        return structured_matmul(M, N, structured_ring(cast(Any, o.semiring)), o.device)
+
+
+class SparseMatrices:
+    """scipy.sparse, alone or beside NumPy."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        return is_sparse(M) or is_sparse(N)
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        from tilewise.sparse.product import sparse_matmul
+
+        o.refuse(
+            "need dense operands: pass M.toarray()",
+            *("out", "accumulate", "return_arg", "kernel", "tile", "memory", "dtype", "scales", "alpha", "bias"),
+            "activation",
+        )
+        return sparse_matmul(M, N, o.semiring, matmul)
+
+
+class LargerThanMemory:
+    """What is streamed: within a budget, from files, Zarr or Dask."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        if o.memory is None and "zarr" not in sys.modules and "dask" not in sys.modules:
+            return False
+        from tilewise.scale.product import is_larger
+
+        return is_larger(M, N, o.out, o.memory)
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        from tilewise.scale.product import larger_matmul
+
+        o.refuse(
+            "need operands that lie in memory whole",
+            *("accumulate", "return_arg", "kernel", "tile", "dtype", "scales", "alpha", "bias", "activation"),
+        )
+        return larger_matmul(M, N, o.semiring, o.out, o.device, o.precision, o.memory)
+
+
+class LazilyReduced:
+    """Products modulo a number that wider ones hold: reduced once, at the end."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        others = (name for name in DEFAULTS if name not in ("semiring", "precision"))
+        return bool(lazy(o.semiring, M, N)) and not o.given(*others)
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        reduced = Reduced(M, N, o.semiring.modulus, matmul)  # type: ignore[union-attr]
+        if key is not None:
+            PREPARED.keep(key, reduced)
+        return reduced(M, N)
+
+
+class FollowedByTorch:
+    """Tensors whose product torch differentiates, traces, transforms or casts: by our operator."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        torch = sys.modules.get("torch")
+        if torch is None or not isinstance(M, torch.Tensor) or o.scales is not None:
+            return False
+        from tilewise.arrays.torch_library import followed
+
+        return followed(M, N, o.out, o.bias)
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        return _above("torch").followed_matmul(M, N, o)
+
+
+class TracedByJax:
+    """What stands for arrays inside jit, grad and vmap."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        jax = sys.modules.get("jax")
+        return jax is not None and isinstance(M, jax.core.Tracer) | isinstance(N, jax.core.Tracer)
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        return _above("jax").traced_matmul(M, N, o)
+
+
+ROADS: tuple[Road, ...] = (
+    ValuesWithFields(), SparseMatrices(), LargerThanMemory(), LazilyReduced(), FollowedByTorch(), TracedByJax(),
+)  # fmt: skip
+
+
+def _above(framework: str) -> Any:
+    """`tw.torch` or `tw.jax`: they stand above this room and are reached by their public names, once they are met."""
+    return import_module(f"tilewise.{framework}")
+
+
+def road_of(M: Any, N: Any, o: Options) -> Road | None:
+    """The first road that takes the call; None where it goes straight on."""
+    return next((road for road in ROADS if road.takes(M, N, o)), None)

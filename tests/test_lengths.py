@@ -1,0 +1,71 @@
+"""What a reader can hold at once: files under 400 lines, functions within 60; and who may name a family."""
+
+from __future__ import annotations
+
+import ast
+import re
+from pathlib import Path
+
+import pytest
+
+import tilewise
+from tilewise.kernels.registry import FAMILIES
+
+ROOT = Path(tilewise.__file__).parent
+TEXTS = (".py", ".cu", ".cuh", ".h", ".js", ".css", ".html")
+LINES_A_FILE, LINES_A_FUNCTION = 399, 60
+LONGER = ("compile/call.py", "compile/statement.py", "host/runtime/host_faults.py")  # by a few lines, still to be cut
+SHARED = (
+    "planning.py", "plans.py", "recipe.py", "execution.py", "prepared.py", "tuning.py", "calibration.py", "roads.py",
+    "kernels/family.py", "kernels/detours.py", "kernels/shared", "engines/cuda", "cli/plan.py",
+)  # fmt: skip
+WORDS_TOO = ("direct", "plain", "rows", "cells", "grouped", "ladder")  # names of families that prose may use
+
+
+def functions(path):
+    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
+            yield node.name, node.end_lineno - node.lineno + 1
+
+
+def test_every_file_is_short():
+    for path in sorted(ROOT.rglob("*")):
+        if path.suffix in TEXTS and not path.as_posix().endswith(LONGER):
+            lines = path.read_text(encoding="utf-8").count("\n")
+            assert lines <= LINES_A_FILE, f"{path.relative_to(ROOT)} has {lines} lines: which second idea moved in?"
+
+
+def test_every_function_is_short():
+    for path in sorted(ROOT.rglob("*.py")):
+        for name, lines in functions(path):
+            assert lines <= LINES_A_FUNCTION, f"{path.relative_to(ROOT)}: {name} has {lines} lines"
+
+
+def shared_files():
+    for place in SHARED:
+        path = ROOT / place
+        assert path.exists(), f"{place} is gone from the list"
+        yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
+
+
+def named(path):
+    """What a file names in code: modules it imports, its names and its strings, but not its comments and doc texts."""
+    tree = ast.parse(path.read_text(encoding="utf-8"))
+    for node in ast.walk(tree):
+        if isinstance(node, ast.ImportFrom) and node.module:
+            yield from node.module.split(".")
+        elif isinstance(node, ast.Import):
+            for alias in node.names:
+                yield from alias.name.split(".")
+        elif isinstance(node, ast.Constant) and isinstance(node.value, str):
+            yield node.value
+
+
+@pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
+def test_shared_code_names_no_family(family):
+    """Planning, launching and `--source` know families by their interface alone."""
+    kernels = {family.name, *family.kernels} - set(WORDS_TOO)
+    for path in shared_files():
+        assert family.name not in set(named(path)), f"{path.relative_to(ROOT)} names {family.name}"
+        found = [name for name in kernels if re.search(rf"\b{name}\b", path.read_text(encoding="utf-8"))]
+        assert not found, f"{path.relative_to(ROOT)} names {found}"
