@@ -5,6 +5,7 @@ from __future__ import annotations
 import ctypes
 import random
 import time
+from types import SimpleNamespace
 
 import pytest
 import torch
@@ -12,6 +13,7 @@ import torch
 from tilewise.arrays import torch_exchange, torch_quick_signature
 from tilewise.arrays.torch_exchange import CPU, UNREAD, exchange_functions, tensor_launcher
 from tilewise.arrays.torch_quick_signature import quickest_signature
+from tilewise.prepared import OnTensors
 
 pytestmark = pytest.mark.skipif(exchange_functions() is None, reason="no table of functions, or nothing native")
 BY_PYTHON = ("by Python",)
@@ -140,3 +142,42 @@ def test_without_a_table_python_signs(monkeypatch):
         monkeypatch.setattr(room, "exchange_functions", lambda: None)
     assert quickest_signature.__wrapped__(by_python) is by_python
     assert tensor_launcher.__wrapped__(1) is None
+
+
+def test_a_prepared_call_reads_its_tensors_takes_scratch_and_falls_back():
+    answers, seen, scratch, otherwise = [0], [], [], []
+
+    @ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_int64] * 6)
+    def fill(*words):
+        seen.append(words)
+        return answers[-1]
+
+    class Library:
+        stream = staticmethod(lambda: 5)
+        take = staticmethod(lambda nbytes, stream: scratch.append((nbytes, stream)) or 1 << 30)
+        give_back = staticmethod(scratch.append)
+
+    class StepByStep:
+        empty = staticmethod(lambda: torch.empty(4, 4))
+
+        def __call__(self, M, N, keywords):
+            otherwise.append(keywords["out"])
+            return
+
+    M, N, P = (torch.ones(4, 4) for _ in range(3))
+    launch = tensor_launcher(ctypes.cast(fill, ctypes.c_void_p).value)
+    for nbytes in (0, 512):
+        launcher = SimpleNamespace(header=77, scratch_bytes=nbytes)
+        call = OnTensors(StepByStep(), launcher, launch, Library())
+        made = call(M, N, {})
+        assert made is not P
+        assert call(M, N, {"out": P}) is P
+        at = 1 << 30 if nbytes else 0
+        words = [(77, M.data_ptr(), N.data_ptr(), x.data_ptr(), at, 0) for x in (made, P)]
+        assert seen[-2:] == words
+        assert scratch == ([(512, 5), at] * 2 if nbytes else [])
+        answers.append(-1)  # P shares memory with M or N
+        assert call(M, N, {"out": P}) is None
+        assert otherwise.pop() is P
+        answers.append(0)
+        scratch.clear()

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import partial
 from typing import Any
 
 import torch
@@ -139,7 +140,7 @@ class OnOneCard:
     def __init__(self, card: int) -> None:
         self._card = card
         raw_stream, alloc = _C._cuda_getCurrentRawStream, _C._cuda_cudaCachingAllocator_raw_alloc
-        self.stream: Callable[[], int] = lambda: raw_stream(card)
+        self.stream: Callable[[], int] = partial(raw_stream, card)
         self.address: Callable[[Any], int] = torch.Tensor.data_ptr
         self.take: Callable[[int, int], int] = alloc
         self.pointer: Callable[[int], int] = int
