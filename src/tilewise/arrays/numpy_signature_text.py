@@ -135,9 +135,12 @@ no:
 
 def _keyworded_text(header: int) -> str:
     """The key of a call with keywords, behind the words of M and N; null where Python must look."""
-    kept = [name for name in KEPT_NAMES if name not in UNPREPARED_ON_HOST and name != "scales"]
-    names = " ".join(f"i64 {id(name)}, label %{'an.array' if name in ARRAYS else 'a.value'}" for name in kept)
-    kinds = " ".join(f"i64 {id(kind)}, label %plain" for kind in PLAIN)
+    return _keywords_text(header) + _tuple_text()
+
+
+def _keywords_text(header: int) -> str:
+    """Names and values gathered; of an array, its dtype, and its words behind the others."""
+    names, kinds = _cases()
     return f"""
 define private ptr @keyworded(ptr %keywords, ptr %words, ptr %class) {{
 entry:
@@ -194,6 +197,19 @@ put:
   %longer = add i64 %count, 2
   %written = add i64 %used, %added
   br label %next
+"""
+
+
+def _cases() -> tuple[str, str]:
+    """Where a keyword's name leads, and where the class of its value does."""
+    kept = [name for name in KEPT_NAMES if name not in UNPREPARED_ON_HOST and name != "scales"]
+    names = " ".join(f"i64 {id(name)}, label %{'an.array' if name in ARRAYS else 'a.value'}" for name in kept)
+    return names, " ".join(f"i64 {id(kind)}, label %plain" for kind in PLAIN)
+
+
+def _tuple_text() -> str:
+    """A tuple of the words' bytes and of what was gathered."""
+    return """
 build:
   %bytes = shl i64 %used, 3
   %said = call ptr @PyBytes_FromStringAndSize(ptr %words, i64 %bytes)
@@ -221,11 +237,16 @@ ready:
   ret ptr %key
 slowly:
   ret ptr null
-}}
+}
 """
 
 
 def _sign_text(header: int) -> str:
+    return _operands_text(header) + _out_text(header)
+
+
+def _operands_text(header: int) -> str:
+    """M and N, and the key where nothing else is given."""
     return f"""
 define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
   %words = alloca [{WORDS + WORDS_OF_AN_ARRAY * len(ARRAYS)} x i64]
@@ -257,6 +278,12 @@ write:
 short:
   %key = call ptr @PyBytes_FromStringAndSize(ptr %words, i64 {8 * WORDS})
   ret ptr %key
+"""
+
+
+def _out_text(header: int) -> str:
+    """The key with `out` alone, where it can be written straight; with keywords; and the way of Python."""
+    return f"""
 one:
   %name = inttoptr i64 {id(OUT)} to ptr
   %P = call ptr @PyDict_GetItem(ptr %keywords, ptr %name)
