@@ -13,7 +13,7 @@ from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
 from functools import lru_cache
-from typing import Protocol
+from typing import NamedTuple, Protocol
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.machine import Machine
@@ -43,45 +43,52 @@ class Timed(Protocol):
     def passes(self) -> int: ...
 
 
+class Features(NamedTuple):
+    """What a product's classes are named by, whatever kernel takes it."""
+
+    kind: str
+    few: int
+    lines: str
+    thin: int
+    stacked: bool
+    deep: int
+
+
 def classes(plan: Timed) -> list[str]:
     """The classes a plan belongs to, from coarse to fine."""
-    return _classes(plan.problem, plan.kernel, plan.predicted, plan.passes)
+    features = _features(plan.problem)
+    return _names(features, plan.kernel, min(plan.passes, 3), _size(features, plan.predicted))
 
 
-def _coarse(p: Problem, kernel: str) -> tuple[str, str]:
-    """The coarsest class, and the next."""
-    half = p.dtype.kind == "f" and p.dtype.itemsize == 2  # bfloat16 and float16 run the same instructions at one rate
-    kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
-    short = min(p.m, p.n)
-    few = (short <= FEW[0]) + (short <= FEW[1]) + (short <= FEW[2]) + (short <= FEW[3])
-    coarse = f"stack {kernel} {kind}" if p.members > 1 else f"{kernel} {kind}"
-    return coarse, f"{coarse} few {few}"
-
-
-def _classes(p: Problem, kernel: str, predicted: float, passes: int) -> list[str]:
+@lru_cache(maxsize=64)
+def _features(p: Problem) -> Features:
     short, size = min(p.m, p.n), p.dtype.itemsize
     leads = (max(abs(x.row), abs(x.col)) for x in (p.layout_m, p.layout_n))
     aligned = all(lead * size % 16 == 0 for lead in leads) and p.layout_m.alignment == p.layout_n.alignment == 16
+    half = p.dtype.kind == "f" and size == 2  # bfloat16 and float16 run the same instructions at the same rate
+    kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
+    few, deep = sum(short <= bound for bound in FEW), sum(p.k <= bound for bound in DEEP)
     lines = "aligned" if aligned else "ragged"
-    coarse, middle = _coarse(p, kernel)
-    if p.members > 1:
-        return _classes_of_stacks(coarse, middle, lines, p.k, predicted, passes)
-    finer = f"{middle} passes {min(passes, 3)}"
-    timed = f"{finer} 2^{round(math.log2(max(predicted * 1e6, 1.0)))}us"
-    return [
-        coarse,
-        middle,
-        finer,
-        timed,
-        f"{timed} {lines} {(short < 64) + (short < 256)}",
-    ]
+    return Features(kind, few, lines, (short < 64) + (short < 256), p.members > 1, deep)
 
 
-def _classes_of_stacks(coarse: str, short: str, lines: str, k: int, predicted: float, passes: int) -> list[str]:
-    """Small members leave most of a tile or a block empty: what counts is how deep they are, then how much all take."""
-    middle = f"{short} deep {sum(k <= bound for bound in DEEP)}"
-    finer = f"{middle} {lines} passes {min(passes, 3)}"
-    return [coarse, short, middle, finer, f"{finer} 4^{round(math.log(max(predicted * 1e6, 1.0), 4))}us"]
+def _size(of: Features, predicted: float) -> int:
+    """Octaves of the expected microseconds; of stacks, two of them at a time."""
+    return round(math.log2(max(predicted * 1e6, 1.0)) / (2 if of.stacked else 1))
+
+
+def _names(of: Features, kernel: str, passes: int, size: int) -> list[str]:
+    coarse = f"{kernel} {of.kind}"
+    if of.stacked:
+        # small members leave most of a tile or a block empty: what counts is how deep they are, then how much all take
+        short = f"stack {coarse} few {of.few}"
+        middle = f"{short} deep {of.deep}"
+        finer = f"{middle} {of.lines} passes {passes}"
+        return [f"stack {coarse}", short, middle, finer, f"{finer} 4^{size}us"]
+    middle = f"{coarse} few {of.few}"
+    finer = f"{middle} passes {passes}"
+    timed = f"{finer} 2^{size}us"
+    return [coarse, middle, finer, timed, f"{timed} {of.lines} {of.thin}"]
 
 
 def applies(p: Problem) -> bool:
@@ -94,11 +101,20 @@ def mended(plan: Timed) -> float:
     table = plan.machine.tuned
     if table is None or not table.errors or not applies(plan.problem):
         return plan.predicted
+    of = _features(plan.problem)
+    times = _times(plan.machine, of, plan.kernel, min(plan.passes, 3), _size(of, plan.predicted))
+    return max(plan.floor, plan.predicted * times)
+
+
+@lru_cache(maxsize=8192)
+def _times(machine: Machine, of: Features, kernel: str, passes: int, size: int) -> float:
+    """By how much plans of a class take longer than expected: a fine one's mean leans on the coarser ones'."""
+    assert machine.tuned is not None
     error = 0.0
-    for name in classes(plan):
-        mean, count = table.errors.get(name, (0.0, 0))
+    for name in _names(of, kernel, passes, size):
+        mean, count = machine.tuned.errors.get(name, (0.0, 0))
         error = (mean * count + error * TRUST) / (count + TRUST) if count else error
-    return max(plan.floor, plan.predicted * math.exp(error))
+    return math.exp(error)
 
 
 def calibrated(plan: Plan) -> Plan:
@@ -107,20 +123,34 @@ def calibrated(plan: Plan) -> Plan:
     return plan if seconds == plan.predicted else plan.but(predicted=seconds)
 
 
-@lru_cache(maxsize=256)
-def _least_error(machine: Machine, coarse: str, middle: str) -> float:
-    """Of every class that finer ones of these two are mended by."""
+@lru_cache(maxsize=16)
+def _least_times(machine: Machine) -> dict[str, float]:
+    """The least that anything finer than a class is mended by, down to how few rows or columns there are, and how they
+    lie."""
     assert machine.tuned is not None
-    errors = machine.tuned.errors
-    means = [mean for name, (mean, _) in errors.items() if name == coarse or name.startswith(middle)]
-    return min((0.0, *means))
+    errors, least = machine.tuned.errors, dict[str, float]()
+    for name in errors:
+        error, words = 0.0, name.split(" ")
+        for end in range(1, len(words) + 1):  # the classes above it, and itself
+            mean, count = errors.get(" ".join(words[:end]), (0.0, 0))
+            error = (mean * count + error * TRUST) / (count + TRUST) if count else error
+        coarse, few, rest = name.partition(" few ")
+        size = rest.partition("^")[2].split(" ", 1)
+        how = f" {size[1]}" if len(size) > 1 else ""  # of the finest classes
+        group = f"{coarse}{few}{rest.partition(' ')[0]}{how}"
+        least[group] = min(math.exp(error), least.get(group, 1.0))
+    return least
 
 
 def least_mended(seconds: float, kernel: str, problem: Problem, machine: Machine) -> float:
     """No mending makes less of these seconds of a kernel's model."""
     if machine.tuned is None or not machine.tuned.errors or not applies(problem):
         return seconds
-    return seconds * math.exp(_least_error(machine, *_coarse(problem, kernel)))
+    of, least = _features(problem), _least_times(machine)
+    coarse = f"stack {kernel} {of.kind}" if of.stacked else f"{kernel} {of.kind}"
+    few = f"{coarse} few {of.few}"
+    finest = least.get(f"{few} {of.lines} {of.thin}", 1.0)
+    return 0.999 * seconds * min(least.get(coarse, 1.0), least.get(few, 1.0), finest)
 
 
 def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:

@@ -78,7 +78,7 @@ for semiring, (m, k, n), tail in (
     widest = all_tiles(way_of(tw.semirings[semiring].over(DTYPES["float32"]), describe("cuda:0")))[0]
 
     def choose(problem, machine, tile=widest, tail=tail):
-        rows, cols = plain_tiles.tiled_part(problem, machine, tile)
+        rows, cols = plain_tiles.tiled_part(problem, machine, tile, way)
         return replace(chosen(problem, machine), tile=tile, pieces=1, rows=rows, cols=cols, tail=tail)
 
     plain_tiles.choose = choose

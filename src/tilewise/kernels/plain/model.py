@@ -8,6 +8,7 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, replace
 from functools import lru_cache
+from operator import attrgetter
 
 from tilewise.algebra.dtypes import DType
 from tilewise.errors import DtypeError
@@ -181,21 +182,30 @@ def choose(problem: Problem, machine: Machine) -> Choice:
     if problem.return_arg and problem.k >= 2**31:
         raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
     way = _way(problem, machine)
-    fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
+    fitting = _fitting(way, machine.arch)
     tiled = [_tiled_choice(problem, machine, tile, way) for tile in fitting]
-    tiled += _choice_if_found(problem, machine, way)
-    return min(tiled, key=lambda choice: choice.predicted)
+    if (found := way_if_found(problem.algebra, machine)) is not None:
+        tiled += _choice_if_found(problem, machine, way, found)
+    return min(tiled, key=attrgetter("predicted"))
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """A launch, and every step at the best share that a tile of its way reaches, or the bytes; a tail may save some."""
     way = _way(problem, machine)
-    ways = [way] if (found := way_if_found(problem.algebra, machine)) is None else [way, found[0]]
-    steps = min(
-        problem.steps * way.slots / (machine.step_rate("float32") * max(tile.share for tile in tiles_of(way)))
-        for way in ways
-    )
+    steps = problem.steps * _least_step(way, machine)
+    if (found := way_if_found(problem.algebra, machine)) is not None:
+        steps = min(steps, problem.steps * _least_step(found[0], machine))
     return START_SECONDS + max(steps, 0.99 * problem.least_bytes / (READING * machine.bandwidth))
+
+
+def _fitting(way: Way, arch: str) -> list[PlainTile]:
+    limit = shared_limit(arch)
+    return [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= limit]
+
+
+@lru_cache(maxsize=64)
+def _least_step(way: Way, machine: Machine) -> float:
+    return way.slots / (machine.step_rate("float32") * max(tile.share for tile in tiles_of(way)))
 
 
 @lru_cache(maxsize=4096)
@@ -203,8 +213,8 @@ def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside. k comes in pieces only
     where P is small: adding planes up has a block for every 32 cells, and these are to cost nothing when they leave."""
     way = _way(problem, machine)
-    fitting = [t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= shared_limit(machine.arch)]
-    best = min((_tiled_choice(problem, machine, tile, way) for tile in fitting), key=lambda choice: choice.predicted)
+    every = (_tiled_choice(problem, machine, tile, way) for tile in _fitting(way, machine.arch))
+    best = min(every, key=attrgetter("predicted"))
     few = problem.m * problem.n <= CELLS_IN_PIECES
     return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1, tail=None)
 
@@ -221,11 +231,10 @@ def _way(problem: Problem, machine: Machine) -> Way:
     return way_of(problem.algebra, machine, problem.nonnegative, problem.return_arg)
 
 
-def _choice_if_found(p: Problem, machine: Machine, way: Way) -> list[Choice]:
+def _choice_if_found(p: Problem, machine: Machine, way: Way, found: tuple[Way, int]) -> list[Choice]:
     """The same by a faster way, which operands allow that have no element below 0: they are looked through on the card,
     while they are packed where they are. `way` stays for those that have. Both have the same tiles."""
-    found = way_if_found(p.algebra, machine)
-    if found is None or p.nonnegative or p.return_arg or p.accumulate or p.members > 1 or not p.k:
+    if p.nonnegative or p.return_arg or p.accumulate or p.members > 1 or not p.k:
         return []
     tile = THREE_TILES[0]
     same = [t for t in tiles_of(way) if replace(t, share=tile.share, registers=tile.registers) == tile]
@@ -247,47 +256,54 @@ def _tiled_choice(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> Ch
     """A tile with its best pieces of k: the packing before, the multiprocessors' blocks one after the other, the planes
     and the thin edges after."""
     units, resident, area = machine.units, tile.resident, tile.rows * tile.cols * way.per_word
-    words = math.ceil(p.k / way.per_word)
-    rate = machine.step_rate("float32") / machine.units / way.slots * tile.share  # steps a second of a multiprocessor
-    memory = p.least_bytes / (READING * machine.bandwidth)
-    rows, cols = tiled_part(p, machine, tile)
+    words = -(-p.k // way.per_word)
+    rate = machine.step_rate("float32") / units / way.slots * tile.share  # steps a second of a multiprocessor
+    rows, cols = tiled_part(p, machine, tile, way)
     edges = START_SECONDS
     if rows < p.m:
         edges += START_SECONDS + p.k * p.n * p.dtype.itemsize / (0.8 * machine.bandwidth)
     if cols < p.n:
         edges += START_SECONDS + p.m * p.k * p.dtype.itemsize / (0.8 * machine.bandwidth)
-    tiles = math.ceil(rows / tile.rows) * math.ceil(cols / tile.cols) * p.members
-    idle = -tiles % machine.units if tile.resident == 1 and tiles > machine.units else 0  # beside the last tiles
-    plane_seconds = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
-    in_pieces = []
-    for pieces in _pieces(words, tile, units * resident, tiles):
-        blocks = tiles * pieces
-        wave = area * min(words, k_each(words, tile, pieces)) / rate
-        full, rest = divmod(blocks, units * resident)
-        # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
-        alone = -(-rest // units)
-        turns = full * resident + (max(alone, ALONE * resident) if alone else 0)
-        reading = memory * (1.1 - 0.1 * min(1.0, blocks / (units * resident)))  # few blocks read slower
-        after = COMBINE_SECONDS + pieces * plane_seconds if pieces > 1 else 0.0
-        in_pieces.append((pieces, wave, turns, reading, after + edges))
-    best: Choice | None = None
+    tiles = -(-rows // tile.rows) * -(-cols // tile.cols) * p.members
+    idle = -tiles % units if resident == 1 and tiles > units else 0  # beside the last tiles
+    in_pieces = _in_pieces(p, machine, tile, words, tiles, area / rate)
+    best: tuple[int, tuple[str, ...], Tail | None] | None = None
     least = math.inf
     for packs, packing, slower in _packings(p, machine, way):
         for pieces, whole_wave, turns, reading, after in in_pieces:
             wave = whole_wave * slower
             hidden = min(edges - START_SECONDS, IDLE_READING * idle / units * wave)
-            expected = packing + max(turns * wave, reading) + after - hidden
+            expected = packing + max(turns * wave, reading) + after + edges - hidden
             if expected < least:
-                least = expected
-                best = Choice(way, tile, pieces, rows, cols, expected, packs)
+                least, best = expected, (pieces, packs, None)
             if idle and pieces == 1 and _may_have_a_tail(p):
                 tail, saved = _tail(words, tile, machine, tiles % units, wave, p.result.itemsize)
                 saved *= FULL_POWER if way.slots <= 1 else 1.0
                 if saved > max(hidden, 0.01 * expected) and expected + hidden - saved < least:
-                    least = expected + hidden - saved
-                    best = Choice(way, tile, 1, rows, cols, expected + hidden - saved, packs, tail)
+                    least, best = expected + hidden - saved, (1, packs, tail)
     assert best is not None
-    return best
+    pieces, packs, tail_of_best = best
+    return Choice(way, tile, pieces, rows, cols, least, packs, tail_of_best)
+
+
+def _in_pieces(
+    p: Problem, machine: Machine, tile: PlainTile, words: int, tiles: int, step: float
+) -> list[tuple[int, float, float, float, float]]:
+    """(pieces of k, seconds of a wave, turns of a multiprocessor, seconds of reading, of what comes after)."""
+    units, resident, depth = machine.units, tile.resident, tile.depth
+    slots, phases = units * resident, -(-words // depth)
+    memory = p.least_bytes / (READING * machine.bandwidth)
+    plane_seconds = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
+    made = []
+    for pieces in _pieces(words, tile, slots, tiles):
+        each = max(1, -(-phases // pieces)) * depth  # words of k, whole phases
+        full, rest = divmod(tiles * pieces, slots)
+        # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
+        turns = full * resident + (max(-(-rest // units), ALONE * resident) if rest else 0)
+        reading = memory * (1.1 - 0.1 * min(1.0, tiles * pieces / slots))  # few blocks read slower
+        after = COMBINE_SECONDS + pieces * plane_seconds if pieces > 1 else 0.0
+        made.append((pieces, step * (words if words < each else each), turns, reading, after))
+    return made
 
 
 def _may_have_a_tail(p: Problem) -> bool:
@@ -340,11 +356,11 @@ def _packings(p: Problem, machine: Machine, way: Way) -> list[tuple[tuple[str, .
     return made
 
 
-def tiled_part(p: Problem, machine: Machine, tile: PlainTile) -> tuple[int, int]:
+def tiled_part(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> tuple[int, int]:
     """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty, where
     a kernel for few can make it."""
-    rows, cols = (_without_thin(extent, side) for extent, side in ((p.m, tile.rows), (p.n, tile.cols)))
-    if _way(p, machine).name == "bits":  # a word holds 32 of k, and the kernels for few read byte by byte
+    rows, cols = _without_thin(p.m, tile.rows), _without_thin(p.n, tile.cols)
+    if way.name == "bits":  # a word holds 32 of k, and the kernels for few read byte by byte
         return p.m, p.n
     if rows < p.m and few_tile(p, machine, False, p.m - rows, p.dtype.itemsize) is None:
         rows = p.m
