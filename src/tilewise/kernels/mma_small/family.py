@@ -2,16 +2,17 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
 from dataclasses import replace
 from typing import Any, ClassVar
 
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.mma_small import model
 from tilewise.kernels.mma_small.recipe import launches
+from tilewise.kernels.mma_small.text import render_mma_small
 from tilewise.kernels.mma_sync.model import mma_rate, worthwhile
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
+from tilewise.machine import Machine, arch_number
 from tilewise.plans import Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
@@ -54,6 +55,10 @@ class MmaSmall(Family):
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        arch = min(90, arch_number(machine.arch))
+        return (render_mma_small(problem.dtype, tile, arch) for tile in model.TILES)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return tuple(model.ways(problem, machine))
