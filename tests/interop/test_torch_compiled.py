@@ -6,6 +6,7 @@ import pytest
 import torch
 
 import tilewise as tw
+import tilewise.torch
 from tilewise.interop.torch import choice
 
 pytestmark = pytest.mark.filterwarnings(
