@@ -133,7 +133,7 @@ def test_limits_stop_a_program_and_keep_what_was_found(run, text, options, says)
 
 
 @pytest.mark.parametrize(("text", "options", "says"), [
-    ("int main() {" + ";" * 8_000_000 + "}", {"seconds": 1.0}, "longer than 1 s"),
+    ("int main() {" + ";" * 8_000_000 + "}", {"seconds": 1.0}, "longer than"),
     ("#include <stdlib.h>\n#include <string.h>\nint main() { memset(malloc(900 << 20), 1, 900 << 20); for (;;) {} }",
      {"seconds": 60.0, "memory": 1 << 30}, "of memory were used up"),
 ])  # fmt: skip

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from dataclasses import dataclass, field
 
+START = 10.0  # seconds that a busy machine may take to start a process
 CLOCK = 4  # a busy machine gives a program part of a core: so many times its processor time may pass by the clock
 
 
@@ -26,4 +27,4 @@ class Options:
     @property
     def clock(self) -> float:
         """The seconds that may pass: it may wait for input, and for its turn on a busy machine."""
-        return CLOCK * self.seconds if self.wall is None else self.wall
+        return max(CLOCK * self.seconds, self.seconds + START) if self.wall is None else self.wall

@@ -17,6 +17,7 @@ from tilewise.engines.simt.host.runtime import (
     c_memory,
     c_misc,
     c_stdio,
+    comparisons,
     cpp_library,
     cuda_api,
     cuda_libraries,
@@ -55,6 +56,7 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
     session.program = program
     session.before_report.append(host_faults.small_allocations)
     session.cuda = cuda_api.new_card(session, path)
+    session.at_end.append(comparisons.judge_comparisons)
     try:
         text = module_text(program)
     except TilewiseError:

@@ -54,6 +54,8 @@ class Builder:
         self.cases: list[Any] = []
         self.statics = 0
         self.noted_line = 0
+        self.watched: dict[int, Any] = {}  # differences that are compared, by their node
+        self.limits: dict[int, Any] = {}  # and what they are held against
         self.outer: Any = None  # finds variables of the function around, where only a type is asked for
 
     # -- text

@@ -50,6 +50,7 @@ def write(p: Program, instance: Instance) -> None:
     b.line = node.line
     b.result = instance.result
     body = body_of(p, node, instance.env)
+    late.watch_comparisons(b, body)
     b.escaping = escaping(b, [body, *(i[1] for i in node.initialisers)], isinstance(instance.result, Reference))
     if instance.lambda_ is not None:
         instance.lambda_.enter(b)

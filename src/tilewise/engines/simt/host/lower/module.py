@@ -15,6 +15,7 @@ from tilewise.engines.simt.host.lower import (
     statement,
     type_resolution,
     virtual,
+    watched_comparison,
 )
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.function import write
@@ -28,7 +29,8 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 !1 = !{!"branch_weights", i32 100000, i32 1}
 attributes #0 = { nounwind }
 """
-PARTS = (builtin, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual)
+PARTS = (builtin, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual,
+         watched_comparison)  # fmt: skip
 RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
     "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",

@@ -30,6 +30,15 @@ def lower_binary(b: Builder, node: tree.Binary) -> Any:
     left = late.operands(b, [node.left])[0]
     right = late.operands(b, [node.right])[0]
     b.line = node.line
+    if id(node) in b.watched:
+        left, right = rvalue(b, left), rvalue(b, right)
+        late.note_values(b, b.watched[id(node)], left, right)
+    if id(node) in b.limits:
+        made, side = b.limits[id(node)]
+        left, right = rvalue(b, left), rvalue(b, right)
+        result = binary(b, op, left, right, node)
+        late.note_limit(b, made, side, op, (left, right), result)
+        return result
     return binary(b, op, left, right, node)
 
 

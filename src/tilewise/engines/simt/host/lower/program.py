@@ -87,6 +87,7 @@ class Program:
         self.word_numbers: dict[str, int] = {}
         self.launches: list[LaunchSite] = []
         self.kernel_handles: dict[int, KernelHandle] = {}  # by address
+        self.comparisons: list[Any] = []  # with a reference: what they compare is noted while it runs
         self.symbols: dict[str, int] = {}
         self.tables: dict[tuple[int, int], tuple[str, str]] = {}  # of virtual methods: symbol and LLVM's text
         self._destroyers: dict[int, Instance] = {}

@@ -78,6 +78,7 @@ class Card:
     unsynchronised: dict[int, int] = field(default_factory=dict)  # managed blocks a kernel changed: line of the launch
     kernels: dict[Any, Any] = field(default_factory=dict)
     pointed_to: dict[tuple[int, int], Any] = field(default_factory=dict)  # launches through pointers: (launch, kernel)
+    inputs: dict[int, tuple[str, bool]] = field(default_factory=dict)  # copied to the card: name, one value all through
     loaded: Any = None
     compiled: dict[Any, Any] = field(default_factory=dict)  # kernels as machine code, or why not
     interpreted: float = 0.0  # seconds that the machine has about taken

@@ -6,6 +6,7 @@ import re
 
 from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime.c_memory import writable
+from tilewise.engines.simt.host.runtime.comparisons import note_input
 from tilewise.engines.simt.host.runtime.host_faults import describe, release
 from tilewise.engines.simt.host.runtime.memory import BUSY, CARD, LACKS, Allocation
 from tilewise.engines.simt.host.runtime.session import Session, runtime
@@ -132,6 +133,8 @@ def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchrono
     if code:
         return code
     move(s, to, source, size)
+    if found[0] == "device" and found[1] != "device":
+        note_input(s, _block(s, to), source, size)
     block = _block(s, source)
     if block is not None and found[0] != "device":
         block.copied = True

@@ -1,0 +1,151 @@
+"""Classes with virtual methods, owners of memory, and kernels that are passed around as values."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+import shutil
+import subprocess
+
+import pytest
+
+from tilewise.engines.simt.host.process import run_program
+
+
+@pytest.fixture
+def run(tmp_path):
+    def go(text):
+        path = tmp_path / "program.cu"
+        path.write_text(text)
+        return run_program(path, capture=True)
+
+    return go
+
+
+VIRTUAL = r"""
+#include <cstdio>
+#include <memory>
+#include <string>
+#include <vector>
+struct Named { int id; Named(int i) : id(i) {} virtual const char* name() const { return "named"; } virtual ~Named() { printf("~Named %d %s\n", id, name()); } };
+class Shape { public: virtual double area() const = 0; virtual void grow(double f) { printf("cannot grow by %g\n", f); } virtual ~Shape() { printf("~Shape\n"); } };
+class Square : public Shape, public Named { double a; std::string s; public: Square(double a, int i) : Named(i), a(a), s("sq") {}
+  double area() const override { return a * a; } void grow(double f) override { a *= f; } const char* name() const override { return s.c_str(); } ~Square() { printf("~Square\n"); } };
+class Circle : public Shape { protected: double r; public: Circle(double r) : r(r) {} double area() const override { return 3 * r * r; } };
+class Disk : public Circle { public: Disk(double r) : Circle(r) {} double area() const override { return Circle::area() + 1; } };
+struct Base { virtual int f(int x) { return x; } virtual int f(double x) { return 100; } int g(int x) { return f(x) + 1; } };
+struct Derived : Base { int k = 7; int f(int x) override { return x * k; } };
+void show(const Shape& s) { printf("%g\n", s.area()); }
+int main() {
+  std::vector<std::unique_ptr<Shape>> v;
+  v.push_back(std::make_unique<Square>(2.0, 5)); v.push_back(std::unique_ptr<Shape>(new Circle(1))); v.emplace_back(new Disk(2));
+  for (auto& s : v) { show(*s); s->grow(2); show(*s); }
+  Square q(3, 9); Named* n = &q; printf("%s %d %g\n", n->name(), n->id, ((Shape&)q).area());
+  Derived d; Base& b = d; printf("%d %d %d %d\n", b.f(3), b.f(1.5), b.g(2), d.g(5));
+  Base c = d; printf("%d %d %zu %zu\n", c.f(3), b.Base::f(4), sizeof(Base), sizeof(Derived));
+  Named* m = new Square(1, 3); delete m;
+  return 0;
+}
+"""
+OWNERS = r"""
+#include <cstdio>
+#include <memory>
+#include <random>
+#include <limits>
+#include <vector>
+struct A { int v; A(int x) : v(x) {} virtual ~A() { printf("~A %d\n", v); } virtual int f() { return v; } };
+struct B : A { B(int x) : A(x) {} ~B() { printf("~B\n"); } int f() override { return 2 * v; } };
+struct Free { void operator()(float* p) const { printf("free\n"); delete[] p; } };
+int main() {
+  std::shared_ptr<void> guard(nullptr, [](void*) { printf("bye\n"); });
+  std::shared_ptr<A> a = std::make_shared<B>(4); auto c = a; printf("%d %ld\n", c->f(), a.use_count());
+  std::shared_ptr<int> i(new int(3), [](int* p) { printf("drop %d\n", *p); delete p; });
+  std::unique_ptr<float, Free> u(new float[3]);
+  std::vector<std::shared_ptr<A>> v; v.push_back(a); v.push_back(std::make_shared<A>(9)); a.reset();
+  std::unique_ptr<A> p = std::make_unique<B>(7); std::unique_ptr<A> q; q = std::move(p); printf("%d %d\n", q->f(), p == nullptr);
+  int n = 5; float z[n] = {1, 2}; printf("%g %g %ld\n", z[1], z[4], c.use_count());
+  std::mt19937 g(42); std::mt19937_64 h(7); std::minstd_rand0 m(5);
+  std::uniform_int_distribution<unsigned int> all(0, std::numeric_limits<unsigned int>::max());
+  std::uniform_int_distribution<long> wide(-5, 1000000000000L); std::uniform_int_distribution<int> few(-100, 100), half;
+  for (int k = 0; k < 4; k++) { printf("%u ", all(g)); printf("%ld ", wide(g)); printf("%d ", few(g)); printf("%d\n", half(g)); }
+  for (int k = 0; k < 4; k++) { printf("%u ", all(h)); printf("%ld ", wide(h)); printf("%d ", few(h)); printf("%d\n", half(h)); }
+  for (int k = 0; k < 4; k++) { printf("%u ", all(m)); printf("%ld ", wide(m)); printf("%d ", few(m)); printf("%d\n", half(m)); }
+  return 0;
+}
+"""
+
+
+@pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here to compare with")
+@pytest.mark.parametrize("text", [VIRTUAL, OWNERS], ids=["virtual", "owners"])
+def test_it_prints_what_a_compiler_prints(text, run, tmp_path):
+    (tmp_path / "real.cpp").write_text(text)
+    built = str(tmp_path / "real")
+    subprocess.run(["g++", "-std=c++17", "-w", str(tmp_path / "real.cpp"), "-o", built], check=True)
+    report = run(text)
+    assert report.output == subprocess.run([built], capture_output=True, check=True).stdout.decode(), report.message
+    assert report.findings == []
+
+
+def test_a_method_nobody_wrote_is_no_place_to_go(run):
+    report = run(
+        "struct S { virtual int f() = 0; int g() { return f(); } S() { g(); } }; struct D : S { int f() override { return 1; } }; int main() { D d; return d.g() - 1; }"
+    )
+    assert report.ended == "crash"
+    report = run("struct S { virtual int f() { return 0; } };\nint main() {\n  S* s = nullptr;\n  return s->f();\n}")
+    assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 4)]
+
+
+def test_kernels_are_launched_through_pointers(run):
+    report = run(r"""
+#include <cstdio>
+#include <vector>
+__global__ void add(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] += 1; }
+__global__ void mul(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] *= 3; }
+template <int K> __global__ void sub(float* x, int n) { if (threadIdx.x < n) x[threadIdx.x] -= K; }
+typedef void (*Kernel)(float*, int);
+struct Entry { const char* name; Kernel k; };
+template <typename F> void bench(F f, float* d) { f<<<1, 32>>>(d, 32); }
+void go(void (*f)(float*, int), float* d) { f<<<1, 32>>>(d, 32); }
+int main() {
+  float* d; cudaMalloc(&d, 32 * sizeof(float)); cudaMemset(d, 0, 32 * 4);
+  Entry all[] = {{"add", add}, {"mul", mul}, {"sub", sub<2>}};
+  for (auto& e : all) e.k<<<1, 32>>>(d, 32);
+  bench(add, d); go(mul, d); go(sub<5>, d); bench(sub<7>, d);
+  auto k = sub<1>; k<<<1, 32>>>(d, 32);
+  std::vector<Kernel> v = {add, mul}; v[1]<<<1, 32>>>(d, 32);
+  int n = 32; void* args[] = {&d, &n};
+  printf("%d ", cudaLaunchKernel((void*)add, dim3(1), dim3(32), args, 0, 0));
+  float h[32]; cudaMemcpy(h, d, sizeof h, cudaMemcpyDeviceToHost);
+  cudaFree(d);
+  printf("%g\n", h[3]);
+}""")
+    assert (report.output, report.findings) == ("0 -20\n", []), report.message
+
+
+def test_a_launch_through_a_null_pointer_is_named(run):
+    report = run("int main() {\n  void (*k)(int) = nullptr;\n  k<<<1, 1>>>(3);\n  return cudaGetLastError();\n}")
+    assert [(str(f.kind), f.line) for f in report.faults] == [("launch", 3)]
+    assert report.status == 98
+
+
+def test_headers_beside_the_header_that_asks_for_them_are_read(run, tmp_path):
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "one.h").write_text('#include "two.h"\nint one() { return two() - 1; }\n')
+    (tmp_path / "parts" / "two.h").write_text("int two() { return 2; }\n")
+    assert run('#include "parts/one.h"\nint main() { return one(); }').status == 1
+    (tmp_path / "parts" / "two.h").unlink()
+    (tmp_path.parent / "two.h").write_text("int two() { return 2; }\n")
+    (tmp_path / "parts" / "one.h").write_text('#include "../../two.h"\nint one() { return two() - 1; }\n')
+    assert "../../two.h is neither beside" in run('#include "parts/one.h"\nint main() { return one(); }').message
+
+
+def test_pinned_memory_may_stand_for_the_cards(run):
+    report = run(r"""
+#include <cstdio>
+__global__ void twice(int* x) { x[threadIdx.x] *= 2; }
+int main() {
+  int *x, h[8]; for (int i = 0; i < 8; i++) h[i] = i;
+  cudaHostAlloc((void**)&x, sizeof h, cudaHostAllocDefault);
+  cudaMemcpy(x, h, sizeof h, cudaMemcpyHostToDevice); twice<<<1, 8>>>(x); cudaMemcpy(h, x, sizeof h, cudaMemcpyDeviceToHost);
+  printf("%d\n", h[7]); cudaFreeHost(x);
+}""")
+    assert (report.output, report.findings) == ("14\n", [])
