@@ -1,5 +1,10 @@
-"""Closures of sparse graphs: tilewise beside its own dense tiles and SciPy's Dijkstra. The figures of sparse.md."""
+"""Sparse graphs, all of it in one thread and seconds of its processor: closures beside dense tiles, SciPy's Dijkstra
+and GraphBLAS, products over min_plus beside dense tiles and GraphBLAS (where that is installed). For sparse.md.
 
+`python docs/how/sparse_speed.py [NODES [PER_CENT …]]`
+"""
+
+import importlib.util
 import sys
 import time
 
@@ -10,27 +15,70 @@ from scipy.sparse.csgraph import dijkstra
 import tilewise as tw
 from tilewise.graph import sparse_closure
 
-
-def seconds(function, graph) -> float:
-    best = float("inf")
-    for _ in range(1 if nodes > 5000 else 2):
-        start = time.perf_counter()
-        function(graph)
-        best = min(best, time.perf_counter() - start)
-    return best
+NODES = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
+SHARES = [float(x) / 100 for x in sys.argv[2:]] or (0.001, 0.005, 0.02, 0.2)
+LARGE = NODES > 5000
+FEW = np.linspace(0, NODES - 1, 20).astype(int)  # sources that are timed, and scaled up, where all would take minutes
+SOURCES = FEW if LARGE else np.arange(NODES)
 
 
-nodes = int(sys.argv[1]) if len(sys.argv) > 1 else 2000
-shares = [float(x) / 100 for x in sys.argv[2:]] or (0.001, 0.005, 0.02, 0.2)
-FEW = 20  # sources that SciPy is timed on where all would take minutes
+def seconds(work):
+    """The least of a few."""
+    found = []
+    for _ in range(1 if LARGE else 3):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
+
+
+def tiles(S):
+    """A closure by tiles; of a large graph by the rate of a product as deep."""
+    if not LARGE:
+        least, sparse_closure.LEAST = sparse_closure.LEAST, sys.maxsize
+        found = seconds(lambda: tw.closure(S))
+        sparse_closure.LEAST = least
+        return found
+    M, N = np.ones((256, NODES)), np.ones((NODES, 512))
+    return seconds(lambda: tw.matmul(M, N, semiring="min_plus")) * NODES * NODES / (256 * 512)
+
+
+def graphblas(S):
+    """The rows of a closure by Bellman and Ford, and a product."""
+    if importlib.util.find_spec("graphblas") is None:
+        return None, None
+    import graphblas as gb
+
+    gb.ss.config["nthreads"] = 1
+    G = gb.io.from_scipy_sparse(S)
+
+    def closure():
+        D = gb.Matrix(float, len(FEW), NODES)
+        for row, source in enumerate(FEW):
+            D[row, source] = 0.0
+        before = None
+        while before is None or not before.isequal(D):
+            before = D.dup()
+            D(gb.binary.min) << D.mxm(G, gb.semiring.min_plus)
+
+    return seconds(closure) * NODES / len(FEW), seconds(lambda: G.mxm(G, gb.semiring.min_plus).new().wait())
+
+
+def words(found):
+    return "–" if found is None else f"{found:.3g} s"
+
+
+tw.set_num_threads(1)
 tw.closure(np.zeros((300, 300)))  # compiles
-for share in shares:
-    S = sp.random_array((nodes, nodes), density=share, rng=np.random.default_rng(1), format="csr")
+print("| nodes, edges | closure | its tiles | SciPy | GraphBLAS | product | dense tiles | GraphBLAS |")
+for share in SHARES:
+    S = sp.random_array((NODES, NODES), density=share, rng=np.random.default_rng(1), format="csr")
     S.data += 0.01
-    ours = seconds(tw.closure, S)
-    part = FEW / nodes if nodes > 5000 else 1.0
-    theirs = seconds(lambda S, part=part: dijkstra(S, indices=range(FEW) if part < 1 else None), S) / part
-    least, sparse_closure.LEAST = sparse_closure.LEAST, sys.maxsize
-    tiles = seconds(tw.closure, S)
-    sparse_closure.LEAST = least
-    print(f"{nodes} nodes, {100 * share:g} %: {ours:.2f} s; tiles {tiles:.2f} s, SciPy {theirs:.2f} s", flush=True)
+    tw.matmul(S, S, semiring="min_plus")
+    scale = NODES / len(SOURCES)
+    ours = scale * seconds(lambda S=S: tw.closure(S, sources=SOURCES) if LARGE else tw.closure(S))
+    product = seconds(lambda S=S: tw.matmul(S, S, semiring="min_plus"))
+    by_tiles, scipys = tiles(S), scale * seconds(lambda S=S: dijkstra(S, indices=SOURCES))
+    closed, multiplied = graphblas(S)
+    found = (ours, by_tiles, scipys, closed, product, by_tiles, multiplied)
+    print(f"| {NODES}, {100 * share:g} % | " + " | ".join(map(words, found)) + " |", flush=True)

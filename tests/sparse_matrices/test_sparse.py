@@ -72,9 +72,40 @@ def test_products_by_stored_cells(ring, tiles, monkeypatch):
         )
 
 
+@pytest.mark.parametrize("ring", ["min_plus", "max_times", "lor_land", "soft", OWN, tw.modular(97)], ids=str)
+def test_the_ways_of_two_sparse_matrices_agree(ring, monkeypatch):
+    """Row by row in machine code, by sorting, by dense tiles; short rows and wide ones; any number of threads."""
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    if ring == "soft":
+        ring = tw.Semiring("soft", tw.logaddexp, lambda x, y: x + y, -np.inf)
+    for m, k, n, density in ((90, 70, 5000, 0.01), (300, 200, 100, 0.05), (9, 9, 9, 0.5), (5, 400, 70000, 0.0005)):
+        dtype = np.int64 if isinstance(ring, type(tw.modular(2))) else rng.choice([np.float32, np.float64])
+        S, T = sparse(rng, m, k, density).astype(dtype), sparse(rng, k, n, density).astype(dtype)
+        made = {}
+        for way in ("rows", "one thread", "sorted", "tiles"):
+            with monkeypatch.context() as patched:
+                patched.setattr(sparse_product, "PAIR", 1e9 if way == "tiles" else 0.0)
+                if way == "sorted":
+                    patched.setattr(sparse_product, "_compiles", lambda algebra: False)
+                tw.set_num_threads(1 if way == "one thread" else None)
+                made[way] = tw.matmul(S, T, semiring=ring)
+        tw.set_num_threads(None)
+        one = made["rows"]
+        assert one.has_sorted_indices
+        assert one.dtype == made["sorted"].dtype
+        assert (one.data == made["one thread"].data).all()
+        for other in made.values():
+            assert (one.indptr == other.indptr).all()
+            assert (one.indices == other.indices).all()
+            np.testing.assert_allclose(one.data.astype(float), other.data.astype(float), rtol=1e-3)
+
+
 def test_bands_of_rows(monkeypatch):
     monkeypatch.setattr(sparse_product, "BAND", 64)
     monkeypatch.setattr(sparse_product, "CELL", 0.0)
+    monkeypatch.setattr(sparse_product, "_compiles", lambda algebra: False)
     rng = np.random.default_rng(0)
     S, T = sparse(rng, 60, 50, 0.1), sparse(rng, 50, 40, 0.1)
     M, N = dense_of(S, "min_plus"), dense_of(T, "min_plus")

@@ -17,9 +17,9 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.sparse.arrays import Array, Rows
 from tilewise.system.memory import check_room
 
-# nanoseconds of one core (docs/how/sparse.md has the command): an edge that is looked at, a level of the heap for what
-# is put on it, and a step of the tiles by itemsize, with vectors of 64 bytes
-EDGE, LEVEL = 3.0, 8.0
+# nanoseconds of one core (docs/how/sparse.md has the command): an edge that is looked at, a length that gets better, a
+# level of the heap for a node that leaves it, and a step of the tiles by itemsize, with vectors of 64 bytes
+EDGE, BETTER, LEVEL = 1.2, 9.0, 5.0
 STEP = {4: 0.055, 8: 0.11}
 STEP_OF = ("float32", "float64")
 LEAST = 256  # nodes; below, tiles are never slower
@@ -58,8 +58,8 @@ def rows_worth_searching(W: Array, algebra: Algebra) -> Rows | None:
 
 
 def search_cost(rows: Rows) -> float:
-    """Nanoseconds of a search from one source, as a few evenly spread ones have it. A node of degree d is put on the
-    heap about 1 + ln d times: so often a random edge is the shortest so far."""
+    """Nanoseconds of a search from one source, as a few evenly spread ones have it. A node of degree d gets a better
+    length about 1 + ln d times: so often a random edge is the shortest so far."""
     n = rows.shape[0]
     degree = np.diff(rows.starts)
     total = 0.0
@@ -75,8 +75,8 @@ def search_cost(rows: Rows) -> float:
             front = np.flatnonzero(met & ~seen)
             seen |= met
         count, edges = int(seen.sum()), float(degree[seen].sum())
-        puts = count * (1 + math.log(max(1.0, edges / count)))
-        total += EDGE * edges + LEVEL * puts * math.log2(count + 1)
+        better = count * (1 + math.log(max(1.0, edges / count)))
+        total += EDGE * edges + BETTER * better + LEVEL * count * math.log2(count + 1)
     return total / len(sources)
 
 

@@ -39,6 +39,12 @@ class Rows:
             rows.sum_duplicates()  # SciPy's meaning of a cell that is stored twice
         return cls(rows.shape, rows.indptr, rows.indices, rows.data)
 
+    @classmethod
+    def of_dense(cls, x: Array, zero: Number) -> Rows:
+        held = x != zero
+        starts = np.concatenate(([0], np.cumsum(held.sum(1))))
+        return cls((x.shape[0], x.shape[1]), starts, np.nonzero(held)[1], x[held])
+
     @property
     def dtype(self) -> DType:
         return dtype_of(self.data.dtype)

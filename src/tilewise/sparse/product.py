@@ -1,7 +1,7 @@
 """Products with sparse operands: by rows and their stored cells, or by dense tiles where those are sooner done.
 
     sparse ⊗ dense   a band of rows of N for each stored cell of M, reduced row by row  → dense
-    sparse ⊗ sparse  every pair of cells that meet, sorted by where they go, reduced    → sparse
+    sparse ⊗ sparse  row by row, the cells that meet gathered in a dense row (Gustavson) → sparse
 
 Which of the two ways is taken depends on counts alone, never on a clock, so that two runs give the same bits.
 """
@@ -23,7 +23,8 @@ from tilewise.algebra.to_llvm import commutes, exchanged
 from tilewise.errors import ShapeError, UsageError
 from tilewise.sparse.arrays import Array, Rows, is_sparse
 
-CELL, STEP = 1.6, 0.09  # nanoseconds: a cell of a gathered row, and a step of the dense tiles (docs/how/sparse.md)
+# nanoseconds: a cell of a gathered row, a pair of stored cells, a step of the dense tiles (docs/how/sparse.md)
+CELL, PAIR, STEP = 1.6, 4.5, 0.09
 BAND = 1 << 20  # cells that are gathered at a time
 
 
@@ -41,7 +42,7 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
         return M @ N  # SciPy's own
     algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
     if is_sparse(M) and is_sparse(N):
-        return _both(Rows.of(M, "M"), Rows.of(N, "N"), algebra, M)
+        return _both(Rows.of(M, "M"), Rows.of(N, "N"), algebra, M, dense)
     if is_sparse(M):
         return _left(Rows.of(M, "M"), N, "M", algebra, dense)
     rows = Rows.of(N, "N").turned()
@@ -139,15 +140,40 @@ def _reduce(terms: Array, starts: Array, P: Array, algebra: Algebra) -> None:
         P[rows] = add(P[rows], terms[starts[rows] + number])
 
 
-def _both(M: Rows, N: Rows, algebra: Algebra, like: Any) -> Any:
+def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., Any]) -> Any:
     """Sparse with sparse."""
     import scipy.sparse
 
+    kind = scipy.sparse.csr_matrix if isinstance(like, scipy.sparse.spmatrix) else scipy.sparse.csr_array
+    shape, zero = (M.shape[0], N.shape[1]), False if algebra.semiring.boolean else algebra.zero
+    meets = np.concatenate(([0], np.cumsum(np.diff(N.starts)[M.indices], dtype=np.int64)))[M.starts]  # before each row
+    whole = M.shape[0] * M.shape[1] * N.shape[1]
+    if meets[-1] * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and _absorbs(algebra):
+        operands = (x.dense(algebra.zero, x.data.dtype) for x in (M, N))
+        made = Rows.of_dense(np.asarray(dense(*operands, semiring=algebra.semiring)), zero)
+        return kind((made.data, made.indices, made.starts), shape=shape)
     M, N = _stored(M, algebra, "M"), _stored(N, algebra, "N")
-    lengths = np.diff(N.starts)
-    meets = np.concatenate(([0], np.cumsum(lengths[M.indices])))[M.starts]  # pairs before each row
-    columns = N.shape[1]
-    parts: list[tuple[Array, Array, Array]] = []
+    if _compiles(algebra) and N.shape[1] < 1 << 31:
+        from tilewise.engines.cpu.kernels.gustavson.run import product_of_rows
+
+        left, right = (M.starts, M.indices, M.data), (N.starts, N.indices, N.data)
+        made = Rows(shape, *product_of_rows(left, right, N.shape[1], int(meets[-1]), algebra))
+    else:
+        made = _by_sorting(M, N, meets, algebra)
+    kept = Rows(shape, made.starts, made.indices, _outside(made.data, algebra)).without(zero)
+    return kind((kept.data, kept.indices, kept.starts), shape=shape)
+
+
+def _compiles(algebra: Algebra) -> bool:
+    from importlib.util import find_spec
+
+    return algebra.partial.kind in "biuf" and find_spec("llvmlite") is not None
+
+
+def _by_sorting(M: Rows, N: Rows, meets: Array, algebra: Algebra) -> Rows:
+    """Without a compiler, and for complex numbers: every pair of cells that meet, sorted by where they go, reduced."""
+    lengths, columns = np.diff(N.starts), N.shape[1]
+    parts: list[tuple[Array, Array, Array]] = [(*(np.zeros(0, np.int64),) * 2, np.zeros(0, algebra.partial.numpy))]
     with np.errstate(all="ignore"):
         for first, last in _bands(meets, BAND):
             cells = slice(int(M.starts[first]), int(M.starts[last]))
@@ -164,13 +190,6 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any) -> Any:
             P = np.full((len(new), 1), algebra.zero, algebra.partial.numpy)
             _reduce(terms[:, None], np.append(new, key.size), P, algebra)
             where = key[new]
-            parts.append((where // columns, where % columns, _outside(P[:, 0], algebra)))
-    shape = (M.shape[0], columns)
-    joined = [np.concatenate(x) if parts else np.zeros(0, np.int64) for x in zip(*parts, strict=True)] if parts else []
-    kind = scipy.sparse.csr_matrix if isinstance(like, scipy.sparse.spmatrix) else scipy.sparse.csr_array
-    if not joined:
-        return kind(shape, dtype=algebra.result.numpy)
-    row, col, data = joined
-    starts = np.searchsorted(row, np.arange(shape[0] + 1))
-    made = Rows(shape, starts, col, data).without(False if algebra.semiring.boolean else algebra.zero)
-    return kind((made.data, made.indices, made.starts), shape=shape)
+            parts.append((where // columns, where % columns, P[:, 0]))
+    row, col, data = (np.concatenate(x) for x in zip(*parts, strict=True))
+    return Rows((M.shape[0], columns), np.searchsorted(row, np.arange(M.shape[0] + 1)), col, data)

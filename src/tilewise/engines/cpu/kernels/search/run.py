@@ -15,7 +15,7 @@ from tilewise.engines.cpu.runtime.pool import num_threads, run_tasks
 from tilewise.engines.cpu.runtime.target import host_target
 
 Array = np.ndarray[Any, np.dtype[Any]]
-ENTRY_BYTES = 16  # of the heap
+ENTRY_BYTES, LINE = 16, 64  # of the heap, and of the cache
 AT_ONCE = 256  # sources whose rows are made between two chances to be interrupted
 
 
@@ -38,11 +38,13 @@ def search_from(
     before = np.empty((len(sources), n), np.int64) if tracks else None
     if not lengths.size:
         return lengths, before
-    room = ENTRY_BYTES * (len(columns) + 2)
-    heaps = np.empty(threads * room, np.uint8)
+    heap = -(-ENTRY_BYTES * (n + 4) // LINE) * LINE
+    room = heap + -(-4 * n // LINE) * LINE
+    heaps = np.full(threads * room // 8 + LINE // 4, np.inf)
+    first_child = heaps.ctypes.data + ENTRY_BYTES
     values = {
-        "M": starts.ctypes.data, "N": columns.ctypes.data, "P": weights.ctypes.data, "n": n,
-        "workspace": heaps.ctypes.data, "workspace_bytes": room,
+        "M": starts.ctypes.data, "N": columns.ctypes.data, "P": weights.ctypes.data, "n": n, "sums_at": heap,
+        "workspace": -(-first_child // LINE) * LINE - ENTRY_BYTES, "workspace_bytes": room,
     }  # fmt: skip
     job = (ctypes.c_int64 * len(WORDS))()
     for name, value in values.items():

@@ -1,0 +1,1 @@
+"""Products of two sparse matrices, row by row (Gustavson)."""
