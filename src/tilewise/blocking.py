@@ -35,6 +35,7 @@ class Blocking:
     group: int  # columns of packed N that are walked before the next panel of M
     why: str = ""
     columns: int = 1  # columns of P that a lane holds: eight where truth values are packed into bits
+    deep: int = 1  # k that a lane holds, side by side: four bytes or two 16-bit numbers, multiplied and added at once
 
     def to_json(self) -> dict[str, Any]:
         return {name: getattr(self, name) for name in ("swapped", "MR", "NR", "KC", "MC", "NC", "group")}
@@ -48,6 +49,7 @@ class RegisterTile:
     NR: int
     vector_bytes: int
     registers: int
+    byte_dots: bool = False
 
     @property
     def neon(self) -> bool:

@@ -25,6 +25,7 @@ class Machine:
     tensor_rates: dict[str, float] = field(default_factory=dict, hash=False)  # steps a second on tensor cores, by dtype
     vector_bytes: int = 0  # a CPU's vector registers: how wide, how many; 0 where no kernel can be compiled
     registers: int = 0
+    byte_dots: bool = False  # multiplies bytes and adds them up by fours in one instruction (VNNI, dotprod)
     tuned: Table | None = field(default=None, hash=False)  # what was measured on such a card
 
     def __hash__(self) -> int:

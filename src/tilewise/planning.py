@@ -58,7 +58,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
         plan = assemble(problem, machine, "reference", "reference", REFERENCE, tile or DEFAULT_TILE, geometry)
         why = "it was asked for" if kernel else "the cpu engine has no kernel for this, and the reference engine has"
         return replace(plan, floor=floor, bound=bound, predicted=floor, why=why, notes=notes)
-    cut = choose(problem, machine.vector_bytes, machine.registers, kernel)
+    cut = choose(problem, machine.vector_bytes, machine.registers, kernel, byte_dots=machine.byte_dots)
     packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
     geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
     plan = assemble(problem, machine, "cpu", cut.kernel, CPU_FAMILIES[cut.kernel].idea, cut.NR, geometry)

@@ -82,7 +82,7 @@ def planned(case: Case, target: Target) -> Plan:
     (m, k, n), number = case.shape, DTYPES[case.dtype]
     where = [strides_of(s, way) for s, way in zip(((m, k), (k, n), (m, n)), case.layouts, strict=True)]
     problem = Problem(m, k, n, (), number, number, find_semiring(case.semiring), *where, accumulate=case.accumulate)
-    machine = replace(NOMINAL, vector_bytes=target.vector_bytes, registers=target.registers)
+    machine = replace(NOMINAL, vector_bytes=target.vector_bytes, registers=target.registers, byte_dots=target.byte_dots)
     return make_plan(problem, machine, case.kernel)
 
 
@@ -166,7 +166,7 @@ def text_of(case: Case, target: Target) -> str:
     problem, cut = plan.problem, plan.blocking
     assert cut is not None
     types = problem.dtype_m, problem.dtype_n
-    a = arithmetic(problem.algebra, *types, target, swapped=cut.swapped, bits=cut.columns > 1)
+    a = arithmetic(problem.algebra, *types, target, swapped=cut.swapped, bits=cut.columns > 1, deep=cut.deep)
     return FAMILIES[cut.kernel].text(a)
 
 

@@ -69,6 +69,7 @@ class Family:
     text: Callable[[Arithmetic], str]
     entries: Callable[[Arithmetic], tuple[str, ...]]
     columns: int = 1  # of P that a lane holds
+    deep: Callable[[Problem, RegisterTile], int] | None = None  # k that a lane holds; sums are int32 then
     MC: int = 0  # rows of a packed block of M; 0: as many as the second cache likes
     group: int = 8  # panels of packed N that are walked before the next panel of M
     keeps_gil: bool = False  # it is over before another thread would have been let in

@@ -16,7 +16,13 @@ def host_machine(machine: Machine) -> Machine:
         target = host_target()
     except ImportError:
         return machine
-    known = replace(machine, units=num_threads(), vector_bytes=target.vector_bytes, registers=target.registers)
+    known = replace(
+        machine,
+        units=num_threads(),
+        vector_bytes=target.vector_bytes,
+        registers=target.registers,
+        byte_dots=target.byte_dots,
+    )
     return known if machine.source == "nominal" else _by_its_ports(known, machine.units)
 
 

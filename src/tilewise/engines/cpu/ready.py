@@ -78,6 +78,7 @@ class Ready:
             swapped=cut.swapped,
             arg=arg is not None,
             bits=cut.columns > 1,
+            deep=cut.deep,
         )
         assert (a.MR, a.NR) == (cut.MR, cut.NR), f"{cut} is for another instruction set than {a.target.name}"
         self.placed = [Placed.of(x, problem.stack) for x in (M, N, P, *([] if arg is None else [arg]))]

@@ -6,12 +6,14 @@ in `kernels/` and a name here.
 
 from __future__ import annotations
 
+from tilewise.algebra.dtypes import DTYPES
 from tilewise.blocking import Blocking, RegisterTile, multiplies, register_tile
 from tilewise.engines.cpu.family import Family, View, views
 from tilewise.engines.cpu.kernels.bits import BITS
 from tilewise.engines.cpu.kernels.dots import DOTS
 from tilewise.engines.cpu.kernels.few_columns import FEW_COLUMNS
 from tilewise.engines.cpu.kernels.few_rows import FEW_ROWS
+from tilewise.engines.cpu.kernels.interleaved import INTERLEAVED
 from tilewise.engines.cpu.kernels.little import LITTLE
 from tilewise.engines.cpu.kernels.packed import PACKED
 from tilewise.engines.cpu.kernels.packed_n import PACKED_N
@@ -19,21 +21,25 @@ from tilewise.engines.cpu.kernels.tiny import TINY
 from tilewise.errors import UsageError
 from tilewise.problem import Problem
 
+INT32 = DTYPES["int32"]
 TIERS: tuple[tuple[Family, ...], ...] = (
     (BITS,),
     (TINY,),
+    (INTERLEAVED,),
     (DOTS, LITTLE, FEW_ROWS, FEW_COLUMNS, PACKED_N),
     (PACKED,),
 )
 FAMILIES = {family.name: family for tier in TIERS for family in tier}
 
 
-def choose(problem: Problem, vector_bytes: int, registers: int, kernel: str | None = None) -> Blocking:
+def choose(
+    problem: Problem, vector_bytes: int, registers: int, kernel: str | None = None, *, byte_dots: bool = False
+) -> Blocking:
     """The cut for a problem on a machine with such vectors; `kernel` pins a family that takes it."""
     ring, partial = problem.semiring, problem.algebra.partial
     part = partial.itemsize // (2 if partial.kind == "c" else 1)
     rows, vectors = register_tile(vector_bytes, registers, partial, ring.add, ring.mul, tracks_arg=problem.return_arg)
-    tile = RegisterTile(rows, vectors * (vector_bytes // part), vector_bytes, registers)
+    tile = RegisterTile(rows, vectors * (vector_bytes // part), vector_bytes, registers, byte_dots)
     family, view, why = _pinned(problem, tile, kernel) if kernel is not None else _best(problem, tile)
     return _blocking(problem, family, view, tile, why)
 
@@ -60,9 +66,15 @@ def _pinned(problem: Problem, tile: RegisterTile, kernel: str) -> tuple[Family, 
 
 def _blocking(problem: Problem, family: Family, view: View, tile: RegisterTile, why: str) -> Blocking:
     MR, NR, itemsize = tile.MR, tile.NR * family.columns, problem.algebra.partial.itemsize
+    deep = family.deep(problem, tile) if family.deep else 1
+    if deep > 1:
+        ring, itemsize = problem.semiring, INT32.itemsize
+        MR, vectors = register_tile(tile.vector_bytes, tile.registers, INT32, ring.add, ring.mul)
+        NR = vectors * tile.vector_bytes // itemsize
     KC = 127 if problem.return_arg and itemsize == 1 else family.KC(problem)  # a tile counts its k as wide as a lane
     MC = family.MC or {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[itemsize]
     if tile.neon and itemsize >= 4 and not multiplies(problem):
         MC //= 4  # packed M is repeated, and should lie in the second cache
     NC = max(1, 16384 // itemsize // NR) * NR
-    return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, family.group * NR, why, family.columns)
+    group = family.group * NR
+    return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep)

@@ -36,6 +36,12 @@ class Target:
         """A masked load takes no vector port (AVX-512), so that one kind of tile serves whole and broken vectors."""
         return self.masks and self.vector_bytes == 64
 
+    @property
+    def byte_dots(self) -> bool:
+        """Multiplies bytes and adds them up by fours in one instruction: vpdpbusd, sdot."""
+        word = {64: "+avx512vnni", 32: "+avxvnni"}.get(self.vector_bytes, "+dotprod")
+        return word in self.features.split(",")
+
     def lanes(self, dtype: DType) -> int:
         """Lanes of one vector of the dtype's (real) parts."""
         return self.vector_bytes // part(dtype).itemsize
@@ -82,7 +88,10 @@ def host_target() -> Target:
         return known_target("generic")
     cpu, features = _host()
     flat = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(features.items()))
-    return replace(known_target(best), cpu=cpu, features=flat, triple="")
+    target = replace(known_target(best), cpu=cpu, features=flat, triple="")
+    if target.byte_dots and not is_arm():  # else LLVM makes two instructions of each vpdpwssd
+        target = replace(target, features=f"{flat},+fast-dpwssd")
+    return target
 
 
 def executable() -> tuple[str, ...]:

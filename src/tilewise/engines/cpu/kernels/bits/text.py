@@ -11,14 +11,14 @@ from tilewise.engines.cpu.kernels.packed.text import module_around
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load
 from tilewise.engines.cpu.kernels.shared.ir import Function
-from tilewise.engines.cpu.kernels.shared.pack import PARAMS
+from tilewise.engines.cpu.kernels.shared.pack import PARAMS, pack_m_function
 
 BOOL = DTYPES["bool"]
 WORD = 64  # columns packed at a time
 
 
 def bits_module(a: Arithmetic) -> str:
-    return module_around(a, pack_bits_function(a), write_bits_function(a))
+    return module_around(a, pack_m_function(a, a.MR), pack_bits_function(a), write_bits_function(a))
 
 
 def pack_bits_function(a: Arithmetic) -> Function:

@@ -38,8 +38,8 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     task_m, task_n = pieces(m, n, max(1, x.workers // (x.members * tasks_k)), cut, own)
     tasks_m, tasks_n = -(-m // task_m), -(-n // task_n)
     depth = min(cut.KC, task_k)
-    packed_n = -(-min(cut.NC, task_n) // a.NR) * a.width * depth * a.parts * a.bytes
-    packed_m = -(-min(cut.MC, task_m) // a.MR) * a.MR * depth * a.parts * a.packed_m_bytes
+    packed_n = -(-min(cut.NC, task_n) // a.NR) * a.width * a.rows_n(depth) * a.parts * a.bytes
+    packed_m = -(-min(cut.MC, task_m) // a.MR) * a.MR * a.groups(depth) * a.parts * a.packed_m_bytes
     block = task_m * (task_n // a.columns) * (a.parts * a.bytes + (8 if a.tracks_arg else 0)) + 128 if own else 0
     sums = x.members * tasks_k * m * n * a.parts * a.bytes if tasks_k > 1 else 0
     count, each = x.members * tasks_m * tasks_n * tasks_k, pages(packed_n + packed_m + block)

@@ -21,19 +21,20 @@ from tilewise.engines.cpu.kernels.shared.tile import TileForm, tile_function
 
 
 def packed_module(a: Arithmetic) -> str:
-    return module_around(a, pack_function(a, "pack_n", a.width, a.source_n), write_function(a))
+    pack_n = pack_function(a, "pack_n", a.width, a.source_n)
+    return module_around(a, pack_m_function(a, a.MR), pack_n, write_function(a))
 
 
 def entries(a: Arithmetic) -> tuple[str, ...]:
     return ("run", "reduce") if writes_apart(a) else ("run", "reduce", "run_strips")
 
 
-def module_around(a: Arithmetic, pack_n: Function, write: Function) -> str:
-    """The module with its own way to pack N, and from a task's block to P."""
+def module_around(a: Arithmetic, pack_m: Function, pack_n: Function, write: Function) -> str:
+    """The module with its own way to pack M and N, and from a task's block to P."""
     rows, vectors = a.tile
     forms = [TileForm(rows, v, panel=a.width, edge=v < vectors) for v in range(1, vectors + 1)]
     functions = [
-        pack_m_function(a, a.MR),
+        pack_m,
         pack_n,
         merge_function(a),
         *(tile_function(a, form) for form in forms),
@@ -48,13 +49,14 @@ def module_around(a: Arithmetic, pack_n: Function, write: Function) -> str:
 
 
 def block_function(a: Arithmetic, forms: list[TileForm]) -> Function:
-    """mc × nc of P from packed M and packed N: groups of columns, panels of M, tiles along the group."""
+    """mc × nc of P from packed M and packed N: groups of columns, panels of M, tiles along the group. `kc` counts rows
+    of a panel, which may hold several k each."""
     params = [
         ("i64", "mc"), ("i64", "nc"), ("i64", "kc"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"),
         ("i64", "plane"), ("i1", "first"), ("i64", "k0"), ("i64", "group"),
     ]  # fmt: skip
     f = Function("block", params)
-    panel_m = f.mul("%kc", a.MR * a.parts * a.packed_m_bytes)
+    panel_m, rows_n = f.mul("%kc", a.MR * a.parts * a.packed_m_bytes), a.emit_rows_n(f, "%kc")
     with f.loop(0, "%nc", "%group") as g:
         stop = f.lower(f.add(g.index, "%group"), "%nc")
         with f.loop(0, "%mc", a.MR) as i:
@@ -62,7 +64,7 @@ def block_function(a: Arithmetic, forms: list[TileForm]) -> Function:
             M = f.at("i8", "%M", f.mul(f.div(i.index, a.MR), panel_m))
             with f.loop(g.index, stop, a.NR) as j:
                 cols = f.lower(f.sub(stop, j.index), a.NR)
-                N = f.at(a.kind, "%N", f.mul(f.div(j.index, a.columns), f.mul("%kc", a.parts)))
+                N = f.at(a.kind, "%N", f.mul(f.div(j.index, a.columns), f.mul(rows_n, a.parts)))
                 at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
                 plane = plane_at(f, a, "%plane", at)
                 cols = f.div(f.add(cols, a.columns - 1), a.columns)
@@ -104,13 +106,14 @@ def multiply_function(a: Arithmetic) -> Function:
     row_m, col_m, row_n, col_n = job.words("row_m", "col_m", "row_n", "col_n")
     KC, MC, NC, group = job.words("KC", "MC", "NC", "group")
     size_m, size_n = (f"[{d.itemsize} x i8]" for d in (a.source_m, a.source_n))
-    depth = f.lower(KC, "%k")
+    depth = a.emit_rows_n(f, a.emit_groups(f, f.lower(KC, "%k")))
     panels = f.mul(f.div(f.add(f.lower(NC, "%n"), a.NR - 1), a.NR), a.width * a.parts)
     packed_m = f.at(a.kind, "%space", f.mul(panels, depth))
     with f.loop(0, "%n", NC) as j:
         nc = f.lower(f.sub("%n", j.index), NC)
         with f.loop(0, "%k", KC) as p:
             kc = f.lower(f.sub("%k", p.index), KC)
+            groups = a.emit_groups(f, kc)
             first = f.op(f"and i1 %fresh, {f.test('eq', p.index, 0)}")
             N = f.at(size_n, "%N", f.mul(p.index, row_n), f.mul(j.index, col_n))
             f.do(f"call void @pack_n(ptr {N}, i64 {col_n}, i64 {row_n}, i64 {nc}, i64 {kc}, ptr %space)")
@@ -121,8 +124,8 @@ def multiply_function(a: Arithmetic) -> Function:
                 at = f.add(f.mul(i.index, "%row_p"), f.div(j.index, a.columns))
                 P, plane = f.at(a.kind, "%P", at), plane_at(f, a, "%plane", at)
                 f.do(
-                    f"call void @block(i64 {mc}, i64 {nc}, i64 {kc}, ptr {packed_m}, ptr %space, ptr {P}, i64 %row_p, "
-                    f"i64 {plane}, i1 {first}, i64 {f.add(p.index, '%k0')}, i64 {group})"
+                    f"call void @block(i64 {mc}, i64 {nc}, i64 {groups}, ptr {packed_m}, ptr %space, ptr {P}, "
+                    f"i64 %row_p, i64 {plane}, i1 {first}, i64 {f.add(p.index, '%k0')}, i64 {group})"
                 )
     return f
 
@@ -137,7 +140,8 @@ def _against_strip(a: Arithmetic) -> Function:
     row_m, col_m, row_p, group = JobReader(f).words("row_m", "col_m", "row_p", "group")
     f.do(f"call void @pack_m(ptr %M, i64 {row_m}, i64 {col_m}, i64 %rows, i64 %kc, ptr %space)")
     f.do(
-        f"call void @block(i64 %rows, i64 %cols, i64 %kc, ptr %space, ptr %panels, ptr %P, i64 {row_p}, i64 0, "
+        f"call void @block(i64 %rows, i64 %cols, i64 {a.emit_groups(f, '%kc')}, ptr %space, ptr %panels, ptr %P, "
+        f"i64 {row_p}, i64 0, "
         f"i1 %first, i64 0, i64 {group})"
     )
     return f

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import dataclass
 from functools import cached_property
 
-from tilewise.algebra.dtypes import DType
+from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.expression import Apply, Expression, Number, Variable
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_llvm import (
@@ -39,6 +39,7 @@ class Arithmetic:
     target: Target
     tracks_arg: bool = False
     bits: bool = False  # a lane is a byte that holds eight columns of truth values
+    deep: int = 1  # k that a lane of a packed panel holds: 4 bytes or 2 of 16 bits, whose products meet in one sum
 
     @cached_property
     def columns(self) -> int:
@@ -99,7 +100,27 @@ class Arithmetic:
     @cached_property
     def fused(self) -> bool:
         """Whether a step is one fused multiply-add."""
-        return is_plain(self.add, "add") and is_plain(self.mul, "mul") and self.partial.kind in "fc"
+        return is_plain(self.add, "add") and is_plain(self.mul, "mul") and (self.partial.kind in "fc" or self.deep > 1)
+
+    @cached_property
+    def flips(self) -> bool:
+        """Whether M is packed 128 higher: vpdpbusd takes one operand unsigned. Sums start that much of N lower."""
+        both = self.source_m.kind == self.source_n.kind == "i"
+        return self.deep == 4 and both and self.result.itemsize > 1 and not self.target.by_lane
+
+    def groups(self, k: int) -> int:
+        """Rows of a packed panel of M for so many k."""
+        return -(-k // self.deep)
+
+    def rows_n(self, k: int) -> int:
+        """Rows of a packed panel of N for so many k; the first may be what sums start from."""
+        return self.groups(k) + self.flips
+
+    def emit_groups(self, f: Function, k: str) -> str:
+        return k if self.deep == 1 else f.div(f.add(k, self.deep - 1), self.deep)
+
+    def emit_rows_n(self, f: Function, groups: str) -> str:
+        return f.add(groups, 1) if self.flips else groups
 
     @cached_property
     def repeats(self) -> int:
@@ -161,6 +182,7 @@ def arithmetic(
     swapped: bool = False,
     arg: bool = False,
     bits: bool = False,
+    deep: int = 1,
 ) -> Arithmetic:
     """The arithmetic of an algebra. `swapped` computes Pᵀ = Nᵀ ⊗ Mᵀ: the operands change places, and so do x and y."""
     mul = algebra.semiring.mul
@@ -171,4 +193,5 @@ def arithmetic(
     if bits:  # whatever + and × are called over bool, they are or and and
         x, y = Variable("x"), Variable("y")
         add, mul = Apply("or", (x, y)), Apply("and", (x, y))
-    return Arithmetic(add, mul, algebra.zero, algebra.partial, source_m, source_n, algebra.result, target, arg, bits)
+    partial = DTYPES["int32"] if deep > 1 else algebra.partial
+    return Arithmetic(add, mul, algebra.zero, partial, source_m, source_n, algebra.result, target, arg, bits, deep)

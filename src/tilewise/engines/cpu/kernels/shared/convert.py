@@ -81,6 +81,8 @@ def store(f: Function, target: Target, partial: DType, result: DType, value: Val
         f.do(f"store {pair} {both}, ptr {address}, align {align}")
         return
     raw = value[0]
+    if result.kind in "iu" and result.itemsize < partial.itemsize:  # it wraps
+        raw = f.op(f"trunc {vector(scalar_kind(partial), lanes)} {raw} to {vector(kind, lanes)}")
     if result.name in HALVES:
         raw = _float_to_half(f, target, result, raw, lanes)
     f.do(f"store {vector(kind, lanes)} {raw}, ptr {address}, align {align}")

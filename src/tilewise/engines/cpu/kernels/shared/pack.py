@@ -161,7 +161,7 @@ class _Pack:
         """A square of elements, loaded along k and stored along its lanes."""
         loaded = [self.fetch(place, self.square) for place in places]
         for number in range(self.a.parts):
-            columns = self.turned([value[number] for value in loaded])
+            columns = turned(self.f, self.kind, [value[number] for value in loaded])
             for i, column in enumerate(columns):
                 place = self.f.at(self.place, to, i * self.row + number * self.width)
                 self.keep((column,), place, self.square)
@@ -185,25 +185,6 @@ class _Pack:
             wide = f.op(f"sext <16 x i8> {part} to <16 x i32>")
             f.do(f"store <16 x i32> {wide}, ptr {f.at('i32', to, 8 * two)}, align 4")
 
-    def turned(self, rows: list[str]) -> list[str]:
-        """A square of registers, transposed by halves: log₂ rounds of two-register shuffles."""
-        f, side = self.f, len(rows)
-        kind = vector(self.kind, side)
-        half = side // 2
-        while half:
-            result = list(rows)
-            for i in range(side):
-                if i & half:
-                    continue
-                up, down = rows[i], rows[i + half]
-                low = [j if not j & half else side + (j ^ half) for j in range(side)]
-                high = [j ^ half if not j & half else side + j for j in range(side)]
-                for at, picks in ((i, low), (i + half, high)):
-                    text = ", ".join(f"i32 {pick}" for pick in picks)
-                    result[at] = f.op(f"shufflevector {kind} {up}, {kind} {down}, <{side} x i32> <{text}>")
-            rows, half = result, half // 2
-        return rows
-
     def one_by_one(self, start: str, panels: str) -> None:
         """Any strides, and the edge: element by element."""
         f = self.f
@@ -218,3 +199,23 @@ class _Pack:
                     number = f.lower(f.add(first, lane.index), last)
                     value = self.fetch(f.at(self.size(), src, f.mul(number, "%lane")), 1)
                     self.keep(value, f.at(self.place, place, lane.index), 1)
+
+
+def turned(f: Function, element: str, rows: list[str]) -> list[str]:
+    """A square of registers, transposed by halves: log₂ rounds of two-register shuffles."""
+    side = len(rows)
+    kind = vector(element, side)
+    half = side // 2
+    while half:
+        result = list(rows)
+        for i in range(side):
+            if i & half:
+                continue
+            up, down = rows[i], rows[i + half]
+            low = [j if not j & half else side + (j ^ half) for j in range(side)]
+            high = [j ^ half if not j & half else side + j for j in range(side)]
+            for at, picks in ((i, low), (i + half, high)):
+                text = ", ".join(f"i32 {pick}" for pick in picks)
+                result[at] = f.op(f"shufflevector {kind} {up}, {kind} {down}, <{side} x i32> <{text}>")
+        rows, half = result, half // 2
+    return rows

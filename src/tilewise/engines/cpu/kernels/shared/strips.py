@@ -105,7 +105,8 @@ def _pack_piece(a: Arithmetic) -> Function:
         cols = f.lower(task_n, f.sub(f.lower(NC, f.sub(n, strip_j)), j))
         size = f"[{a.source_n.itemsize} x i8]"
         N = f.at(size, job.pointer("N"), f.mul(strip_k, row_n), f.mul(f.add(strip_j, j), col_n))
-        to = f.at(a.kind, _packed_strip(f, a, job), f.mul(j, f.mul(kc, a.parts)))
+        rows = a.emit_rows_n(f, a.emit_groups(f, kc))
+        to = f.at(a.kind, _packed_strip(f, a, job), f.mul(j, f.mul(rows, a.parts)))
         with f.when(f.test("sgt", cols, 0)):  # the last strip may be narrower
             f.do(f"call void @pack_n(ptr {N}, i64 {col_n}, i64 {row_n}, i64 {cols}, i64 {kc}, ptr {to})")
         f.op(f"atomicrmw add ptr {f.at('i64', '%job', PACKED)}, i64 1 seq_cst")

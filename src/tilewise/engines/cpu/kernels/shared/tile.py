@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import Value, constant, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.dot import dot, one_instruction
 from tilewise.engines.cpu.kernels.shared.ir import Function, Loop
 
 # plane: from the real to the imaginary part of P's cells, or (as bytes) from P's cells to their args
@@ -47,7 +48,7 @@ class _Tile:
         self.a, self.form = a, form
         self.f = Function(form.name, PARAMS)
         self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
-        long_loop = a.partial.kind in "fc" and not (a.heavy or a.tracks_arg or form.edge)
+        long_loop = (a.partial.kind in "fc" or one_instruction(a)) and not (a.heavy or a.tracks_arg or form.edge)
         if a.target.by_lane or a.target.registers < 32:  # the sums leave few registers: not enough for several k
             long_loop &= a.fused
         often = a.bytes if a.target.by_lane else 4
@@ -63,7 +64,7 @@ class _Tile:
         if not a.tracks_arg:
             full = f.op(f"and i1 {f.test('eq', '%rows', form.rows)}, {f.test('eq', '%cols', self.width)}")
         self.ask_for_P()
-        carry = [(a.vector, z) for _ in range(cells) for z in a.zeros(a.lanes)]
+        carry = [(a.vector, z) for i in range(cells) for z in self.start(i % form.vectors)]
         if a.tracks_arg:
             carry += [(self.index_vector, self.number(-1))] * cells + [(self.index_vector, self.number(0))]
         bulk = f.op(f"and i64 %kc, {-self.unroll}")
@@ -77,6 +78,13 @@ class _Tile:
         else:
             f.either(full, lambda: self.straight(totals), lambda: self.by_the_stack(totals, []))
         return f
+
+    def start(self, v: int) -> Value:
+        """What the sums of vector v start from: zero, or what the panel of N begins with."""
+        a = self.a
+        if not a.flips:
+            return a.zeros(a.lanes)
+        return (self.f.op(f"load {a.vector}, ptr {self.f.at(a.kind, '%N', v * a.lanes)}, align {a.bytes}"),)
 
     def number(self, value: int) -> str:
         return constant(value, DTYPES[f"int{8 * self.a.bytes}"], self.a.lanes)[0]
@@ -106,7 +114,7 @@ class _Tile:
     def step(self, loop: Loop, u: int, values: list[str]) -> list[str]:
         a, f, form = self.a, self.f, self.form
         k = loop.index if u == 0 else f.add(loop.index, u)
-        row_n = f.at(a.kind, "%N", f.mul(k, form.panel * a.parts))
+        row_n = f.at(a.kind, "%N", f.mul(a.emit_rows_n(f, k), form.panel * a.parts))
         ns: list[Value] = []
         for v in range(form.vectors):
             places = [f.at(a.kind, row_n, number * form.panel + v * a.lanes) for number in range(a.parts)]
@@ -128,6 +136,9 @@ class _Tile:
                     result[cells + i] = f.op(f"select {mask} {wins}, {kind} {count}, {kind} {values[cells + i]}")
                     continue
                 total = tuple(values[i * a.parts : (i + 1) * a.parts])
+                if a.deep > 1:
+                    result[i] = dot(f, a, total[0], element[0], ns[v][0])
+                    continue
                 result[i * a.parts : (i + 1) * a.parts] = self.render.accumulate(a.add, a.mul, total, element, ns[v])
         if a.tracks_arg:
             result[-1] = f.op(f"add {self.index_vector} {count}, {self.number(1)}")

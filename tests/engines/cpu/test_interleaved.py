@@ -1,0 +1,135 @@
+"""Integers of one and two bytes: several k at once, exact and wrapping as NumPy's, whichever operand is unsigned."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+from dataclasses import replace
+
+import numpy as np
+import pytest
+from inner_loops import innermost
+from poisoned import here, laid, strides_of
+
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.engines import cpu
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
+from tilewise.engines.cpu.registry import FAMILIES
+from tilewise.engines.cpu.runtime.target import Target, executable, host_target, is_arm, known_target
+from tilewise.engines.reference.limits import NOMINAL
+from tilewise.errors import UsageError
+from tilewise.planning import make_plan
+from tilewise.plans import Plan
+from tilewise.problem import Problem
+
+SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
+DOTS = {"avx512": "+avx512vnni,+fast-dpwssd", "avx2": "+avxvnni,+fast-dpwssd", "neon": "+dotprod"}
+SIGNS = ("int8", "uint8", "int16", "uint16")
+
+
+def targets() -> dict[str, Target]:
+    """What this machine executes, with and without instructions that take bytes by fours."""
+    found = {name: here(name) for name in executable()}
+    for name, more in DOTS.items():
+        if name in found and set(more.split(",")) & set(host_target().features.split(",")):
+            found[f"{name}, bytes by fours"] = replace(found[name], features=f"{found[name].features},{more}")
+    return found
+
+
+TARGETS = targets()
+
+
+def planned(problem: Problem, target: Target) -> Plan:
+    machine = replace(NOMINAL, vector_bytes=target.vector_bytes, registers=target.registers, byte_dots=target.byte_dots)
+    return make_plan(problem, machine, "interleaved")
+
+
+def problem_of(
+    shape: tuple[int, int, int], types: tuple[str, str], wanted: str | None, ways: tuple[str, str, str], onto: bool
+) -> Problem:
+    m, k, n = shape
+    where = [strides_of(s, way) for s, way in zip(((m, k), (k, n), (m, n)), ways, strict=True)]
+    number = None if wanted is None else DTYPES[wanted]
+    plus_times = find_semiring("plus_times")
+    return Problem(m, k, n, (), *(DTYPES[d] for d in types), plus_times, *where, accumulate=onto, wanted=number)
+
+
+def product(problem: Problem, M: np.ndarray, N: np.ndarray, ways: tuple[str, str, str], target: Target) -> np.ndarray:
+    P = laid(np.full((problem.m, problem.n), 77, problem.result.numpy), ways[2])
+    cpu.run(planned(problem, target), laid(M, ways[0]), laid(N, ways[1]), P, target=target)
+    return P
+
+
+@pytest.mark.parametrize("name", TARGETS)
+def test_random_products_of_short_integers_are_exact(name: str) -> None:
+    print(f"seed {SEED}")
+    draw, rng, target, ran = random.Random(SEED), np.random.default_rng(SEED), TARGETS[name], 0
+    kinds = [((m, n), w) for m in SIGNS for n in SIGNS for w in (None, "int16", "int32", "uint32")]
+    for types, wanted in draw.sample(kinds, 12):
+        for _ in range(12):
+            m, n = (draw.choice((1, 2, 7, 8, 16, 17, 47, 48, 49, 97, draw.randint(1, 130))) for _ in range(2))
+            k = draw.choice((1, 2, 3, 4, 5, 31, 32, 33, 63, draw.randint(1, 200), draw.randint(1000, 2200)))
+            ways = tuple(draw.choices(("rows", "columns", "apart", "backwards"), (4, 3, 1, 1), k=3))
+            onto = draw.random() < 0.2
+            problem = problem_of((m, k, n), types, wanted, ways, onto)
+            M, N = (
+                rng.integers(np.iinfo(d).min, np.iinfo(d).max, s, d, endpoint=True)
+                for d, s in zip(types, ((m, k), (k, n)), strict=True)
+            )
+            try:
+                P = product(problem, M, N, ways, target)
+            except UsageError:
+                break  # no instruction makes that
+            right = (M.astype(np.int64) @ N.astype(np.int64) + 77 * onto).astype(problem.result.numpy)
+            np.testing.assert_array_equal(P, right, f"{name} {m}x{k}x{n} {types} {wanted} {ways}, seed {SEED}")
+            ran += 1
+    assert ran or is_arm()
+
+
+@pytest.mark.parametrize("name", TARGETS)
+@pytest.mark.parametrize("types", [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("uint8", "uint8")])
+def test_nothing_saturates_where_all_bytes_are_extreme(name: str, types: tuple[str, str]) -> None:
+    """vpmaddubsw would: its sums of two products have 16 bits."""
+    ways = ("rows", "rows", "rows")
+    problem = problem_of((9, 70, 50), types, "int32", ways, False)
+    for extreme in ("min", "max"):
+        x, y = (getattr(np.iinfo(d), extreme) for d in types)
+        M, N = np.full((9, 70), x, types[0]), np.full((70, 50), y, types[1])
+        try:
+            P = product(problem, M, N, ways, TARGETS[name])
+        except UsageError:
+            assert TARGETS[name].by_lane
+            return
+        assert set(P.ravel().tolist()) == {70 * x * y}
+
+
+def deep_arithmetic(name: str, dtype: str, deep: int, features: str) -> Arithmetic:
+    number, target = DTYPES[dtype], known_target(name)
+    target = replace(target, features=f"{target.features},{features}")
+    algebra = find_semiring("plus_times").over(DTYPES["int32"])
+    return arithmetic(algebra, number, number, target, deep=deep)
+
+
+@pytest.mark.parametrize(
+    ("name", "dtype", "deep", "features", "instruction"),
+    [
+        ("avx512", "int8", 4, DOTS["avx512"], "vpdpbusd"),
+        ("avx512", "int16", 2, DOTS["avx512"], "vpdpwssd"),
+        ("avx512", "int16", 2, "", "vpmaddwd"),
+        ("avx2", "int8", 2, "", "vpmaddwd"),
+        ("neon", "int8", 4, DOTS["neon"], "sdot"),
+        ("neon", "uint8", 4, DOTS["neon"], "udot"),
+    ],
+)
+def test_the_loop_is_made_of_one_instruction(name: str, dtype: str, deep: int, features: str, instruction: str) -> None:
+    a = deep_arithmetic(name, dtype, deep, features)
+    tile = f"tile_packed_packed_{a.MR}x{a.tile[1]}"
+    loops = [loop for loop in innermost(FAMILIES["interleaved"].text(a), a.target) if loop.function == tile]
+    loop = max(loops, key=lambda loop: loop.instructions)
+    count = loop.count(rf"\t{instruction}\t")
+    assert loop.spills == 0, loop
+    assert count == (1 if instruction == "vpmaddwd" else 4) * a.MR * a.tile[1], loop
+    adds = count if instruction == "vpmaddwd" else 0
+    assert count + adds >= 0.64 * loop.instructions, loop
