@@ -13,6 +13,7 @@ from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
 from tilewise.kernels.registry import family_named
+from tilewise.kernels.shared.early import early
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members, operands_of, own_stack, workspace
 from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
 from tilewise.kernels.shared.text import render_pack
@@ -29,7 +30,7 @@ def recipe_of(plan: Plan, scales: Scales | None = None) -> Recipe:
         return Recipe(())
     scratch = Scratch()
     steps = _steps(plan, operands_of(p, scales), scratch)
-    return Recipe(tuple(steps), scratch.size)
+    return Recipe(early(steps, plan.machine.arch), scratch.size)
 
 
 def _steps(plan: Plan, given: Operands, scratch: Scratch) -> list[Step]:

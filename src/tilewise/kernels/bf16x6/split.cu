@@ -113,9 +113,10 @@ static __device__ __forceinline__ unsigned split_operand(const Operand& here, in
 
 extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) split(Operand M, Operand N, unsigned* largest)
 {
+    wait_for_kernel_before();
+    let_next_kernel_start();
     __shared__ __align__(16) char pieces[WARPS][PIECE_BYTES];
     __shared__ unsigned met[2][WARPS];
-    let_next_kernel_start();
     int warp = threadIdx.x / 32, first = blockIdx.x * WARPS + warp, step = gridDim.x * WARPS;
     unsigned largest_m = split_operand(M, first, step, pieces[warp]);
     // who had one piece of M less begins with N

@@ -12,4 +12,4 @@ from tilewise.kernels.shared.text import kernel_text
 @lru_cache(maxsize=256)
 def render_cells(algebra: Algebra, width: int, accumulate: bool) -> str:
     head = prelude(algebra, accumulate=accumulate)
-    return "\n".join((f"#define WIDTH {width}", "", head, kernel_text("cells/cells.cu")))
+    return "\n".join((f"#define WIDTH {width}", "", head, *map(kernel_text, ("plain/in_turn.cuh", "cells/cells.cu"))))

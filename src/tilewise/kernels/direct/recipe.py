@@ -8,7 +8,6 @@ from tilewise.kernels.direct.model import KERNEL, piece, tiles_of
 from tilewise.kernels.direct.text import render_direct
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.machine import starts_early
 from tilewise.plans import Plan
 from tilewise.recipe import Launch, Scratch
 
@@ -33,6 +32,5 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
         grid, block = (down * across * way.cluster, count), (way.threads,)
-        early = starts_early(plan.machine.arch)
-        made.append(Launch.of(source, KERNEL, grid, block, arguments, overlap=early, cluster=way.cluster))
+        made.append(Launch.of(source, KERNEL, grid, block, arguments, cluster=way.cluster))
     return made

@@ -41,6 +41,17 @@ static __device__ __forceinline__ void wait_for_sent()
 #endif
 }
 
+// Whether the kernel before is of the same product and makes nothing that is read here, which a negative `k_each` says; then
+// it is waited for at the end.
+static __device__ __forceinline__ bool begin_in_turn(int& k_each)
+{
+    bool in_turn = k_each < 0;
+    k_each = in_turn ? -k_each : k_each;
+    if (!in_turn) wait_for_the_one_before();
+    let_the_next_start();
+    return in_turn;
+}
+
 // a sum taken on by a word of B and one of A
 static __device__ __forceinline__ void step_on(Sum& sum, Element a, Element b, int at)
 {

@@ -30,7 +30,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    let_the_next_start();
+    const bool in_turn = begin_in_turn(k_each);
     __shared__ __align__(16) Element Ads[FEW][STAGE + SPACE];
     int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     int first = (blockIdx.x * WARPS + warp) * LINES;
@@ -118,5 +118,5 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
             }
         }
     }
-    if (blockIdx.x + blockIdx.z == 0) wait_for_the_one_before();
+    if (in_turn && blockIdx.x + blockIdx.z == 0) wait_for_the_one_before();
 }

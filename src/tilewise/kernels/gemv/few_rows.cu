@@ -39,7 +39,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
     int rows, int k, int length, long long a_row, long long a_k, long long ldb, long long p_row, long long p_col,
     int k_each, long long plane)
 {
-    let_the_next_start();
+    const bool in_turn = begin_in_turn(k_each);
     __shared__ __align__(16) Rows Ads[2];
     __shared__ Partial meeting[WARPS][32 * VECTOR];
 #if ARG
@@ -121,5 +121,5 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
             STORE(P[r * p_row + col * p_col], value);
         }
     }
-    if (blockIdx.x + blockIdx.z == 0) wait_for_the_one_before();
+    if (in_turn && blockIdx.x + blockIdx.z == 0) wait_for_the_one_before();
 }

@@ -132,12 +132,12 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
         *_pointers(made),
         *(ctypes.c_int(extent) for extent in (job.few, job.k, job.length)),
         *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
-        ctypes.c_int(max(each, 1)),
+        ctypes.c_int(-max(each, 1) if early else max(each, 1)),  # see few.cuh
         ctypes.c_longlong(plane),
         *(ctypes.c_longlong(0) for _ in (short, long, *targets)),  # from member to member of a stack
     )
     source = stacked(source, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])
-    reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=early)
+    reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=starts_early(job.machine.arch))
     return (reading, _combine(job, tile, made, targets, pieces)) if split else (reading,)
 
 

@@ -167,6 +167,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     }
     __syncthreads();
     if (CLUSTER > 1) cluster_meet();
+    let_next_kernel_start();
     if (threadIdx.x < 128) {
         registers_give<56>();
         if (threadIdx.x == 0) {
@@ -175,6 +176,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         }
     } else {
         registers_take<224>();
+        wait_for_kernel_before();
         consume(stages, full, empty, reinterpret_cast<float*>(staging), &map_p, P, size, skews, ldp);
     }
     // nobody leaves while a neighbour may still send it a tile or a word

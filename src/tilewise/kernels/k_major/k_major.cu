@@ -161,6 +161,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     }
     __syncthreads();
     if (CLUSTER > 1) cluster_meet();
+    let_next_kernel_start();
     int group = threadIdx.x / 128;
     if (group == 0) {
         registers_give<40>();
@@ -170,6 +171,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         }
     } else {
         registers_take<232>();
+        wait_for_kernel_before();
         consume(stages, full, empty, staging, group - 1, &map_p, P, size, ldp, onto, scales);
     }
     // nobody leaves while a neighbour may still send it a tile or a word

@@ -148,7 +148,7 @@ class _Product:
         blocks, block = way.blocks(p.m, p.n, self.plan.machine.units), (self.plan.geometry.block[0],)
         of_rows = isinstance(way.tile, AcrossTile)
         source, name, arguments = self._across(into) if of_rows else self._side_by_side(into)
-        made.append(Launch.of(source, name, (blocks,), block, arguments, way.tile.shared_bytes, bool(made)))
+        made.append(Launch.of(source, name, (blocks,), block, arguments, way.tile.shared_bytes, True))
         if cut:
             adding = (
                 held["partials"], target, ctypes.c_int(p.m), ctypes.c_int(p.n),

@@ -25,8 +25,9 @@ static __device__ __forceinline__ unsigned element_at(const Operand& here, int l
 
 extern "C" __global__ void __launch_bounds__(256) turn(Operand one, Operand other)
 {
-    __shared__ unsigned turned[LINES][WORDS + 1];
+    wait_for_kernel_before();
     let_next_kernel_start();
+    __shared__ unsigned turned[LINES][WORDS + 1];
     Operand here = blockIdx.z ? other : one;
     int first_line = blockIdx.y * LINES, first_k = blockIdx.x * DEPTH, lane = threadIdx.x % 32, warp = threadIdx.x / 32;
     if (first_line >= here.lines || first_k >= here.k) return;

@@ -8,7 +8,7 @@ from tilewise.kernels.mma_small.model import KERNEL, SmallWay, copies_of, piece,
 from tilewise.kernels.mma_small.text import render_mma_small
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
-from tilewise.machine import arch_number, starts_early
+from tilewise.machine import arch_number
 from tilewise.plans import Plan
 from tilewise.recipe import Launch, Scratch
 
@@ -32,7 +32,5 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
         grid, shared = (down * across * way.cluster, count), way.tile.shared_bytes(p.dtype.itemsize)
-        made.append(
-            Launch.of(source, KERNEL, grid, (way.tile.threads,), arguments, shared, starts_early(arch), way.cluster)
-        )
+        made.append(Launch.of(source, KERNEL, grid, (way.tile.threads,), arguments, shared, cluster=way.cluster))
     return made

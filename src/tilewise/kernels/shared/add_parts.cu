@@ -8,6 +8,8 @@
 extern "C" __global__ void __launch_bounds__(256) add_parts(
     const Sum* __restrict__ sums, Result* P, Epilogue epilogue, int m, int n, int parts, long long lead, long long ldp)
 {
+    wait_for_the_one_before();
+    let_the_next_start();
     __shared__ Sum shares[SHARES][CELLS];
     int share = threadIdx.x / CELLS;
     long long cell = (long long)blockIdx.x * CELLS + threadIdx.x % CELLS;

@@ -8,6 +8,8 @@ extern "C" __global__ void pack(
     const Source* __restrict__ from, Target* __restrict__ to, int rows, int cols,
     long long from_row, long long from_col, long long to_row, long long to_col)
 {
+    wait_for_the_one_before();
+    let_the_next_start();
     int fast = blockIdx.x * blockDim.x + threadIdx.x;
     int slow = blockIdx.y * blockDim.y + threadIdx.y;
     int r = ALONG_ROWS ? fast : slow;

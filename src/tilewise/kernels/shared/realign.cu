@@ -75,6 +75,7 @@ static __device__ __forceinline__ bool find_line(const LinesOfStack& stack, Line
 // Short lines: a thread takes eight elements of one, so that no lane is idle.
 extern "C" __global__ void __launch_bounds__(256) realign_short(LinesOfStack one, LinesOfStack other)
 {
+    wait_for_kernel_before();
     let_next_kernel_start();
     LinesOfStack stack = blockIdx.z == 0 ? one : other;  // a copy: a reference to either would put both into memory
     unsigned words = max(1, (stack.first.length + 7) / 8), lines = 256 / words;  // of a line, and lines of a block
@@ -93,6 +94,7 @@ extern "C" __global__ void __launch_bounds__(256) realign_short(LinesOfStack one
 
 extern "C" __global__ void __launch_bounds__(256) realign(LinesOfStack one, LinesOfStack other)
 {
+    wait_for_kernel_before();
     let_next_kernel_start();
     LinesOfStack stack = blockIdx.z == 0 ? one : other;
     Lines here;

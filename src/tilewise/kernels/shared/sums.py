@@ -26,6 +26,7 @@ def render_add_parts(dtype: DType, result: DType, accumulate: bool, shares: int,
             f"#define SHARES {shares}",
             render_numbers(sums, result, accumulate),
             render_epilogue(epilogue, sums),
+            kernel_text("plain/in_turn.cuh"),
             kernel_text("shared/add_parts.cu"),
         )
     )

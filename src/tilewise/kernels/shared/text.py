@@ -40,7 +40,9 @@ def defined(values: dict[str, object]) -> list[str]:
 def render_pack(source: DType, target: DType, along_rows: bool) -> str:
     """The pack kernel from one dtype to another."""
     head = (f"// pack: {source} to {target}", f"#define ALONG_ROWS {int(along_rows)}")
-    return "\n".join((*head, _conversion(source, target), kernel_text("shared/pack.cu")))
+    return "\n".join(
+        (*head, _conversion(source, target), kernel_text("plain/in_turn.cuh"), kernel_text("shared/pack.cu"))
+    )
 
 
 @lru_cache(maxsize=64)

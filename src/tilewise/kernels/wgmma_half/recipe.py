@@ -106,13 +106,12 @@ class _Product:
         if self._by_rows:
             walk, self._groups = walk_launch(p, way.tile.rows, scratch)
             made = [walk, *before]
-        after = bool(made)
         starts = list(self._levels.starts())
         most = max(inner * outer for _, inner, outer in starts)
         partials = scratch.take(4 * most * way.splits * p.m * _even(p.n)) if way.splits > 1 else None
         for number, (at, inner, outer) in enumerate(starts):
             places = [x.pointer + offset * x.dtype.itemsize for x, offset in zip(self._matrices, at, strict=True)]
-            made.append(self._launch(places, inner, outer, partials, overlap=number == 0 and after))
+            made.append(self._launch(places, inner, outer, partials, overlap=number == 0))
             if partials is not None:
                 made += self._gather(places[2], inner, outer, partials)
         return made

@@ -195,6 +195,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     }
     __syncthreads();
     if (CLUSTER > 1) cluster_meet();
+    let_next_kernel_start();
     int group = threadIdx.x / 128;
     if (group == 0) {
         registers_give<PRODUCER_REGISTERS>();
@@ -214,7 +215,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         }
     } else {
         registers_take<CONSUMER_REGISTERS>();
-        if (BY_ROWS) wait_for_kernel_before();
+        wait_for_kernel_before();
         consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, skews, ldp, epilogue);
     }
     // nobody leaves while a neighbour may still send it a tile or a word

@@ -1,0 +1,39 @@
+"""Launches that may start while the one queued before them ends: those whose kernel begins by waiting for it.
+
+Nothing of the kernel before is read, and nothing it reads is written, until it is done: what overlaps is a launch's own
+latency, its blocks being there already (programmatic dependent launch).
+"""
+
+from __future__ import annotations
+
+from collections.abc import Sequence
+from dataclasses import replace
+from functools import lru_cache
+
+from tilewise.machine import starts_early
+from tilewise.recipe import Launch, Step
+
+WAITS = ("wait_for_the_one_before();", "wait_for_kernel_before();")
+BEFORE = ("let_the_next_start();", "let_next_kernel_start();")
+
+
+def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
+    """The steps, each as early as its kernel allows on such a card."""
+    if not starts_early(arch):
+        return tuple(steps)
+    return tuple(
+        replace(step, overlap=True)
+        if isinstance(step, Launch) and not step.overlap and begins_by_waiting(step.source, step.name)
+        else step
+        for step in steps
+    )
+
+
+@lru_cache(maxsize=1024)
+def begins_by_waiting(source: str, name: str) -> bool:
+    """Whether the kernel's first statement waits, pointers that step to a member of a stack aside."""
+    _, _, kernel = source.partition(f" {name}(")
+    for line in kernel.partition(")\n{\n")[2].splitlines():
+        if " += blockIdx." not in line and line.strip() not in BEFORE:
+            return line.strip() in WAITS
+    return False

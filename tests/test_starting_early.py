@@ -1,0 +1,63 @@
+"""Launches that may start while the one before them ends: only those whose kernel begins by waiting for it."""
+
+from __future__ import annotations
+
+import re
+
+import pytest
+
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.shared.early import begins_by_waiting, early
+from tilewise.machine import KNOWN_CARDS
+from tilewise.planning import make_plan
+from tilewise.problem import problem_of_shape
+from tilewise.recipe import Launch
+
+H200, A100 = KNOWN_CARDS["h200"], KNOWN_CARDS["a100"]
+SHAPES = [
+    (1, 300, 500),
+    (5, 141, 3265),
+    (33, 65, 17),
+    (119, 91, 245),
+    (700, 900, 500),
+    (4097, 4097, 4097),
+    (64, 60000, 64),
+]
+DTYPES = [("float64", "high"), ("float32", "high"), ("float32", "tf32"), ("bfloat16", "high"), ("int8", "high")]
+
+
+def kernel(first, name="k"):
+    return f'// about {name}\nextern "C" __global__ void {name}(int n)\n{{\n{first}    work();\n}}\n'
+
+
+def test_a_kernel_begins_by_waiting_or_does_not():
+    wait, let = "    wait_for_the_one_before();\n", "    let_the_next_start();\n"
+    assert begins_by_waiting(kernel(wait), "k")
+    assert begins_by_waiting(kernel(let + wait), "k")
+    assert begins_by_waiting(kernel("    M += blockIdx.y * step_M;\n" + wait), "k"), "a member of a stack"
+    assert not begins_by_waiting(kernel(""), "k")
+    assert not begins_by_waiting(kernel("    if (*verdict != 1u) return;\n" + wait), "k"), "it reads first"
+    assert not begins_by_waiting(kernel("    if (!blockIdx.x) wait_for_the_one_before();\n"), "k"), "one block waits"
+    assert begins_by_waiting(kernel("", "other") + kernel(wait), "k"), "another kernel of the text does not matter"
+    step = Launch.of(kernel(wait), "k", (1,), (1,), ())
+    assert early([step], "sm_90a")[0].overlap
+    assert not early([step], "sm_80")[0].overlap, "older cards cannot"
+
+
+@pytest.mark.parametrize(("dtype", "precision"), DTYPES)
+def test_whatever_overlaps_waits_and_the_first_of_a_product_waits_with_all_its_threads(dtype, precision):
+    for shape in SHAPES:
+        for machine in (H200, A100):
+            recipe = recipe_of(make_plan(problem_of_shape(*shape, dtype, precision=precision), machine))
+            launches = [step for step in recipe.steps if isinstance(step, Launch)]
+            if machine is A100:
+                assert not any(step.overlap for step in launches)
+                continue
+            for step in launches:
+                assert not step.overlap or re.search(r"wait_for_(the_one|kernel)_before\(\);", step.source), step
+            first = launches[0]
+            if first.name == "pack_words":  # which waits at its end, being in turn with others of its product
+                continue
+            assert first.overlap, f"{shape} {dtype}: {first} starts when the launch before it has ended"
+            if first.name in ("few_rows", "few_dots"):
+                assert int.from_bytes(first.arguments[-2].data, "little", signed=True) > 0, "it is not in turn"
