@@ -15,8 +15,22 @@ from tilewise.engines.cuda.compile import compile_source
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.mma_small.family import MmaSmall
-from tilewise.kernels.mma_small.model import ACROSS, ALONG, TILES, VECTORS, SmallWay, copied, piece, ways
-from tilewise.kernels.mma_small.text import render_mma_small
+from tilewise.kernels.mma_small.model import (
+    ACROSS,
+    ALONG,
+    CLUSTERS,
+    FMA,
+    MMA,
+    PLAIN_TILES,
+    TILES,
+    UNIT_SHARED,
+    VECTORS,
+    SmallWay,
+    copied,
+    piece,
+    ways,
+)
+from tilewise.kernels.mma_small.text import render_small
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem, problem_of_shape
@@ -38,18 +52,18 @@ def lying(rng, shape, dtype):
 
 
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
-@pytest.mark.parametrize("dtype", ["float64", "float32"])
-def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
+@pytest.mark.parametrize(("dtype", "precision"), [("float64", "high"), ("float32", "tf32"), ("float32", "ieee")])
+def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
     seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    way = SmallWay(TILES[rng.integers(len(TILES))], 1)
+    tiles = PLAIN_TILES if precision == "ieee" else TILES
+    way = SmallWay(tiles[rng.integers(len(tiles))], 1)
     for _ in range(5):
         m, k, n = (int(x) for x in rng.integers(1, 150, 3))
         M, N, P = (lying(rng, shape, dtype) for shape in ((m, k), (k, n), (m, n)))
         before, onto = P.copy(), bool(rng.random() < 0.3)
         whole = P.base if P.base is not None and P.base.flags.owndata else P if P.base is None else P.base.base
         around, kind = whole.copy(), dtype_of(M.dtype)
-        precision = "tf32" if dtype == "float32" else "high"
         problem = Problem(
             m,
             k,
@@ -77,19 +91,24 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
 @pytest.mark.parametrize("name", ["float64", "float32"])
 def test_every_tile_is_copied_evenly_and_fits(name):
     size = DTYPES[name].itemsize
-    for tile in TILES:
+    for tile in TILES + PLAIN_TILES * (name == "float32"):
         assert tile.depth(size) % 16 == 0, "fragments lie in different banks"
-        assert tile.shared_bytes(size) * tile.resident <= 227 * 1024
+        assert (tile.shared_bytes(size) + 1024) * tile.resident <= UNIT_SHARED
+        assert tile.shared_bytes(size, max(CLUSTERS)) <= 227 * 1024
         for lines in (tile.rows, tile.cols):
             for each in (1, 16 // size):
                 assert lines * tile.depth(size) % (each * tile.threads) == 0
                 assert tile.threads * each <= lines * tile.depth(size)
 
 
-@pytest.mark.parametrize(("arch", "name"), [("sm_90a", "float64"), ("sm_80", "float64"), ("sm_120", "float32")])
-def test_a_tile_compiles(arch, name):
+@pytest.mark.parametrize(
+    ("arch", "name", "kernel"),
+    [("sm_90a", "float64", MMA), ("sm_80", "float64", MMA), ("sm_120", "float32", MMA), ("sm_90a", "float32", FMA)],
+)
+def test_a_tile_compiles(arch, name, kernel):
     number = min(90, int(arch[3:].rstrip("a")))
-    assert compile_source(render_mma_small(DTYPES[name], TILES[0], number), arch)[:4] == b"\x7fELF"
+    tile = (PLAIN_TILES if kernel == FMA else TILES)[0]
+    assert compile_source(render_small(DTYPES[name], kernel, tile, number), arch)[:4] == b"\x7fELF"
 
 
 def test_the_blocks_of_a_cluster_cover_k_and_all_have_some():
@@ -121,3 +140,5 @@ def test_what_it_does_not_multiply_is_refused():
     for problem in (problem_of_shape(9, 9, 9), problem_of_shape(9, 9, 9, "float64", semiring="min_plus")):
         with pytest.raises(UsageError, match="mma_small"):
             make_plan(problem, H200, "mma_small")
+    with pytest.raises(UsageError, match="fma_small"):
+        make_plan(problem_of_shape(9, 9, 9, "float32", precision="tf32"), H200, "fma_small")

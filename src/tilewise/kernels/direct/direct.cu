@@ -13,6 +13,7 @@
 #define PAD (16 / (int)sizeof(Partial))  // keeps rows on 16 bytes, and threads that write down a column on other banks
 #define LOADS_M (TM * KC / THREADS)
 #define LOADS_N (TN * KC / THREADS)
+#define MOST_BLOCKS 8  // of a cluster
 #define SIDE 8  // elements of a line that neighbouring threads read, where lines run along k
 
 template <int COUNT> struct __align__(COUNT * sizeof(Partial) < 16 ? COUNT * sizeof(Partial) : 16) Several { Partial of[COUNT]; };
@@ -125,8 +126,14 @@ extern "C" __global__ void __launch_bounds__(THREADS) direct(
         int row = row0 + (p_turned ? cell % TM : cell / TN), col = col0 + (p_turned ? cell / TM : cell % TN);
         Partial sum;
         if (blocks > 1) {
-            sum = *in_block(&shared.sums[0][cell], 0);
-            for (int other = 1; other < blocks; ++other) sum = add(sum, *in_block(&shared.sums[0][cell], other));
+            Partial part[MOST_BLOCKS];  // on their way together
+            #pragma unroll
+            for (int other = 0; other < MOST_BLOCKS; ++other)
+                if (other < blocks) part[other] = *in_block(&shared.sums[0][cell], other);
+            sum = part[0];
+            #pragma unroll
+            for (int other = 1; other < MOST_BLOCKS; ++other)
+                if (other < blocks) sum = add(sum, part[other]);
         } else
             sum = of_groups(shared.sums, cell);
         if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);

@@ -1,4 +1,4 @@
-"""Small products of float64 and tf32 on tensor cores: one launch, any layout, any stack."""
+"""Small products of floats: one launch, any layout, any stack; float64 and tf32 on tensor cores."""
 
 from __future__ import annotations
 
@@ -9,8 +9,8 @@ from typing import Any, ClassVar
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.mma_small import model
 from tilewise.kernels.mma_small.recipe import launches
-from tilewise.kernels.mma_small.text import render_mma_small
-from tilewise.kernels.mma_sync.model import mma_rate, worthwhile
+from tilewise.kernels.mma_small.text import render_small
+from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Plan
@@ -20,17 +20,18 @@ from tilewise.recipe import Scratch, Step
 
 class MmaSmall(Family):
     name = "mma_small"
-    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    kernels: ClassVar = model.IDEAS
     stores_anywhere = True
+    precisions = ("ieee", "tf32")
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
-        return model.refusal(problem, machine)
+        return model.refusal(problem, machine, kernel)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return worthwhile(problem, machine)
+        return model.kernel_for(problem) == model.FMA or worthwhile(problem, machine)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return model.START_SECONDS + problem.steps / mma_rate(problem, machine)
+        return model.START_SECONDS + problem.steps / model.step_rate(problem, machine)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._planned(problem, machine, model.best_way(problem, machine)[1], kernel, tile)
@@ -38,7 +39,7 @@ class MmaSmall(Family):
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         seconds, _ = model.best_way(problem, machine)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
+        return Offer(problem, machine, model.kernel_for(problem), max(seconds, floor), floor)
 
     def _planned(
         self, problem: Problem, machine: Machine, way: model.SmallWay, kernel: str | None, tile: int | None
@@ -46,10 +47,9 @@ class MmaSmall(Family):
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         seconds, geometry = model.seconds(way, problem, machine), model.geometry(problem, way)
         notes = [f"k is cut over the {way.cluster} blocks of a cluster, which add up in order"] * (way.cluster > 1)
-        plan = own_tiles(
-            self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, notes, packs=(), way=way
-        )
-        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
+        name = model.kernel_for(problem)
+        plan = own_tiles(self, problem, machine, name, tile, geometry, seconds, limits, notes, packs=(), way=way)
+        asked = "the kernel was asked for" if kernel else f"{name} has the least expected time"
         down, across = model.tiles_of(problem, way.tile)
         return replace(plan, why=f"{asked}; {down}x{across} tiles of {way.tile.rows}x{way.tile.cols}")
 
@@ -58,7 +58,8 @@ class MmaSmall(Family):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         arch = min(90, arch_number(machine.arch))
-        return (render_mma_small(problem.dtype, tile, arch) for tile in model.TILES)
+        kernel = model.kernel_for(problem)
+        return (render_small(problem.dtype, kernel, tile, arch) for tile in model.tiles_for(problem))
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return tuple(model.ways(problem, machine))

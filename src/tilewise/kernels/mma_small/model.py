@@ -13,8 +13,11 @@ from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
 
-KERNEL = "mma_small"
-IDEA = "tensor cores for small products: elements copied one by one from any layout, k cut over the blocks of a cluster"
+MMA, FMA = "mma_small", "fma_small"
+IDEAS = {
+    MMA: "small products on tensor cores: elements copied one by one from any layout, k cut over a cluster's blocks",
+    FMA: "small products of float32: elements copied one by one from any layout, k cut over a cluster's blocks",
+}
 LARGEST = 2**34  # steps of one member beyond which large tiles always win
 CLUSTERS = (1, 2, 3, 4, 6, 8, 16)  # blocks that share the k of a tile; more than 8 must be allowed
 ACROSS, ALONG, VECTORS = range(3)  # how an operand is copied, as mma_small.cu has it
@@ -28,12 +31,13 @@ READING, L2_READING = 1.4, 0.9  # over the bandwidth's own time
 
 @dataclass(frozen=True)
 class SmallTile:
-    """A tile of P made by warps_m × warps_n warps; `deep` bytes of k a phase."""
+    """A tile of P made by warps_m × warps_n warps, and groups of them that share a phase's k of `deep` bytes."""
 
     rows: int
     cols: int
     warps_m: int
     warps_n: int
+    warps_k: int
     deep: int
     stages: int
     resident: int
@@ -41,25 +45,38 @@ class SmallTile:
 
     @property
     def threads(self) -> int:
-        return 32 * self.warps_m * self.warps_n
+        return 32 * self.warps_m * self.warps_n * self.warps_k
 
     def depth(self, size: int) -> int:
         """Of k, a phase."""
         return self.deep // size
 
-    def shared_bytes(self, size: int) -> int:
-        stage = (self.rows + self.cols) * (self.depth(size) + 4) * size
-        return max(self.stages * stage, (self.rows + 1) * (self.cols + 1) * size)
+    def shared_bytes(self, size: int, cluster: int = 1) -> int:
+        """Of the stages, and of the parts that groups and blocks send."""
+        stages = self.stages * (self.rows + self.cols) * (self.depth(size) + 4)
+        groups = self.warps_k * cluster
+        parts = groups * (self.rows * self.cols // cluster + 1) if groups > 1 else 0
+        return (stages + parts) * size
 
+
+UNIT_SHARED = 228 * 1024  # of a multiprocessor; a block takes 1 KB beside its own
 
 TILES = (
-    SmallTile(16, 32, 1, 2, 256, 4, 4, 0.4),
-    SmallTile(32, 32, 2, 2, 256, 4, 3, 0.6),
-    SmallTile(16, 64, 1, 4, 256, 4, 2, 0.5),
-    SmallTile(64, 16, 4, 1, 256, 4, 2, 0.5),
-    SmallTile(32, 64, 2, 2, 256, 4, 2, 0.7),
-    SmallTile(64, 32, 2, 2, 256, 4, 2, 0.7),
-    SmallTile(64, 64, 2, 2, 128, 5, 2, 0.85),
+    SmallTile(16, 32, 1, 2, 4, 256, 4, 3, 0.4),
+    SmallTile(32, 32, 2, 2, 2, 256, 4, 2, 0.6),
+    SmallTile(16, 64, 1, 4, 2, 256, 4, 2, 0.5),
+    SmallTile(64, 16, 4, 1, 2, 256, 4, 2, 0.5),
+    SmallTile(32, 64, 2, 4, 1, 256, 4, 2, 0.7),
+    SmallTile(64, 32, 4, 2, 1, 256, 4, 2, 0.7),
+    SmallTile(64, 64, 2, 4, 1, 128, 5, 2, 0.85),
+)
+PLAIN_TILES = (
+    SmallTile(16, 32, 1, 1, 8, 256, 4, 2, 0.3),
+    SmallTile(32, 32, 2, 1, 4, 256, 4, 2, 0.4),
+    SmallTile(32, 64, 2, 2, 2, 128, 4, 2, 0.45),
+    SmallTile(64, 32, 2, 1, 4, 128, 4, 2, 0.5),
+    SmallTile(64, 64, 2, 2, 2, 128, 4, 2, 0.6),
+    SmallTile(128, 64, 4, 2, 1, 128, 4, 2, 0.65),
 )
 
 
@@ -72,19 +89,35 @@ class SmallWay:
         return f"{self.tile.rows}x{self.tile.cols} c{self.cluster}"
 
 
-def refusal(problem: Problem, machine: Machine) -> str | None:
+def kernel_for(problem: Problem) -> str:
+    """Plain cores multiply what tensor cores would round."""
+    return FMA if problem.dtype.name == "float32" and problem.precision != "tf32" else MMA
+
+
+def refusal(problem: Problem, machine: Machine, kernel: str | None) -> str | None:
     p = problem
+    name = kernel or kernel_for(p)
     if machine.kind != "cuda" or arch_number(machine.arch) < 80:
-        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
+        return f"kernel={name!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
     if p.dtype_m != p.dtype or p.dtype_n != p.dtype or p.result != p.dtype:
-        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
-    if p.dtype.name != "float64" and (p.dtype.name != "float32" or p.precision != "tf32"):
-        return f"kernel={KERNEL!r} multiplies float64, and float32 with precision='tf32', not {p.dtype}"
+        return f"kernel={name!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
+    if p.dtype.name not in ("float64", "float32") or name != kernel_for(p):
+        takes = {MMA: "float64, and float32 with precision='tf32'", FMA: "float32 with precision='high' or 'ieee'"}
+        return f"kernel={name!r} multiplies {takes[name]}, not {p.dtype} with precision={p.precision!r}"
     if not is_plus_times(p.semiring):
-        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
+        return f"kernel={name!r} knows plus_times alone, not {p.semiring}"
     if p.m * p.k * p.n > LARGEST:
-        return f"kernel={KERNEL!r} is for small products, up to {LARGEST:,} steps, and this is {p.shape}"
+        return f"kernel={name!r} is for small products, up to {LARGEST:,} steps, and this is {p.shape}"
     return None
+
+
+def tiles_for(problem: Problem) -> tuple[SmallTile, ...]:
+    return PLAIN_TILES if kernel_for(problem) == FMA else TILES
+
+
+def step_rate(problem: Problem, machine: Machine) -> float:
+    """Steps a second of the whole card."""
+    return machine.step_rate("float32") if kernel_for(problem) == FMA else mma_rate(problem, machine)
 
 
 def tiles_of(problem: Problem, tile: SmallTile) -> tuple[int, int]:
@@ -114,7 +147,7 @@ def copies_of(problem: Problem) -> tuple[int, int]:
 def ways(problem: Problem, machine: Machine) -> Iterator[SmallWay]:
     """Clusters whose blocks all have some of k, and no more of them than a card holds at once."""
     size, hopper = problem.dtype.itemsize, arch_number(machine.arch) >= 90
-    for tile in TILES:
+    for tile in tiles_for(problem):
         down, across = tiles_of(problem, tile)
         tiles, phases = down * across * problem.members, math.ceil(problem.k / tile.depth(size))
         for cluster in CLUSTERS if hopper else (1,):
@@ -131,12 +164,12 @@ def seconds(way: SmallWay, problem: Problem, machine: Machine) -> float:
     tiles, deep = down * across * p.members, tile.depth(size)
     phases = piece(p, way) // deep
     each = math.ceil(tiles * way.cluster / machine.units)  # blocks of the busiest multiprocessor
-    rate = mma_rate(p, machine) / machine.units
+    rate = step_rate(p, machine) / machine.units
     products = tile.rows * tile.cols * deep / rate
     how_m, how_n = copies_of(p)
     copies = (tile.rows * COPY_SECONDS[how_m] + tile.cols * COPY_SECONDS[how_n]) * deep * size / 8
     alone = PHASE_SECONDS + products
-    turns = math.ceil(each / tile.resident)
+    turns = math.ceil(each / min(tile.resident, UNIT_SHARED // (tile.shared_bytes(size, way.cluster) + 1024)))
     work = phases * max(turns * alone, each * max(products / tile.share, copies))
     memory = p.least_bytes / machine.bandwidth
     from_l2 = tiles * (tile.rows + tile.cols) * p.k * size / machine.bandwidth
@@ -152,4 +185,4 @@ def best_way(problem: Problem, machine: Machine) -> tuple[float, SmallWay]:
 
 def geometry(problem: Problem, way: SmallWay) -> Geometry:
     tile, size = way.tile, problem.dtype.itemsize
-    return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.depth(size), tile.shared_bytes(size))
+    return Geometry((tile.threads, 1), tile.rows, tile.cols, tile.depth(size), tile.shared_bytes(size, way.cluster))

@@ -4,8 +4,8 @@ from __future__ import annotations
 
 import ctypes
 
-from tilewise.kernels.mma_small.model import KERNEL, SmallWay, copies_of, piece, tiles_of
-from tilewise.kernels.mma_small.text import render_mma_small
+from tilewise.kernels.mma_small.model import SmallWay, copies_of, piece, tiles_of
+from tilewise.kernels.mma_small.text import render_small
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.machine import arch_number
@@ -17,7 +17,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
     p, way, arch, matrices, made = plan.problem, plan.way, plan.machine.arch, (given.M, given.N, given.P), []
     assert isinstance(way, SmallWay)
-    source = render_mma_small(p.dtype, way.tile, min(90, arch_number(arch)))
+    source = render_small(p.dtype, plan.kernel, way.tile, min(90, arch_number(arch)))
     down, across = tiles_of(p, way.tile)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])
     for first, count in runs.starts():
@@ -31,6 +31,6 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             ctypes.c_int(piece(p, way)),
             *(ctypes.c_longlong(step) for step in runs.steps),
         )
-        grid, shared = (down * across * way.cluster, count), way.tile.shared_bytes(p.dtype.itemsize)
-        made.append(Launch.of(source, KERNEL, grid, (way.tile.threads,), arguments, shared, cluster=way.cluster))
+        grid, shared = (down * across * way.cluster, count), way.tile.shared_bytes(p.dtype.itemsize, way.cluster)
+        made.append(Launch.of(source, plan.kernel, grid, (way.tile.threads,), arguments, shared, cluster=way.cluster))
     return made

@@ -1,4 +1,4 @@
-"""The text of `mma_small.cu`: a tile of float64 or tf32."""
+"""The text of `mma_small.cu`: a tile of float64 or tf32 on tensor cores, of float32 on plain ones."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import c_name
-from tilewise.kernels.mma_small.model import SmallTile
+from tilewise.kernels.mma_small.model import FMA, MMA, SmallTile
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.text import defined, kernel_text
 
@@ -14,7 +14,7 @@ STEP_K = 8  # of a product of fragments
 
 
 @lru_cache(maxsize=64)
-def render_mma_small(dtype: DType, tile: SmallTile, arch: int) -> str:
+def render_small(dtype: DType, kernel: str, tile: SmallTile, arch: int) -> str:
     """`arch`: from 90 on float64 has larger products of fragments."""
     size = dtype.itemsize
     macros: dict[str, object] = {
@@ -23,19 +23,24 @@ def render_mma_small(dtype: DType, tile: SmallTile, arch: int) -> str:
         "TN": tile.cols,
         "WARPS_M": tile.warps_m,
         "WARPS_N": tile.warps_n,
+        "WARPS_K": tile.warps_k,
         "KC": tile.depth(size),
         "STAGES": tile.stages,
         "RESIDENT": tile.resident,
     }
-    files = ("shared/cluster.cuh", "plain/in_turn.cuh", "mma_sync/copies.cuh", "mma_small/mma_small.cu")
+    files = ("shared/cluster.cuh", "plain/in_turn.cuh", "mma_sync/copies.cuh", "mma_small/stage.cuh")
     return "\n".join(
         (
-            f"// mma_small over {dtype}",
+            f"// {kernel} over {dtype}",
             *defined(macros),
             f"typedef {c_name(dtype)} Element;",
-            f"typedef {c_name(dtype)} Sum;",
-            f"typedef {'double' if size == 8 else 'unsigned'} Word;  // of a fragment",
-            product_of_fragments(dtype, STEP_K, arch),
             *map(kernel_text, files),
+            kernel_text("mma_small/plain_cores.cuh") if kernel == FMA else _fragments(dtype, arch),
+            kernel_text("mma_small/mma_small.cu").replace(f" {MMA}(", f" {kernel}("),
         )
     )
+
+
+def _fragments(dtype: DType, arch: int) -> str:
+    types = f"typedef Element Sum;\ntypedef {'double' if dtype.itemsize == 8 else 'unsigned'} Word;  // of a fragment"
+    return "\n".join((types, product_of_fragments(dtype, STEP_K, arch), kernel_text("mma_small/fragments.cuh")))

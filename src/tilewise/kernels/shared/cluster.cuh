@@ -17,10 +17,21 @@ static __device__ __forceinline__ int cluster_rank() {
     return (int)rank;
 }
 
-static __device__ __forceinline__ void cluster_meet() {
+static __device__ __forceinline__ void cluster_arrive() {
 #if __CUDA_ARCH__ >= 900
-    asm volatile("barrier.cluster.arrive.release;\nbarrier.cluster.wait.acquire;" ::: "memory");
+    asm volatile("barrier.cluster.arrive.release;" ::: "memory");
 #endif
+}
+
+static __device__ __forceinline__ void cluster_wait() {
+#if __CUDA_ARCH__ >= 900
+    asm volatile("barrier.cluster.wait.acquire;" ::: "memory");
+#endif
+}
+
+static __device__ __forceinline__ void cluster_meet() {
+    cluster_arrive();
+    cluster_wait();
 }
 
 // The same place in the shared memory of another block of the cluster.
