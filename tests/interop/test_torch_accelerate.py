@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import json
+import threading
 import time
 
 import pytest
@@ -10,6 +11,7 @@ import torch
 
 import tilewise as tw
 from tilewise.interop.torch import choice as room
+from tilewise.interop.torch.accelerate import STANDING
 from tilewise.interop.torch.vendor import on_sixteen_bytes, padded_seconds, vendor_seconds
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
@@ -179,3 +181,51 @@ def test_a_row_is_aligned_by_its_stride_and_its_first_byte():
     assert not on_sixteen_bytes(problem_of_shape(16, 17, 16, "bfloat16"))
     turned = tw.plan(torch.ones(16, 16, dtype=torch.bfloat16), torch.ones(17, 16, dtype=torch.bfloat16).T[:, :16])
     assert on_sixteen_bytes(turned.problem)
+
+
+def places():
+    return [(owner, name, vars(owner).get(name)) for owner, name, _ in STANDING]
+
+
+def test_torchs_functions_come_back_and_blocks_may_overlap():
+    before = places()
+    outer, inner = tw.torch.accelerate("always"), tw.torch.accelerate("always")
+    M = torch.randn(3, 3)
+    with outer:
+        with inner:
+            M @ M
+        torch.mm(M, M)
+        with pytest.raises(RuntimeError):
+            torch.mm(M, torch.randn(2, 3))
+    assert (outer.routed, inner.routed) == (1, 1)
+    assert places() == before
+    first, second = tw.torch.accelerate("always"), tw.torch.accelerate("always")
+    first.__enter__()
+    second.__enter__()
+    first.__exit__()
+    M.mm(M)
+    second.__exit__()
+    assert (first.routed, second.routed) == (0, 1)
+    assert places() == before
+
+
+def test_other_threads_keep_torchs_own():
+    M, found = torch.randn(5, 5), []
+    with tw.torch.accelerate("always") as done:
+        other = threading.Thread(target=lambda: found.append(M @ M))
+        other.start()
+        other.join()
+        assert done.routed == 0
+        torch.testing.assert_close(M @ M, found[0])
+    assert done.routed == 1
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")
+def test_tables_that_torch_makes_in_a_block_know_torchs_functions():
+    torch.overrides.get_testing_overrides.cache_clear()
+    with tw.torch.accelerate("always"):
+        assert torch.overrides.get_testing_overrides()
+        scripted = torch.jit.script(model())
+        made = scripted(torch.ones(2, 33))
+    torch.testing.assert_close(made, model()(torch.ones(2, 33)))
+    assert torch.mm in torch.overrides.get_testing_overrides()

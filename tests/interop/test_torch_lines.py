@@ -43,7 +43,7 @@ def calls(monkeypatch):
             if spare:
                 room = torch.as_strided(out, (out.shape[0] - 1, out.stride(0)), out.stride())
                 room.fill_(float("nan"))
-            out.copy_(M @ N)
+            out.copy_(M.float() @ N.float())  # torch's bfloat16 on a CPU reads past the end of a row
             return True
 
         return launch

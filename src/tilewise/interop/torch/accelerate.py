@@ -1,53 +1,48 @@
 """`with accelerate():` a program's own products go through tilewise where a plan says that it wins.
 
-In eager torch it stands where Python calls torch: linear, matmul, mm, addmm, bmm, baddbmm and einsum, and so what
-modules are made of; the gradients of what it took come with it. Other functions pay one look-up. Functions that
-torch.compile compiles inside the block have all their products looked at, by the pass of `compiled.py`.
+While such a block is open, other functions stand in the places where Python looks up torch's linear, matmul, mm, addmm,
+bmm, baddbmm and einsum, so everything else costs what it did; the gradients of what was taken come with it. Threads
+that opened no block get torch's own. Functions that torch.compile compiles inside the block have all their products
+looked at, by the pass of `compiled.py`; what was compiled before and looks none of these up anew stays as it was.
 """
 
 from __future__ import annotations
 
 from collections.abc import Callable
+from functools import wraps
 from typing import Any
 
 import torch
 from torch import Tensor
 from torch.nn import functional
-from torch.overrides import TorchFunctionMode
 
 from tilewise.interop.torch.choice import Account
-from tilewise.interop.torch.compiled import ACTIVE, arranged
-from tilewise.interop.torch.routed import routed_linear, routed_matmul
+from tilewise.interop.torch.compiled import ACTIVE, arranged, hang_in_inductor
+from tilewise.interop.torch.places import OPEN, PLACES
+from tilewise.interop.torch.routed import is_compiling, routed_linear, routed_matmul
 from tilewise.interop.torch.routed_einsum import routed_einsum
 
 PLAIN = (Tensor, torch.nn.Parameter)
 
 
-class Acceleration(Account, TorchFunctionMode):
-    """The mode itself, and afterwards the account of what it did: print it."""
-
-    def __init__(self, when: str = "plan") -> None:
-        Account.__init__(self, when)
-        TorchFunctionMode.__init__(self)
+class Acceleration(Account):
+    """The block itself, and afterwards the account of what it did: print it."""
 
     def __enter__(self) -> Acceleration:
-        ACTIVE.append(self)
-        super().__enter__()
+        hang_in_inductor()
+        with PLACES:
+            if not ACTIVE:
+                PLACES.take(STANDING)
+            ACTIVE.append(self)
+        OPEN.blocks.append(self)
         return self
 
     def __exit__(self, *raised: Any) -> None:
-        super().__exit__(*raised)
-        ACTIVE.remove(self)
-
-    def __torch_function__(self, func: Any, types: Any, args: Any = (), kwargs: Any = None) -> Any:
-        if torch.compiler.is_compiling():
-            arranged()
-            return func(*args, **(kwargs or {}))
-        route = ROUTES.get(func)
-        if route is None:
-            return func(*args, **(kwargs or {}))
-        made = route(self, *args, **(kwargs or {})) if _plain(args) else None
-        return func(*args, **(kwargs or {})) if made is None else made
+        OPEN.blocks.remove(self)
+        with PLACES:
+            ACTIVE.remove(self)
+            if not ACTIVE:
+                PLACES.give_back()
 
 
 def accelerate(when: str = "plan") -> Acceleration:
@@ -98,19 +93,44 @@ def _einsum(account: Account, equation: Any, *operands: Any) -> Any:
     return routed_einsum(account, equation, operands)
 
 
-ROUTES: dict[Any, Callable[..., Any]] = {
-    functional.linear: _linear,
-    torch.mm: _matmul,
-    torch.bmm: _matmul,
-    torch.matmul: _matmul,
-    Tensor.mm: _matmul,
-    Tensor.bmm: _matmul,
-    Tensor.matmul: _matmul,
-    Tensor.__matmul__: _matmul,
-    Tensor.__rmatmul__: _turned,
-    torch.addmm: _with_sum,
-    torch.baddbmm: _with_sum,
-    Tensor.addmm: _with_sum,
-    Tensor.baddbmm: _with_sum,
-    torch.einsum: _einsum,
-}
+def _standing_for(theirs: Any, route: Callable[..., Any]) -> Callable[..., Any]:
+    """What is called in the place of a function of torch's."""
+
+    @wraps(theirs)
+    def product(*args: Any, **kwargs: Any) -> Any:
+        if is_compiling():
+            arranged()
+            return theirs(*args, **kwargs)
+        blocks = OPEN.blocks
+        if OPEN.inside or not blocks or not _plain(args):
+            return theirs(*args, **kwargs)
+        OPEN.inside = True
+        try:
+            made = route(blocks[-1], *args, **kwargs)
+        finally:
+            OPEN.inside = False
+        return theirs(*args, **kwargs) if made is None else made
+
+    return product
+
+
+def _compile(*args: Any, **kwargs: Any) -> Any:
+    """torch.compile inside a block: what it compiles is looked at by our pass."""
+
+    hang_in_inductor()
+    return theirs_compile(*args, **kwargs)
+
+
+theirs_compile = torch.compile
+ROUTES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
+    (functional, "linear", _linear),
+    *((torch, name, _matmul) for name in ("mm", "bmm", "matmul")),
+    *((Tensor, name, _matmul) for name in ("mm", "bmm", "matmul", "__matmul__")),
+    (Tensor, "__rmatmul__", _turned),
+    *((owner, name, _with_sum) for owner in (torch, Tensor) for name in ("addmm", "baddbmm")),
+    (torch, "einsum", _einsum),
+)
+STANDING: tuple[tuple[Any, str, Any], ...] = (
+    *((owner, name, _standing_for(getattr(owner, name), route)) for owner, name, route in ROUTES),
+    (torch, "compile", _compile),
+)

@@ -107,7 +107,13 @@ def _uuid() -> str:
 
 def arrange() -> None:
     """Make Inductor know the operator and the passes; called while a graph is traced, when Inductor is there anyway."""
-    if torch._guards.TracingContext.try_get() is None or "torch._inductor" not in sys.modules:
+    if torch._guards.TracingContext.try_get() is not None:
+        hang_in_inductor()
+
+
+def hang_in_inductor() -> None:
+    """The same wherever Inductor is there already."""
+    if "torch._inductor" not in sys.modules:
         return
     from torch._inductor import config
 

@@ -82,8 +82,13 @@ class All(torch.autograd.Function):
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g: Tensor) -> Any:
-        dX, dW, db = (None if x is None else (x * g).to(ctx.dtypes[0]) for x in ctx.saved_tensors)
+        dX, dW, db = (None if x is None else _scaled(x, g, ctx.dtypes[0]) for x in ctx.saved_tensors)
         return dX, dW, db, None, None
+
+
+def _scaled(x: Tensor, g: Tensor, dtype: torch.dtype) -> Tensor:
+    """x · g in one pass, whatever x is kept in."""
+    return torch.mul(x, g, out=torch.empty(x.shape, dtype=dtype, device=x.device))
 
 
 class Each(torch.autograd.Function):
@@ -134,8 +139,6 @@ def sweep(
         if wanted[2]:
             part = (logits if share is None else logits * share).sum(0, dtype=wide)
             db = part if db is None else db.add_(part)
-    if dW is not None and dW.dtype != W.dtype and W.dtype is not torch.float16:  # a float16 sum may be out of range
-        dW = dW.to(W.dtype)
     return Swept(losses, dX, dW, db)
 
 

@@ -75,9 +75,11 @@ class Linear(torch.nn.Linear):
         self.on_lines, self.when = on_lines, when
 
     def forward(self, input: Tensor) -> Tensor:
-        if follows_operators_only() and input.dim() > 1 and not self.on_lines:  # few steps are few guards
+        if self.on_lines:
+            return linear(input, self.weight, self.bias, on_lines=True, when=self.when)
+        if follows_operators_only() and input.dim() > 1:  # few steps are few guards
             return traced_linear(input, self.weight, self.bias, self.when)
-        return linear(input, self.weight, self.bias, on_lines=self.on_lines, when=self.when)
+        return routed_linear(ACCOUNTS[self.when], input, self.weight, self.bias)
 
     @classmethod
     def of(cls, layer: torch.nn.Linear, *, on_lines: bool = False, when: str = "plan") -> Linear:

@@ -24,14 +24,35 @@ from tilewise.interop.torch.routed_operator import traced_linear
 from tilewise.prepared import PREPARED
 
 NOTHING: dict[str, Any] = {}
+theirs, their_matmul = functional.linear, torch.matmul  # held here: `accelerate()` puts others in their places
+is_compiling, grad_enabled, any_autocast = (
+    torch.compiler.is_compiling,
+    torch.is_grad_enabled,
+    torch._C._is_any_autocast_enabled,
+)
 PLAIN = (Tensor, torch.nn.Parameter)
 Products = list[Choice]
 
 
 def routed_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Tensor:
     """input · weightᵀ + bias."""
-    if weight.dim() != 2 or input.dim() < 2:
-        return functional.linear(input, weight, bias)
+    if is_compiling():
+        return (
+            traced_linear(input, weight, bias, account.when)
+            if _is_layer(input, weight)
+            else theirs(input, weight, bias)
+        )
+    kind = (
+        input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
+        grad_enabled(), any_autocast(),
+    )  # fmt: skip
+    left = account.kinds_left.get(kind)  # by what is quickest to ask: torch's own is right however they lie
+    if left is not None:
+        for choice in left:
+            choice.calls += 1
+        return theirs(input, weight, bias)
+    if not _is_layer(input, weight):
+        return theirs(input, weight, bias)
     if follows_operators_only():
         return traced_linear(input, weight, bias, account.when)
     flat = input if input.dim() == 2 else input.flatten(0, -2) if folds(input) else None
@@ -39,9 +60,12 @@ def routed_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor 
         made = matmul(input, weight.mT)
         return made if bias is None else made + bias.to(made.dtype)
     if flat is None:
-        return functional.linear(input, weight, bias)
-    if choices(account, "linear", flat, weight, True, bias) is None:
-        return functional.linear(input, weight, bias)
+        return theirs(input, weight, bias)
+    found = choices(account, "linear", flat, weight, True, bias)
+    if not any(choice.routed for choice in found):
+        if not is_watched():
+            account.keep_left(kind, found)
+        return theirs(input, weight, bias)
     made = _product(account, flat, weight.mT, bias, "linear")
     return made if flat is input else made.unflatten(0, input.shape[:-1])
 
@@ -53,16 +77,18 @@ def routed_matmul(account: Account, M: Tensor, N: Tensor, operator: str = "mm", 
         return None if made is None else made.unflatten(0, M.shape[:-1])
     if M.dim() < 2 or M.dim() != N.dim() or M.shape[:-2] != N.shape[:-2]:
         return None
-    if choices(account, operator, M, N, False, bias) is None:
+    if not any(choice.routed for choice in choices(account, operator, M, N, False, bias)):
         return None
     return _product(account, M, N, bias, operator)
 
 
-def choices(
-    account: Account, operator: str, M: Tensor, N: Tensor, turned: bool, bias: Tensor | None
-) -> Products | None:
-    """The choices for a product and for its gradients where they are wanted, or None where torch keeps all of them;
-    counted then, because nobody sees torch's own gradients. `turned`: N is given as Nᵀ, a layer's weight."""
+def _is_layer(input: Tensor, weight: Tensor) -> bool:
+    return weight.dim() == 2 and input.dim() >= 2
+
+
+def choices(account: Account, operator: str, M: Tensor, N: Tensor, turned: bool, bias: Tensor | None) -> Products:
+    """The choices for a product and for its gradients where they are wanted; counted where torch keeps all of them,
+    because nobody sees torch's own gradients. `turned`: N is given as Nᵀ, a layer's weight."""
     dtype = torch.get_autocast_dtype(M.device.type) if torch.is_autocast_enabled(M.device.type) else None
     grads = torch.is_grad_enabled()
     wanted = (grads and M.requires_grad, grads and N.requires_grad)
@@ -71,14 +97,13 @@ def choices(
     key = (
         operator, M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, M.device, skews, wanted, added, dtype,
     )  # fmt: skip
-    found = account.met.get(key)
+    found: Products | None = account.met.get(key)
     if found is None:
         found = account.met[key] = _of_all(account, operator, M, N, turned, skews, wanted, added, dtype)
-    if any(c.routed for c in found):
-        return found
-    for choice in found:
-        choice.calls += 1
-    return None
+    if not any(choice.routed for choice in found):
+        for choice in found:
+            choice.calls += 1
+    return found
 
 
 def _of_all(
@@ -151,7 +176,7 @@ def multiply(account: Account, M: Tensor, N: Tensor, bias: Tensor | None = None,
             account.met[operator, key] = choice
     choice.calls += 1
     if not choice.routed:
-        return torch.matmul(M, N) if bias is None else _with_sum(torch.matmul(M, N), bias)
+        return their_matmul(M, N) if bias is None else _with_sum(their_matmul(M, N), bias)
     prepared = None if key is None else PREPARED.get(key)
     made = None if prepared is None else prepared(M, N, keywords)
     if made is None:

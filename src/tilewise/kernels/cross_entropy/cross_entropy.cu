@@ -10,9 +10,15 @@ static __device__ __forceinline__ Running joined(Running a, Running b) {
     return Running{top, a.sum * exponential(a.top - top) + b.sum * exponential(b.top - top)};
 }
 
-static __device__ __forceinline__ Running with_one(Running a, float value) {
-    if (value > a.top) return Running{value, a.sum * exponential(a.top - value) + 1.0f};
-    return Running{a.top, a.sum + (value == -LARGEST ? 0.0f : exponential(value - a.top))};
+// With `COUNT` more: the largest of them first, so their exponentials wait for nothing.
+template <int COUNT> static __device__ __forceinline__ Running with_more(Running a, const float (&values)[COUNT]) {
+    float top = a.top;
+    #pragma unroll
+    for (int i = 0; i < COUNT; ++i) top = fmaxf(top, values[i]);
+    float from = top == -LARGEST ? 0.0f : top, sum = a.sum * exponential(a.top - from);
+    #pragma unroll
+    for (int i = 0; i < COUNT; ++i) sum += exponential(values[i] - from);
+    return Running{top, sum};
 }
 
 union Word { uint4 whole; Element lane[LANES]; };
@@ -31,13 +37,19 @@ cross_entropy(Element* logits, const long long* target, float* loss, long long s
         if (threadIdx.x == 0) loss[blockIdx.x] = 0.0f;
         return;
     }
+    #pragma unroll 4
     for (int w = threadIdx.x; w < whole; w += THREADS) {
         Word word;
         word.whole = words[w];
+        float values[LANES];
         #pragma unroll
-        for (int i = 0; i < LANES; ++i) mine = with_one(mine, widen(word.lane[i]));
+        for (int i = 0; i < LANES; ++i) values[i] = widen(word.lane[i]);
+        mine = with_more(mine, values);
     }
-    for (int j = whole * LANES + threadIdx.x; j < columns; j += THREADS) mine = with_one(mine, widen(row[j]));
+    for (int j = whole * LANES + threadIdx.x; j < columns; j += THREADS) {
+        const float value[1] = {widen(row[j])};
+        mine = with_more(mine, value);
+    }
 
     __shared__ Running held[32];
     #pragma unroll
@@ -54,6 +66,7 @@ cross_entropy(Element* logits, const long long* target, float* loss, long long s
         loss[blockIdx.x] = wanted >= 0 && wanted < columns ? logsumexp - widen(row[wanted]) : NOT_A_NUMBER;
     if (!gradient) return;
     __syncthreads();  // the logit of the word wanted has been read
+    #pragma unroll 4
     for (int w = threadIdx.x; w < whole; w += THREADS) {
         Word word;
         word.whole = words[w];

@@ -1,0 +1,85 @@
+"""Where torch's own functions are looked up, and other functions standing there for a while.
+
+Tables that torch makes of its functions, by their identity and on first use, must not be made of ours: those that were
+made while ours stood there are made anew afterwards.
+"""
+
+from __future__ import annotations
+
+import sys
+import threading
+from collections.abc import Iterable
+from typing import Any
+
+import torch
+
+
+class Open(threading.local):
+    """The blocks that a thread has open, the innermost last, and whether one is at work: what it calls is torch's."""
+
+    def __init__(self) -> None:
+        self.blocks: list[Any] = []
+        self.inside = False
+
+
+class Places:
+    """Attributes of torch's modules and classes, changed and given back. It is its own lock."""
+
+    def __init__(self) -> None:
+        self._lock = threading.Lock()
+        self._before: list[tuple[Any, str, Any]] = []
+        self._full: set[int] = set()
+        self._known_to_jit = False
+
+    def __enter__(self) -> None:
+        self._lock.acquire()
+
+    def __exit__(self, *raised: Any) -> None:
+        self._lock.release()
+
+    def take(self, standing: Iterable[tuple[Any, str, Any]]) -> None:
+        """Put functions of ours in their places: (owner, name, function)."""
+        standing = list(standing)
+        self._tell_jit(standing)
+        self._full = {id(table) for table in _tables() if table.cache_info().currsize}
+        for owner, name, ours in standing:
+            self._before.append((owner, name, vars(owner).get(name)))  # None: inherited
+            setattr(owner, name, ours)
+
+    def give_back(self) -> None:
+        """Torch's own are in their places again."""
+        while self._before:
+            owner, name, was = self._before.pop()
+            if was is None:
+                delattr(owner, name)
+            else:
+                setattr(owner, name, was)
+        for table in _tables():
+            if id(table) not in self._full:
+                table.cache_clear()
+
+    def _tell_jit(self, standing: list[tuple[Any, str, Any]]) -> None:
+        """What torch.jit.script knows of the functions we stand for it knows of ours."""
+        if self._known_to_jit:
+            return
+        from torch.jit import _builtins
+
+        for owner, name, ours in standing:
+            operator = _builtins._find_builtin(getattr(owner, name))
+            if operator is not None:
+                _builtins._register_builtin(ours, operator)
+        self._known_to_jit = True
+
+
+def _tables() -> list[Any]:
+    """Torch's tables of its functions: caches without arguments."""
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    names = "get_ignored_functions", "get_testing_overrides", "_get_overridable_functions", "_get_tensor_methods"
+    places: list[tuple[Any, tuple[str, ...]]] = [(torch.overrides, names)]
+    if rules is not None:
+        places.append((rules, ("get_torch_obj_rule_map", "get_tensor_method")))
+    found = [getattr(module, name, None) for module, names in places for name in names]
+    return [table for table in found if hasattr(table, "cache_info")]
+
+
+OPEN, PLACES = Open(), Places()
