@@ -16,6 +16,9 @@ SINGLE = "+-*/%&|^~!=<>?:;,.(){}[]#@\\$`"
 MAGIC = re.compile(r"(?:%%?[a-z]|!\s*(?:nvcc|nvprof|ncu|nsys|nvidia|\./|pip|apt|cat|ls|cd|rm|mkdir|git|python))[^\n]*")
 SPELT = {"and": "&&", "or": "||", "not": "!"}  # C++ has words for these
 STRING_PREFIXES = ("u8", "u", "U", "L", "R")
+QUOTES = ('"', "'")
+BETWEEN = frozenset({"newline", "joined", "space", "comment", "comments"})  # no tokens, but they set them apart
+SPANNING = frozenset({"newline", "joined", "comment", "comments", "quote", "name"})  # pieces that may hold line ends
 
 
 @dataclass(frozen=True, slots=True)
@@ -36,103 +39,59 @@ class Token:
         return replace(self, line=other.line, column=other.column)
 
 
+PIECE = re.compile(
+    r"(?P<newline>\n)|(?P<joined>\\[ \t]*(?:\n|\Z))|(?P<space>[^\S\n]+|[\u200b\ufeff\x00]+)"
+    r"|(?P<comment>//(?:\\\n|[^\n])*)|(?P<comments>/\*)|(?P<name>[^\W\d]\w*)|(?P<quote>[\"'])"
+    r"|(?P<number>0[xX](?:[pP][+-]|[\w.]|'(?=\w))*|\.?\d(?:[eEpP][+-]|[\w.]|'(?=\w))*)|(?P<punct>"
+    + "|".join(re.escape(p) for p in (*PUNCTUATORS, *SINGLE))
+    + ")"
+)
+
+
 def tokenize(source: Source) -> list[Token]:
     """All tokens, with a `newline` token at each line end (the preprocessor needs them) and `end` at the last."""
     text = source.text
     out: list[Token] = []
-    i, n = 0, len(text)
-    line, start = 1, 0
+    i, line, start = 0, 1, 0  # where it is read, the line's number, where that begins
     spaced = True
-    while i < n:
-        ch = text[i]
+    while i < len(text):
         column = i - start + 1
-        if ch == "\n":
-            out.append(Token("newline", "\n", line, column))
-            i += 1
-            line, start, spaced = line + 1, i, True
+        if column == 1 and text[i] in "%!" and (magic := MAGIC.match(text, i)):
+            i = magic.end()
             continue
-        if ch.isspace() or ch in "\u200b\ufeff\x00":
-            i += 1
-            spaced = True
-            continue
-        end = _passed_over(source, i, line, column) if ch in "\\/%!" else i
-        kind = ""
-        if end > i:
-            spaced = True
-        else:
-            kind, word, end = _token(source, i, line, column)
+        piece = PIECE.match(text, i)
+        if piece is None:
+            raise source.error(f"a character that is no CUDA C: {text[i]!r}", line, column)
+        kind, begin, i, word = str(piece.lastgroup), i, piece.end(), piece.group()
+        if kind == "comments":
+            close = text.find("*/", i)
+            if close < 0:
+                raise source.error("this comment is never closed", line, column, 2)
+            i = close + 2
+        elif kind == "newline":
+            out.append(Token(kind, word, line, column))
+        elif kind == "quote" or (kind == "name" and word in STRING_PREFIXES and text[i : i + 1] in QUOTES):
+            first = begin if kind == "quote" else i
+            i = _string_end(source, word, begin, first, line, column)
+            out.append(Token("string" if text[first] == '"' else "char", text[first:i], line, column, spaced))
+        elif kind == "name" and word in SPELT:
+            out.append(Token("punct", SPELT[word], line, column, spaced))
+        elif kind in ("name", "number", "punct"):
             out.append(Token(kind, word, line, column, spaced))
-            spaced = False
-        if kind in ("", "string", "char") and (breaks := text.count("\n", i, end)):
-            line, start = line + breaks, text.rfind("\n", i, end) + 1
-        i = end
+        spaced = kind in BETWEEN
+        if kind in SPANNING and (breaks := text.count("\n", begin, i)):
+            line, start = line + breaks, text.rfind("\n", begin, i) + 1
+        elif kind == "joined":  # at the very end
+            line, start = line + 1, i
     out.append(Token("newline", "\n", line, i - start + 1))
     out.append(Token("end", "", line, i - start + 1))
     return out
 
 
-def _passed_over(source: Source, i: int, line: int, column: int) -> int:
-    """The end of a comment, of a line spliced by a backslash or of a notebook's magic that starts at i; i where none
-    does."""
-    text, n = source.text, len(source.text)
-    ch = text[i]
-    if ch == "\\":
-        j = i + 1
-        while j < n and text[j] in " \t":
-            j += 1
-        return j + 1 if j >= n or text[j] == "\n" else i
-    if ch in "%!":
-        magic = MAGIC.match(text, i) if column == 1 else None
-        return magic.end() if magic else i
-    if text.startswith("//", i):
-        while i < n and text[i] != "\n":
-            i += 2 if text.startswith("\\\n", i) else 1
-        return i
-    if text.startswith("/*", i):
-        close = text.find("*/", i + 2)
-        if close < 0:
-            raise source.error("this comment is never closed", line, column, 2)
-        return close + 2
-    return i
-
-
-def _token(source: Source, i: int, line: int, column: int) -> tuple[str, str, int]:
-    """The kind, the text and the end of the token that starts at i."""
-    text, n = source.text, len(source.text)
-    ch, j = text[i], i + 1
-    if ch.isalpha() or ch == "_":
-        while j < n and (text[j].isalnum() or text[j] == "_"):
-            j += 1
-        word = text[i:j]
-        if j < n and text[j] in "\"'" and word in STRING_PREFIXES:
-            end = _raw_string(source, i, j, line, column) if word == "R" else -1
-            if end < 0:
-                end = _quoted(source, j, line, column)
-            return "string" if text[j] == '"' else "char", text[j:end], end
-        return ("punct", SPELT[word], j) if word in SPELT else ("name", word, j)
-    if ch.isdigit() or (ch == "." and j < n and text[j].isdigit()):
-        end = _number_end(text, i)
-        return "number", text[i:end], end
-    if ch in "\"'":
-        end = _quoted(source, i, line, column)  # which may go on after a backslash at the end of its line
-        return "string" if ch == '"' else "char", text[i:end], end
-    punct = next((p for p in PUNCTUATORS if text.startswith(p, i)), "")
-    if not punct and ch not in SINGLE:
-        raise source.error(f"a character that is no CUDA C: {ch!r}", line, column)
-    return "punct", punct or ch, i + len(punct or ch)
-
-
-def _number_end(text: str, i: int) -> int:
-    j, n = i + 1, len(text)
-    while j < n and (
-        text[j].isalnum()
-        or text[j] in "._"
-        or (text[j] in "+-" and text[j - 1] in "eEpP" and text[i : i + 2].lower() != "0x")
-        or (text[j] in "+-" and text[j - 1] in "pP")
-        or (text[j] == "'" and j + 1 < n and text[j + 1].isalnum())
-    ):
-        j += 1
-    return j
+def _string_end(source: Source, word: str, begin: int, first: int, line: int, column: int) -> int:
+    """Behind the string or character whose quote stands at `first`, its prefix before it."""
+    end = _raw_string(source, begin, first, line, column) if word == "R" else -1
+    return end if end >= 0 else _quoted(source, first, line, column)
 
 
 def _quoted(source: Source, i: int, line: int, column: int) -> int:

@@ -58,6 +58,7 @@ KNOWN: dict[str, str] = {
     "cpu_bitmap.h": "by_example.h", "cpu_anim.h": "by_example.h",
     "cuda_fp16.h": "half.h", "cuda_fp16.hpp": "half.h", "helper_math.h": "helper_math.h",
     "cutil_math.h": "helper_math.h",
+    **dict.fromkeys(("gputimer.h", "timer.h"), "course_timers.h"),
     "wb.h": "wb.h", "book.h": "helper_cuda.h",
     "cublas_v2.h": "cublas.h", "cublas.h": "cublas.h",
     "curand.h": "curand.h", "curand_kernel.h": "curand.h",

@@ -22,6 +22,7 @@ from tilewise.engines.simt.host.runtime import (
     cuda_api,
     cuda_libraries,
     host_faults,
+    releases,
     streams,
     thrust,
 )
@@ -39,6 +40,7 @@ REGISTERED = (
     cuda_api,
     cuda_libraries,
     host_faults,
+    releases,
     streams,
     thrust,
 )  # imported for their functions

@@ -35,6 +35,21 @@ public:
     T* release() { T* p = _p; _p = nullptr; return p; }
     void reset(T* p = nullptr) { if (_p) delete[] _p; _p = p; }
 };
+template <class T, class D> class unique_ptr<T[], D> {
+    T* _p; D _d;
+public:
+    unique_ptr() : _p(nullptr), _d() {}
+    explicit unique_ptr(T* p) : _p(p), _d() {}
+    unique_ptr(T* p, const D& d) : _p(p), _d(d) {}
+    unique_ptr(unique_ptr&& o) : _p(o._p), _d(o._d) { o._p = nullptr; }
+    ~unique_ptr() { if (_p) _d(_p); }
+    unique_ptr& operator=(unique_ptr&& o) { std::swap(_p, o._p); std::swap(_d, o._d); return *this; }
+    T* get() const { return _p; }
+    T& operator[](size_t i) const { return _p[i]; }
+    operator bool() const { return _p != nullptr; }
+    T* release() { T* p = _p; _p = nullptr; return p; }
+    void reset(T* p = nullptr) { if (_p) _d(_p); _p = p; }
+};
 template <class T> struct __array_maker { template <class A> static unique_ptr<T> make(const A& a) { return unique_ptr<T>(new T(a)); } };
 template <class T> struct __array_maker<T[]> { static unique_ptr<T[]> make(size_t n) { return unique_ptr<T[]>(new T[n]()); } };
 struct __owner { long n; __owner() : n(1) {} virtual void drop() = 0; virtual ~__owner() {} };

@@ -188,7 +188,8 @@ def type_of(p: Program, node: Any, env: Environment) -> Type:
     value = late.lower(b, node)
     if isinstance(value, Overloads):  # a function's own type
         pointer = rvalue(b, value).type
-        return pointer.to if isinstance(pointer, Pointer) else pointer
+        taken = isinstance(node, tree.Unary)  # decltype(&f)
+        return pointer.to if isinstance(pointer, Pointer) and not taken else pointer
     made: Type = value.type
     return made
 

@@ -2,8 +2,9 @@
 
 from __future__ import annotations
 
-from tilewise.engines.simt.host.runtime.host_faults import assigned_name, judge, release
+from tilewise.engines.simt.host.runtime.host_faults import judge
 from tilewise.engines.simt.host.runtime.memory import HAS
+from tilewise.engines.simt.host.runtime.releases import assigned_name, release
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 
 ALLOCATED = ("malloc", "calloc", "realloc", "strdup")

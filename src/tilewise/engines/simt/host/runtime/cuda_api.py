@@ -8,7 +8,8 @@ from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime import cuda_memory
 from tilewise.engines.simt.host.runtime.c_memory import writable
 from tilewise.engines.simt.host.runtime.cuda_card import Card
-from tilewise.engines.simt.host.runtime.host_faults import MENDS, describe
+from tilewise.engines.simt.host.runtime.host_faults import describe
+from tilewise.engines.simt.host.runtime.releases import MENDS
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
 

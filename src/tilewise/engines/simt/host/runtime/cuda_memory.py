@@ -7,8 +7,9 @@ import re
 from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime.c_memory import writable
 from tilewise.engines.simt.host.runtime.comparisons import note_input
-from tilewise.engines.simt.host.runtime.host_faults import describe, release
+from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.memory import BUSY, CARD, LACKS, Allocation
+from tilewise.engines.simt.host.runtime.releases import release
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import os
+import re
 import threading
 import traceback
 from collections.abc import Callable
@@ -14,11 +15,13 @@ from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.runtime.console import Console
 from tilewise.engines.simt.host.runtime.faults import Faults
 from tilewise.engines.simt.host.runtime.memory import Memory
+from tilewise.engines.simt.host.sources import SPAN
 from tilewise.errors import LimitError, TilewiseError
 
 Function = Callable[..., Any]
 FUNCTIONS: dict[str, Function] = {}  # of the runtime, by the name the program calls
 LAUNCHES_TOLD = 1000
+LINE = re.compile(r"\bline (\d{8,})\b")
 CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": ctypes.c_int16, "i8": ctypes.c_int8,
           "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
 
@@ -32,6 +35,11 @@ def runtime(*names: str) -> Callable[[Function], Function]:
         return function
 
     return keep
+
+
+def plain_lines(text: str) -> str:
+    """Lines of included files have large numbers, which name the file, too: in a sentence they are the file's own."""
+    return LINE.sub(lambda found: f"line {int(found[1]) % SPAN}", text) if text else text
 
 
 class Session:
@@ -75,9 +83,13 @@ class Session:
             for settle in self.before_report:
                 settle(self)
             self.console.flush()
+            for finding in self.faults.found.values():
+                finding.message, finding.hint = plain_lines(finding.message), plain_lines(finding.hint)
+                finding.evidence = plain_lines(finding.evidence)
             self.report({
-                "status": status, "ended": ended, "message": message,
-                "findings": [f.to_json() for f in self.faults.all()], "notes": self.faults.notes,
+                "status": status, "ended": ended, "message": plain_lines(message),
+                "findings": [f.to_json() for f in self.faults.all()],
+                "notes": [plain_lines(note) for note in self.faults.notes],
                 "launches": self.cuda.launches[:LAUNCHES_TOLD] if self.cuda is not None else [],
                 "open_line": not self.console.ended_line,
                 "wanted": self.wanted,
