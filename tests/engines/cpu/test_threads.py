@@ -3,16 +3,22 @@
 from __future__ import annotations
 
 import os
+import random
 import subprocess
 import sys
 import threading
+import time
 from collections.abc import Iterator
 
 import numpy as np
 import pytest
 
 import tilewise as tw
-from tilewise.engines.cpu.runtime import pool
+from tilewise.engines.cpu.kernels.shared.ir import Function, module
+from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS
+from tilewise.engines.cpu.runtime import compile, pool
+from tilewise.engines.cpu.runtime.target import host_target
+from tilewise.engines.cpu.runtime.workers import ANY_ORDER
 from tilewise.errors import UsageError
 
 
@@ -160,3 +166,26 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
 """
     pytest.importorskip("resource")
     assert int(run(code)) < 16 * 1024  # kB
+
+
+def tally() -> int:
+    """A task that counts itself, in the word of its number."""
+    f = Function("tally", TASK_PARAMS, public=True)
+    f.op(f"atomicrmw add ptr {f.at('i64', '%job', '%task')}, i64 1 seq_cst")
+    return compile.load(module([f]), host_target(), ("tally",))["tally"]
+
+
+@pytest.mark.parametrize("order", [0, ANY_ORDER])
+def test_every_task_runs_once_whoever_it_was_dealt_to(order: int) -> None:
+    """Fewer tasks than threads, more, and more threads wanted than there are."""
+    seed = time.time_ns() % 2**31
+    print(f"seed {seed}")
+    draw, task = random.Random(seed), tally()
+    tw.set_num_threads(3)
+    workers = pool.current_pool()
+    assert workers is not None
+    for _ in range(300):
+        count, limit = draw.choice((2, 3, 4, 7, draw.randint(1, 500))), draw.randint(1, 5)
+        words = np.zeros(count, np.int64)
+        pool.native()["run"](workers.address, task, words.ctypes.data, count, limit | order)
+        assert (words == 1).all(), (seed, count, limit)

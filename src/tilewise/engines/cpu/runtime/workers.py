@@ -1,8 +1,10 @@
 """The pool's machine code: native workers, because waking a Python thread takes longer than a small product.
 
 Workers spin a little after each job and then park. A job is open while there are tasks left; a worker that wakes late
-finds it closed, and nobody has waited for it. The thread that calls takes part. A second caller meanwhile (another
-Python thread, a nested use) runs its own tasks by itself: which thread runs a task never changes a bit of the result.
+finds it closed, and nobody has waited for it. Tasks that may run in any order are dealt out alike every time: a worker
+begins with its own share, whose part of P is near it since the last such product, and then helps the others. The thread
+that calls takes part. A second caller meanwhile (another Python thread, a nested use) runs its own tasks by itself:
+which thread runs a task never changes a bit of the result.
 """
 
 from __future__ import annotations
@@ -17,13 +19,17 @@ OPEN = 1 << 31
 # words of the pool: generation, open bit and how many are inside share the first, so one exchange joins a job
 STATE, NEXT, TASK, JOB, COUNT, LIMIT = 0, 8, 16, 17, 18, 19
 SLEEPERS, QUIT, IDENTITY, BUSY, MUTEX, CONDITION, THREADS = 24, 25, 26, 28, 32, 64, 96
-WORDS = THREADS + 1024
+SHARES, LEFT = THREADS + 1024, 20  # the next task of each worker's share, a line each; and how many are left of all
+SHARED = 64  # workers up to which tasks have shares
+WORDS = SHARES + 8 * SHARED
+ANY_ORDER = 1 << 32  # beside a job's limit: tasks never wait for each other
 
 
 def pool_module(target: Target, data_field: int, system: System | None = None) -> str:
     """`data_field`: bytes from an array object's start to the address of its elements."""
     system, spin = system or system_of(), SPIN_ARM if _arm(target) else SPIN
-    pool = [pause_function(target), _take(), _work(system, spin), _submit(system, spin), _start(system), _stop(system)]
+    take = [_deal(), _take_shares(), _take()]
+    pool = [pause_function(target), *take, _work(system, spin), _submit(system, spin), _start(system), _stop(system)]
     return module([*pool, _serial(), _run(), _launch(), _launch_arrays(data_field)])
 
 
@@ -53,12 +59,66 @@ def _store(f: Function, number: int, value: str | int) -> None:
     f.do(f"store atomic i64 {value}, ptr {_word(f, number)} seq_cst, align 8")
 
 
+def _deal() -> Function:
+    """Every worker's share of the tasks, from its first."""
+    f = Function("deal", [("ptr", "pool"), ("i64", "count"), ("i64", "limit")])
+    with f.loop(0, "%limit") as w:
+        place = f.at("i64", _word(f, SHARES), f.mul(w.index, 8))
+        f.do(f"store atomic i64 {_first_of(f, w.index)}, ptr {place} monotonic, align 8")
+    _store(f, LEFT, "%count")
+    return f
+
+
+def _first_of(f: Function, worker: str) -> str:
+    return f.div(f.mul(worker, "%count"), "%limit")
+
+
+def _take_shares() -> Function:
+    """Take tasks of one's own share, then of the others', until none is left of all."""
+    f = Function(
+        "take_shares",
+        [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit"), ("i64", "worker")],
+    )
+    done = f.label("done")
+    with f.loop(0, "%limit") as other:
+        some = f.label("some")
+        f.do(f"br i1 {f.test('sgt', _load(f, LEFT), 0)}, label %{some}, label %{done}")
+        f.start(some)
+        whose = f.rem(f.add("%worker", other.index), "%limit")
+        place, end = f.at("i64", _word(f, SHARES), f.mul(whose, 8)), _first_of(f, f.add(whose, 1))
+        again, look, run, over = (f.label(x) for x in ("again", "look", "run", "over"))
+        f.do(f"br label %{again}")
+        f.start(again)
+        now = f.op(f"load atomic i64, ptr {place} monotonic, align 8")
+        f.do(f"br i1 {f.test('slt', now, end)}, label %{look}, label %{over}")
+        f.start(look)
+        mine = f.op(f"atomicrmw add ptr {place}, i64 1 seq_cst")
+        f.do(f"br i1 {f.test('slt', mine, end)}, label %{run}, label %{over}")
+        f.start(run)
+        f.op(f"atomicrmw sub ptr {_word(f, LEFT)}, i64 1 seq_cst")
+        f.do(f"call void %task(ptr %job, i64 {mine}, i64 %worker)")
+        f.do(f"br label %{again}")
+        f.start(over)
+    f.do(f"br label %{done}")
+    f.start(done)
+    return f
+
+
 def _take() -> Function:
     """Take tasks until none is left."""
     f = Function("take", [("ptr", "pool"), ("i64", "worker")])
     task, job, count = (f.op(f"load i64, ptr {_word(f, n)}, align 8") for n in (TASK, JOB, COUNT))
     function, argument = f.op(f"inttoptr i64 {task} to ptr"), f.op(f"inttoptr i64 {job} to ptr")
-    again, run, done = f.label("again"), f.label("run"), f.label("done")
+    again, run, done, shares, order = (f.label(x) for x in ("again", "run", "done", "shares", "order"))
+    limit = _load(f, LIMIT)
+    f.do(f"br i1 {f.test('sge', limit, ANY_ORDER)}, label %{shares}, label %{order}")
+    f.start(shares)
+    f.do(
+        f"call void @take_shares(ptr %pool, ptr {function}, ptr {argument}, i64 {count}, "
+        f"i64 {f.op(f'and i64 {limit}, {ANY_ORDER - 1}')}, i64 %worker)"
+    )
+    f.do(f"br label %{done}")
+    f.start(order)
     f.do(f"br label %{again}")
     f.start(again)
     mine = f.op(f"atomicrmw add ptr {_word(f, NEXT)}, i64 1 seq_cst")
@@ -109,7 +169,7 @@ def _work(system: System, rounds: int) -> Function:
     f.do(f"br i1 {quits}, label %{leave}, label %{over}")
     f.start(over)
     is_open = f.test("ne", f.op(f"and i64 {state}, {OPEN}"), 0)
-    wanted = f.test("slt", f.add(worker, 1), _load(f, LIMIT))
+    wanted = f.test("slt", f.add(worker, 1), f.op(f"and i64 {_load(f, LIMIT)}, {ANY_ORDER - 1}"))
     f.do(f"br i1 {f.op(f'and i1 {is_open}, {wanted}')}, label %{join}, label %{wait}")
     f.start(join)
     pair = f.op(f"cmpxchg ptr {_word(f, STATE)}, i64 {state}, i64 {f.add(state, 1)} seq_cst seq_cst")
@@ -143,6 +203,8 @@ def _submit(system: System, rounds: int) -> Function:
     f.do(f"store i64 %count, ptr {_word(f, COUNT)}, align 8")
     _store(f, LIMIT, "%limit")
     _store(f, NEXT, 0)
+    with f.when(f.test("sge", "%limit", ANY_ORDER)):
+        f.do(f"call void @deal(ptr %pool, i64 %count, i64 {f.op(f'and i64 %limit, {ANY_ORDER - 1}')})")
     _next_generation(f, OPEN)
     _wake(f, system)
     f.do("call void @take(ptr %pool, i64 0)")
@@ -177,7 +239,8 @@ def _run() -> Function:
     params = [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")]
     f = Function("run", params, public=True)
     ask, ours, alone, done = (f.label(x) for x in ("ask", "ours", "alone", "done"))
-    several = f.op(f"and i1 {f.test('sgt', '%limit', 1)}, {f.test('sgt', '%count', 1)}")
+    threads = f.op(f"and i64 %limit, {ANY_ORDER - 1}")
+    several = f.op(f"and i1 {f.test('sgt', threads, 1)}, {f.test('sgt', '%count', 1)}")
     pooled = f.op(f"and i1 {several}, {f.op('icmp ne ptr %pool, null')}")
     f.do(f"br i1 {pooled}, label %{ask}, label %{alone}")
     f.start(ask)
@@ -217,7 +280,11 @@ def _launch() -> Function:
         f.do(f"store ptr %{value}, ptr {word(job, name)}, align 8")
     f.do(f"store ptr {f.at('i8', '%space', template('sums_at'))}, ptr {word(job, 'sums')}, align 8")
     task = f.op(f"inttoptr i64 {template('task')} to ptr")
-    f.do(f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {template('workers')})")
+    workers = template("workers")
+    waits = f.test("ne", template("strip"), 0)  # for tasks that were dealt out before
+    ordered = f.op(f"or i1 {waits}, {f.test('sgt', workers, SHARED)}")
+    limit = f.op(f"select i1 {ordered}, i64 {workers}, i64 {f.op(f'or i64 {workers}, {ANY_ORDER}')}")
+    f.do(f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {limit})")
     return f
 
 

@@ -21,6 +21,7 @@ PARAMS = [
     ("i64", "next_p"),
 ]  # fmt: skip
 CHAINS = 8  # sums that hide an addition's latency: 4 cycles, two ports
+SHALLOW = 32  # k up to which P is the cost of a product
 AHEAD = 4  # vectors of a row of N that are asked for before they are read
 
 
@@ -93,7 +94,10 @@ class _ExactTile:
         # a register each: left to itself, LLVM would go from row to row by additions in the loop
         self.rows = [f.op(f"freeze ptr {f.at(a.kind, self.M, f.mul('%row_m', row))}") for row in rows]
         if form.panel:
-            self.ask_for_P()
+            self.ask_for_P(self.P)
+        elif not form.panel_m:
+            with f.when(f.test("sle", "%kc", SHALLOW)):
+                self.ask_for_P(f.at(a.kind, self.P, "%next_p"))
         zeros = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * self.ways)
         bulk = f.op(f"and i64 %kc, {-self.unroll}")
         with f.loop(0, bulk, self.unroll, zeros) as loop:
@@ -105,11 +109,11 @@ class _ExactTile:
             sums = tail.values
         self.write(sums)
 
-    def ask_for_P(self) -> None:
-        """Bring the lines of P near while the sums are made."""
+    def ask_for_P(self, P: str) -> None:
+        """Bring the lines of this tile of P near, or the next one's, while the sums are made."""
         f, a = self.f, self.a
         for row in range(self.form.rows):
-            line = f.at(a.kind, self.P, f.mul("%row_p", row))
+            line = f.at(a.kind, P, f.mul("%row_p", row))
             for v in range(0, self.form.vectors, max(1, 64 // a.target.vector_bytes)):
                 self.prefetch(f.at(a.kind, line, v * a.lanes))
 
