@@ -7,12 +7,11 @@ from itertools import product
 
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.realign import render_realign
-from tilewise.kernels.wgmma_half.model import FEW, TILES, TensorTile
+from tilewise.kernels.wgmma_half.model import CLASSES, FEW, TILES, TensorTile
 from tilewise.kernels.wgmma_half.text import render_gather, render_realign_with_edges, render_wgmma_half
 from tilewise.problem import Groups
 
 SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along N's
-CLASSES = (1, 2, 4, 8)  # of rows of M, by how far from a 16-byte boundary they start
 EDGES = ("dots", "dots")  # any: the kernel finds at run time how they are made
 
 
@@ -23,12 +22,13 @@ def texts(dtype: str) -> Iterator[str]:
         yield render_realign_with_edges(dtype, along_k)
     for shares, accumulate in product((1, 8), (False, True)):
         yield render_gather(dtype, accumulate, shares)
-    for tile, (m, n), store in product(TILES, SIDES, ("boxes", "rows", "carried", "partial")):
-        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store)
-    for tile, classes, store in product(TILES, CLASSES, ("rows", "carried")):
-        if tile.wide:
-            yield render_wgmma_half(dtype, tile, m_along_k=True, n_along_k=False, store=store, classes=classes)
     for tile in TILES:
+        some = {"carried": tile.wide, "partial": tile.takes_parts}
+        stores = ("boxes", "rows", *(store for store, is_so in some.items() if is_so))
+        for store, (m, n) in product(stores, SIDES):
+            yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store)
+        for store in ("rows", "carried") if tile.wide else ():
+            yield render_wgmma_half(dtype, tile, m_along_k=True, n_along_k=False, store=store, classes=CLASSES)
         if tile.takes_edges:
             yield from _with_edges(dtype, tile)
     for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), (1, 2), (False, True)):
@@ -39,10 +39,7 @@ def texts(dtype: str) -> Iterator[str]:
 def _with_edges(dtype: str, tile: TensorTile) -> Iterator[str]:
     for m, n in SIDES:
         yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store="carried", edges=EDGES)
-    for classes in CLASSES:
-        yield render_wgmma_half(
-            dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=classes
-        )
+    yield render_wgmma_half(dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=CLASSES)
 
 
 def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
@@ -52,5 +49,5 @@ def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
     if by_rows:
         yield render_walk(groups.wide)
     for tile, store, n in product(TILES, ("boxes", "rows", "carried"), (False, True)):
-        if tile.cluster == 1 and (by_rows or not n):
+        if tile.cluster == 1 and (by_rows or not n) and (tile.wide or store != "carried"):
             yield render_wgmma_half(dtype, tile, m_along_k=by_rows, n_along_k=n, store=store, groups=groups)

@@ -34,6 +34,7 @@ __all__ = ["DEPTH", "IDEA", "KERNEL", "TILES", "TensorTile", "TensorWay", "expec
 KERNEL = "wgmma_half"
 IDEA = "tiles stream in by the copy engine, warpgroups multiply them on tensor cores"
 THIN = 1  # rows or columns beyond whole tiles that `thin_edges.cuh` makes in the background
+CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns
 
 
@@ -78,11 +79,6 @@ def route(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> 
     return AS_IT_IS if whole else REALIGNED
 
 
-def row_classes(layout: Layout, rows: int, cols: int) -> int:
-    """Every how many rows one starts equally far from a 16-byte boundary."""
-    return 8 // math.gcd(layout.row, 8) if rows > 1 else 1
-
-
 def tuning_class(problem: Problem) -> str:
     """What kind of product this is, for tables of measured ways."""
     p = problem
@@ -103,7 +99,7 @@ def options(problem: Problem) -> tuple[list[str], list[str]]:
         if how == [AS_IT_IS] and lines and lines[0] > 1 and lines[2] % DEPTH:
             how.append(REALIGNED)  # lines that straddle 128 bytes cost the copy engine twice
     skewed = not along_columns(problem.layout_m, m, k) and not along_columns(problem.layout_n, k, n)
-    if for_m == [REALIGNED] and skewed and not problem.stack and m > 1 and not problem.unrounded:
+    if for_m == [REALIGNED] and skewed and not problem.stack and m >= CLASSES and not problem.unrounded:
         for_m.append(BY_CLASSES)
     return for_m, for_n
 
@@ -112,7 +108,7 @@ def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None 
     """Every way, or those with tiles `among` these; ways that turn P have tiles of their own."""
     if problem.groups:
         return _grouped_ways(problem, TILES if among is None else among)
-    m, k, n, (for_m, for_n) = problem.m, problem.k, problem.n, options(problem)
+    m, n, (for_m, for_n) = problem.m, problem.n, options(problem)
     ways = []
     rounded = problem.accumulate and not problem.unrounded
     tiles = [tile for tile in (TILES if among is None else among) if tile.takes_accumulate or not rounded]
@@ -120,7 +116,7 @@ def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None 
         if routes[0] == BY_CLASSES and not tile.wide:
             continue
         if routes[0] == BY_CLASSES:
-            ways.append(TensorWay(tile, (routes[0], routes[1]), 1, row_classes(problem.layout_m, m, k)))
+            ways.append(TensorWay(tile, (routes[0], routes[1]), 1, CLASSES))
         else:
             splits = _splits(problem, tile, machine)
             ways += [TensorWay(tile, (routes[0], routes[1]), parts) for parts in splits]
@@ -165,4 +161,4 @@ def _splits(problem: Problem, tile: TensorTile, machine: Machine) -> tuple[int, 
     tiles = TensorWay(tile, ("", "")).tiles(problem.m, problem.n) * tile.cluster * problem.members
     phases = math.ceil(problem.k / DEPTH)
     most = min(machine.units // max(1, tiles), phases // 4)
-    return (1, most) if most > 1 and not problem.unrounded else (1,)
+    return (1, most) if most > 1 and tile.takes_parts and not problem.unrounded else (1,)

@@ -116,7 +116,7 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str]) -> list
     lines = lines_touched(routes[0], problem.layout_m, m, k), lines_touched(routes[1], problem.layout_n, k, n)
     phase_of = _phases(problem.dtype.name, machine, *lines)
     found: list[tuple[float, int]] = []
-    for number, (rows, cols, cluster, area, groups_of, edges) in enumerate(SIDES):
+    for number, (rows, cols, cluster, area, groups_of, edges, wide) in enumerate(SIDES):
         phase, at_once = phase_of[number], units // cluster
         down, across = m, n
         if edges and thin:
@@ -126,13 +126,13 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str]) -> list
         each = phases * phase
         if boxed or (edged and across < n):
             each += BOXES
-        elif waves >= CARRIED_WAVES and phases >= CARRIED_PHASES:
+        elif wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES:
             each = max(each + CARRIED, CARRIED_OUT * area)
         else:
             each += ROWS + (ROWS_OUT * area if waves > 1 else 0.0)
         work = max(waves * each, passing) + (groups_of if waves == 1 else 2) * GROUP_SECONDS
         parts = min(units // (tiles * cluster), phases // 4) if tiles else 0
-        if parts > 1 and not by_classes:
+        if cluster == 1 < parts and not by_classes:
             turns = -(-tiles * parts // at_once)
             cut = max(turns * (-(-phases // parts) * phase + PARTIAL), passing) + GATHER_SECONDS
             cut += members * 8 * parts * m * n / GATHER_BANDWIDTH + (groups_of if turns == 1 else 2) * GROUP_SECONDS
@@ -145,7 +145,7 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str]) -> list
 BOXES, ROWS, CARRIED, PARTIAL = (TILE_SECONDS[store] for store in ("boxes", "rows", "carried", "partial"))
 ROWS_OUT, CARRIED_OUT = LINES_OUT_SECONDS["rows"], LINES_OUT_SECONDS["carried"]
 SIDES = tuple(
-    (tile.rows * tile.cluster, tile.cols, tile.cluster, tile.rows * tile.cols, tile.groups, tile.takes_edges)
+    (tile.rows * tile.cluster, tile.cols, tile.cluster, tile.rows * tile.cols, tile.groups, tile.takes_edges, tile.wide)
     for tile in TILES
 )
 

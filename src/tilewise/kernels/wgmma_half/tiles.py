@@ -47,6 +47,11 @@ class TensorTile:
         return self.takes_edges and self.cluster > 1 and self.rows * self.cols > 128 * 192
 
     @property
+    def takes_parts(self) -> bool:
+        """Whether k may be cut: clusters are for products with many tiles, which leave no reason to."""
+        return self.cluster == 1
+
+    @property
     def takes_accumulate(self) -> bool:
         """Whether P can be read before it is rounded and written; the largest sums leave no registers for that."""
         return self.rows * self.cols < 192 * 192
@@ -178,7 +183,7 @@ class TensorWay:
             return "turned"
         if takes_boxes(layout, m, n, self.edge_cols, alignment) and self.routes[0] != BY_CLASSES:
             return "boxes"
-        return "carried" if waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else "rows"
+        return "carried" if self.tile.wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else "rows"
 
 
 def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:
