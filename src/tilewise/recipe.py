@@ -8,9 +8,11 @@ from __future__ import annotations
 
 import ctypes
 import math
-from collections.abc import Iterable
+import struct
+from collections.abc import Callable, Iterable
 from dataclasses import dataclass
-from typing import Any
+from functools import lru_cache
+from typing import Any, NamedTuple
 
 BOUNDARY = 16  # bytes: what a base address is known modulo
 SCRATCH_BOUNDARY = 1024  # what every piece of scratch memory starts on
@@ -58,8 +60,7 @@ class TensorMap:
     stack: tuple[tuple[int, int], ...] = ()
 
 
-@dataclass(frozen=True)
-class Argument:
+class Argument(NamedTuple):
     """One kernel parameter: its bytes, the addresses to be written into them, the tensor maps to be placed there."""
 
     data: bytes
@@ -68,34 +69,55 @@ class Argument:
 
 
 Value = Any  # Address, None, TensorMap, a ctypes scalar or array, a ctypes.Structure, an Argument
+NULL = bytes(8)
 
 
 def argument(value: Value) -> Argument:
     """A parameter from what a launch is given: an address (None is the null pointer), a tensor map, a ctypes value."""
-    if isinstance(value, Argument):
-        return value
-    if value is None:
-        return Argument(bytes(8))
-    if isinstance(value, Address):
-        return Argument(bytes(8), ((0, value),))
-    if isinstance(value, TensorMap):
+    kind = value.__class__
+    if kind is Argument:
+        return value  # type: ignore[no-any-return]
+    if kind is Address:
+        return Argument(NULL, ((0, value),))
+    if kind is TensorMap:
         return Argument(bytes(128), (), ((0, value),))
-    return Argument(bytes(value))
+    return Argument(NULL if value is None else bytes(value))
+
+
+@lru_cache(maxsize=64)
+def _fields(kind: type[ctypes.Structure]) -> list[tuple[int, Callable[..., None] | None, Any]]:
+    """(where it lies, what writes a number there, its ctypes type) of every field."""
+    made: list[tuple[int, Callable[..., None] | None, Any]] = []
+    for name, declared, *_ in kind._fields_:
+        code = getattr(declared, "_type_", "") if issubclass(declared, ctypes._SimpleCData) else ""
+        write = struct.Struct(f"={NUMBERS[code]}").pack_into if code in NUMBERS else None
+        made.append((getattr(kind, name).offset, write, declared))
+    return made
+
+
+NUMBERS = {"i": "i", "I": "I", "q": "q", "Q": "Q", "l": "q", "L": "Q", "f": "f", "d": "d"}  # ctypes' codes, of 64 bits
+if ctypes.sizeof(ctypes.c_long) != 8:
+    NUMBERS |= {"l": "i", "L": "I"}
 
 
 def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
     """A ctypes structure whose fields may be addresses, tensor maps or structures with such fields."""
-    data, holes, maps = bytearray(ctypes.sizeof(kind)), [], []
-    for (name, declared, *_), value in zip(kind._fields_, values, strict=False):
-        at: int = getattr(kind, name).offset
-        if value is None or isinstance(value, (Argument, Address, TensorMap)):
-            part = argument(value)
-        else:
-            assert isinstance(declared, type)
-            part = argument(value if isinstance(value, declared) else declared(value))
-        data[at : at + len(part.data)] = part.data
-        holes += [(at + offset, address) for offset, address in part.holes]
-        maps += [(at + offset, made) for offset, made in part.maps]
+    data = bytearray(ctypes.sizeof(kind))
+    holes: list[tuple[int, Address]] = []
+    maps: list[tuple[int, TensorMap]] = []
+    for (at, write, declared), value in zip(_fields(kind), values, strict=False):
+        of = value.__class__
+        if write is not None and of in (int, float, bool):
+            write(data, at, value)
+        elif of is Address:
+            holes.append((at, value))
+        elif value is not None:
+            part = argument(
+                value if of is Argument or of is TensorMap or isinstance(value, declared) else declared(value)
+            )
+            data[at : at + len(part.data)] = part.data
+            holes += [(at + offset, address) for offset, address in part.holes]
+            maps += [(at + offset, made) for offset, made in part.maps]
     return Argument(bytes(data), tuple(holes), tuple(maps))
 
 
@@ -137,7 +159,7 @@ class Launch:
         overlap: bool = False,
         cluster: int = 1,
     ) -> Launch:
-        return cls(source, name, grid, block, tuple(argument(a) for a in arguments), shared_bytes, overlap, cluster)
+        return cls(source, name, grid, block, tuple(map(argument, arguments)), shared_bytes, overlap, cluster)
 
     def __repr__(self) -> str:
         grid, block = ("x".join(map(str, sides)) for sides in (self.grid, self.block))

@@ -12,6 +12,7 @@ import math
 import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
+from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
 from typing import Any, Protocol, TypeVar
@@ -53,6 +54,11 @@ class Table:
     card: str
     entries: Mapping[str, Entry]
     errors: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # of the model: mean log, and how often
+
+    @cached_property
+    def kinds(self) -> frozenset[str]:
+        """Kernels with a dtype that any class is of."""
+        return frozenset(" ".join(key.split(" ")[:2]) for key in self.entries)
 
     def to_json(self) -> dict[str, Any]:
         rows = {

@@ -10,7 +10,7 @@ from tilewise.kernels.direct.model import DirectWay
 from tilewise.kernels.shared.text import defined, kernel_text
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def render_direct(algebra: Algebra, way: DirectWay, accumulate: bool) -> str:
     tile = way.tile
     macros: dict[str, object] = {

@@ -15,7 +15,7 @@ from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.machine import Machine
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
 def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool, split: bool) -> str:
     """`split`: sums of a piece of k go to a plane of their own."""
     split = split and algebra.partial != algebra.result

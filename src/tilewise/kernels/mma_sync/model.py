@@ -205,7 +205,7 @@ def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -
 def best_way(problem: Problem, machine: Machine) -> tuple[MmaWay, float]:
     """The way with the least expected seconds."""
     table, timed = machine.tuned, _timed(problem, machine)
-    key = tuning_class(problem) if table is not None and table.entries else ""
+    key = tuning_class(problem) if table is not None and f"{KERNEL} {problem.dtype.name}" in table.kinds else ""
     if table is None or key not in table.entries:
         seconds, _, fields = min(timed)
         return MmaWay(*fields), seconds

@@ -14,7 +14,7 @@ from tilewise.kernels.shared.placed import members
 GRID_LIMIT = 65535  # of blocks along y and z; longer runs come in several launches
 
 
-@lru_cache(maxsize=512)
+@lru_cache(maxsize=1024)
 def stacked(source: str, pointers: tuple[str, ...], axis: str = "y") -> str:
     """The kernel's text with a step for each of these pointers as its last arguments."""
     above, mark, kernel = source.rpartition('extern "C" __global__')

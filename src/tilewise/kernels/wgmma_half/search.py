@@ -11,7 +11,7 @@ from functools import lru_cache
 from itertools import product
 
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
-from tilewise.kernels.wgmma_half.model import THIN, expected, options, tuning_class, turned_ways, ways
+from tilewise.kernels.wgmma_half.model import KERNEL, THIN, expected, options, tuning_class, turned_ways, ways
 from tilewise.kernels.wgmma_half.seconds import (
     CLUSTER_SECONDS,
     COPY_SECONDS,
@@ -49,7 +49,7 @@ EACH = 16  # numbers of a tile's ways
 def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
     """The way with the least expected seconds, as if all of them had been reckoned."""
     table = machine.tuned
-    key = tuning_class(problem) if table is not None and table.entries else ""
+    key = tuning_class(problem) if table is not None and f"{KERNEL} {problem.dtype.name}" in table.kinds else ""
     margin = CLOSE if table is not None and key in table.entries else 1.0  # a table may prefer one that is close
     last = EACH * len(TILES)
     timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(turned_ways(problem))]

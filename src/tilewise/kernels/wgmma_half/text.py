@@ -22,7 +22,7 @@ SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
-@lru_cache(maxsize=256)
+@lru_cache(maxsize=1024)
 def render_wgmma_half(
     dtype: str,
     tile: TensorTile,
