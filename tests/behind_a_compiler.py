@@ -61,12 +61,63 @@ def _wgmma(found):
 }}"""
 
 
+# ldmatrix: lane 8 q + r holds the address of line r of matrix q; a lane gets two neighbours of line lane / 4, or,
+# transposed, of column lane / 4.
+FRAGMENTS = """
+template <bool TRANSPOSED>
+static void read_matrices(const unsigned char* line, unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
+    unsigned* made[4] = {&a, &b, &c, &d};
+    int lane = threadIdx.x % 32;
+    unsigned at = (unsigned)(line - memory);
+    for (int q = 0; q < 4; ++q) {
+        unsigned one = __shfl_sync(~0u, at, q * 8 + (TRANSPOSED ? lane % 4 * 2 : lane / 4));
+        unsigned two = __shfl_sync(~0u, at, q * 8 + (TRANSPOSED ? lane % 4 * 2 + 1 : lane / 4));
+        int first = TRANSPOSED ? lane / 4 : lane % 4 * 2, second = TRANSPOSED ? first : first + 1;
+        auto* low = reinterpret_cast<const unsigned short*>(memory + one);
+        auto* high = reinterpret_cast<const unsigned short*>(memory + two);
+        *made[q] = low[first] | (unsigned)high[second] << 16;
+    }
+}
+"""
+
+
+def with_fragments(text):
+    """The text of a kernel of `mma.sync` over halves, its products made by the lanes of a warp on the host."""
+    text = text.replace(kernel_text("direct_half/fragments.cuh"), FRAGMENTS)
+    text = re.sub(r'asm\("cvt\.rn\.(bf16|f16)\.f32 %0, %1;".*?\);', lambda m: f"y = {m[1]}_bits(x);", text)
+    paired = r'asm\("cvt\.rn\.(bf16|f16)x2\.f32 %0, %1, %2;".*?\);'
+    text = re.sub(paired, lambda m: f"z = {m[1]}_bits(x) | {m[1]}_bits(y) << 16;", text)
+    text = re.sub(r'asm\("cvt\.f32\.f16 %0, %1;".*?\);', "y = half_bits_to_float(x);", text)
+    return re.sub(r'asm volatile\("mma\.sync\.aligned\.m16n8k16.*?\);\n}', _mma, text, flags=re.DOTALL)
+
+
+def _mma(found):
+    """Lane (g, t) has sums of rows g and g + 8, columns 2 t and 2 t + 1; k and k + 1 of a row are one word."""
+    number = "bf16_value" if ".bf16." in found[0] else "half_bits_to_float"
+    return f"""
+    int lane = threadIdx.x % 32;
+    for (int k = 0; k < 16; k += 2) {{
+        unsigned rows[2], cols[2];
+        for (int e = 0; e < 2; ++e) {{
+            rows[e] = __shfl_sync(~0u, m[k / 8 * 2 + e], lane / 4 * 4 + k % 8 / 2);
+            cols[e] = __shfl_sync(~0u, n[k / 8], (lane % 4 * 2 + e) * 4 + k % 8 / 2);
+        }}
+        for (int half = 0; half < 32; half += 16)
+            for (int i = 0; i < 4; ++i)
+                sums[i] += {number}((unsigned short)(rows[i / 2] >> half)) *
+                           {number}((unsigned short)(cols[i % 2] >> half));
+    }}
+}}"""
+
+
 def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values."""
     if kernel_text("shared/ptx.cuh") in text:
         text = on_hopper(text)
     if kernel_text("mma_sync/copies.cuh") in text:
         text = on_ampere(text)
+    if kernel_text("direct_half/fragments.cuh") in text:
+        text = with_fragments(text)
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")

@@ -81,6 +81,7 @@ static unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) { return tw
 
 static unsigned char memory[256 << 10] __attribute__((aligned(128)));
 static void spoil_shared() { memset(memory, 0xff, sizeof memory); }
+static int atomicAdd(int* at, int by) { int was = *at; *at += by; return was; }
 static void __syncwarp() { take_turns(); }
 // every lane of the warp comes here, so a turn on each side makes an exchange of it
 static unsigned exchanged[1024];

@@ -6,6 +6,7 @@ from tilewise.errors import UsageError
 from tilewise.kernels.bf16x6.family import BF16x6
 from tilewise.kernels.cells.family import Cells
 from tilewise.kernels.direct.family import Direct
+from tilewise.kernels.direct_half.family import DirectHalf
 from tilewise.kernels.family import Family
 from tilewise.kernels.gemv.family import Gemv
 from tilewise.kernels.grouped.family import Grouped
@@ -18,7 +19,8 @@ from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
-    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), Plain(), Gemv(), Direct(), Cells(), Grouped(), COURSE,
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), Plain(), Gemv(), Direct(), DirectHalf(), Cells(), Grouped(),
+    COURSE,
 ]  # fmt: skip
 
 

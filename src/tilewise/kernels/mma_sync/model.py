@@ -261,8 +261,8 @@ def _fits(tile: MmaTile, n_along_k: bool, vector: int) -> bool:
 
 def _thin_edges(p: Problem, machine: Machine, tile: MmaTile) -> tuple[int, int]:
     """Rows and columns of P beyond whole tiles, where the kernels for few can make them as they lie."""
-    if p.epilogue:
-        return 0, 0  # those apply none
+    if p.epilogue or p.members > 1:
+        return 0, 0  # those apply none, and are launched member by member
     rows, cols = p.m % tile.rows if p.m >= THIN_FROM else 0, p.n % tile.cols if p.n >= THIN_FROM else 0
     rows, cols = rows if rows <= THIN else 0, cols if cols <= THIN else 0
     if rows and few_tile(p, machine, False, rows, p.dtype.itemsize) is None:

@@ -301,7 +301,9 @@ def _in_pieces(
         # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
         turns = full * resident + (max(-(-rest // units), ALONE * resident) if rest else 0)
         reading = memory * (1.1 - 0.1 * min(1.0, tiles * pieces / slots))  # few blocks read slower
-        after = COMBINE_SECONDS + pieces * plane_seconds if pieces > 1 else 0.0
+        after = 0.0
+        if pieces > 1:  # member by member, each with planes of its own
+            after = p.members * COMBINE_SECONDS + (p.members - 1) * START_SECONDS + pieces * plane_seconds
         made.append((pieces, step * (words if words < each else each), turns, reading, after))
     return made
 
@@ -358,7 +360,9 @@ def _packings(p: Problem, machine: Machine, way: Way) -> list[tuple[tuple[str, .
 
 def tiled_part(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> tuple[int, int]:
     """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty, where
-    a kernel for few can make it."""
+    a kernel for few can make it; not in stacks, where that would be a launch for each member."""
+    if p.members > 1:
+        return p.m, p.n
     rows, cols = _without_thin(p.m, tile.rows), _without_thin(p.n, tile.cols)
     if way.name == "bits":  # a word holds 32 of k, and the kernels for few read byte by byte
         return p.m, p.n

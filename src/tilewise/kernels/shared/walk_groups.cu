@@ -1,7 +1,8 @@
 // walk_groups: the tiles of consecutive groups of rows, found on the card from where each group ends.
 //
-// Layout: walk[0] is how many tiles there are, of up to `tall` rows each; from walk + 4 on stand (group, first row, row behind
-//   the group's last, 0) for each of them, in order. Rows behind the last group have tiles of group -1: nothing is added up there.
+// Layout: walk[0] is how many tiles there are, of up to `tall` rows each, walk[1] a counter at 0 for who draws them; from walk + 4
+//   on stand (group, first row, row behind the group's last, 0) for each of them, in order. Rows behind the last group have tiles
+//   of group -1: nothing is added up there.
 // Edges: whatever the offsets say, groups begin where those before them end, and end inside the matrix: an end that lies before
 //   the group's first row, or behind the last row there is, is moved there.
 // Barrier: two scans over a block's groups, a barrier for each doubling; groups beyond the block's threads come in turns, with
@@ -56,5 +57,5 @@ extern "C" __global__ void __launch_bounds__(1024) walk_groups(
         }
         __syncthreads();
     }
-    if (me == 0) walk[0] = carried[1];
+    if (me == 0) walk[0] = carried[1], walk[1] = 0;
 }

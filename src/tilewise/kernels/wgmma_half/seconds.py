@@ -49,8 +49,8 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     little longer where two of them are equally busy.
     """
     tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
-    cores = tile.rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
-    rows, cols = tile.rows, tile.cols / tile.cluster
+    rows, cols = busy_rows(way, problem), tile.cols / tile.cluster
+    cores = rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
     of_m, of_n = (cols, rows) if way.turned else (rows, cols)
     lines = of_m * lines_touched(way.routes[0], problem.layout_m, m, k) + of_n * lines_touched(
         way.routes[1], problem.layout_n, k, n
@@ -68,7 +68,8 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     bytes_seconds = problem.least_bytes / memory
     work = max(waves * each, bytes_seconds)
     if problem.groups:  # uneven groups leave neither the cores nor the memory busy all the time
-        work = ((waves * each) ** UNEVEN + bytes_seconds**UNEVEN) ** (1 / UNEVEN)
+        turns = drawn_turns(way, problem, machine.units) if problem.groups.along == "rows" else waves
+        work = ((turns * each) ** UNEVEN + bytes_seconds**UNEVEN) ** (1 / UNEVEN)
     work += (_launches(problem) - 1) * LAUNCH_SECONDS
     if work > HOT_SECONDS:
         hot = next(share for area, share in HOT_SLOW if tile.rows * tile.cols >= area)
@@ -96,6 +97,19 @@ def waves_of(way: TensorWay, problem: Problem, units: int) -> int:
         tiles = expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.tile.cols)
         return math.ceil(tiles / units)
     return way.waves(problem.m, problem.n, units, problem.members)
+
+
+def busy_rows(way: TensorWay, problem: Problem) -> float:
+    """Rows of a tile that are multiplied: of groups, those of the consumers that have any."""
+    if not problem.groups or problem.groups.along != "rows":
+        return way.tile.rows
+    return min(way.tile.rows, 64 * expected_tiles(problem, 64) / expected_tiles(problem, way.tile.rows))
+
+
+def drawn_turns(way: TensorWay, problem: Problem, units: int) -> float:
+    """Tiles of a multiprocessor, one after the other, where each draws the next when it is done."""
+    tiles = expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.tile.cols)
+    return max(1.0, tiles / units + 0.5)
 
 
 def phases_of(way: TensorWay, problem: Problem) -> int:

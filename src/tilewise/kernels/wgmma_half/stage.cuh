@@ -22,6 +22,12 @@ static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS 
 #define EVERYONE ((1 << CLUSTER) - 1)
 #define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT))  // sums are not stored as they are
 
+// full, empty, then `staged` and `carried`, then what draws.cuh has.
+#define BARRIERS (2 * STAGES + 2)
+static __device__ __forceinline__ Barrier* barriers_after(char* staging) {
+    return reinterpret_cast<Barrier*>(staging + STAGING_BYTES);
+}
+
 struct Size { int m, k, n, splits; Stack stack; };
 struct MapsOfM { TensorMap of[CLASSES]; };
 struct Skews { int of[CLASSES]; };  // in elements
@@ -32,9 +38,9 @@ struct Skews { int of[CLASSES]; };  // in elements
 struct Work { int at, rows, top, left, from, to, split, origin, depth; Member member; };
 
 // The same of groups of rows: tiles are found in a table.
-static __device__ __forceinline__ bool find_rows(int turn, Size size, Work& work) {
+static __device__ __forceinline__ bool find_rows(int index, Size size, Work& work) {
     const int* walk = static_cast<const int*>(size.stack.groups);
-    int tiles_m = walk[0], tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N, index = blockIdx.x + turn * gridDim.x;
+    int tiles_m = walk[0], tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
     if (index >= tiles_m * tiles_n) return false;
     int group = index / (GROUP * tiles_n), first = group * GROUP, height = min(GROUP, tiles_m - first);
     int within = index - group * GROUP * tiles_n;
@@ -48,7 +54,6 @@ static __device__ __forceinline__ bool find_rows(int turn, Size size, Work& work
 // Members of a stack are walked one after the other, in each of them every part of k in turn, each class of rows within its
 // own tiles.
 static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
-    if (BY_ROWS) return find_rows(turn, size, work);
     const int tall = CLUSTER * BLOCK_M;
     RowClasses classes = row_classes(size.m, tall);
     int tiles_m = tiles_of(classes), tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;

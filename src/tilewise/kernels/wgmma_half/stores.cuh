@@ -107,12 +107,8 @@ static __device__ __forceinline__ void store_rows(
     }
 }
 
-// full, empty, then `staged` and `carried`.
-static __device__ __forceinline__ Barrier* barriers_after(char* staging) {
-    return reinterpret_cast<Barrier*>(staging + STAGING_BYTES);
-}
-
-// Three warps carry finished tiles out while the consumers are already at the next one; the last tile is not theirs.
+// Three warps carry finished tiles out while the consumers are already at the next one; the last tile is not theirs,
+// unless tiles are drawn.
 // What they may do besides needs registers, so nothing is kept but the turn.
 struct Carrier {
     char* staging; Element* P; const Size& size; const Skews& skews; long long ldp;
@@ -122,14 +118,19 @@ struct Carrier {
 
     __device__ __forceinline__ void start() {
         Work after;
-        for (turn = turns = 0; find_work(turns + 1, size, skews, after);) ++turns;
+        turn = turns = 0;
+        if (BY_ROWS) turns = 1 << 30;  // until no tile is drawn any more, the last one too
+        else while (find_work(turns + 1, size, skews, after)) ++turns;
     }
 
     __device__ __forceinline__ void carry() {
         Work work;
         Size here = size;
         asm volatile("" : "+r"(here.m), "+r"(here.n));  // or its quotients would be kept in registers all the while
-        find_work(turn, here, skews, work);
+        if (!hear_work(turn, staging, here, skews, work)) {
+            turns = turn;
+            return;
+        }
         Element* to = P + offset_in_p(work.member, size.stack) + (work.top * (long long)CLASSES + work.at) * ldp + work.left;
         barrier_wait(staged(), turn & 1);
         store_staged(staging, threadIdx.x / 32 - 1, CARRIERS, min(BLOCK_M, work.rows - work.top), to, CLASSES * ldp,

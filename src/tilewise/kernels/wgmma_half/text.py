@@ -78,7 +78,7 @@ def render_wgmma_half(
             kernel_text("shared/row_classes.cuh"),
             *(
                 kernel_text(f"wgmma_half/{name}")
-                for name in ("members.cuh", "stage.cuh", "stores.cuh", "wgmma_half.cu")
+                for name in ("members.cuh", "stage.cuh", "draws.cuh", "stores.cuh", "wgmma_half.cu")
             ),
         )
     )

@@ -10,7 +10,8 @@
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
-// Stores: see stores.cuh. Stacks: see members.cuh.
+// Stores: see stores.cuh. Stacks: see members.cuh. Groups of rows: see draws.cuh; consumers whose 64 rows of a tile are another
+//   group's leave them out, and nobody brings them.
 // Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
 //   while nothing waits to be carried (thin_edges.cuh).
@@ -39,20 +40,25 @@ static __device__ __forceinline__ void bring_n(char* to, const TensorMap* map, B
 }
 
 static __device__ __forceinline__ void produce(
-    char* stages, Barrier* full, Barrier* empty, const MapsOfM& maps_m, const TensorMap* map_n, Size size, const Skews& skews)
+    char* stages, Barrier* full, Barrier* empty, char* staging, const MapsOfM& maps_m, const TensorMap* map_n, Size size,
+    const Skews& skews)
 {
     int stage = 0;
     unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
     Work work;
-    for (int turn = 0; find_work(turn, size, skews, work); ++turn) {
+    for (int turn = 0; draw_work(turn, staging, size, skews, work); ++turn) {
+        int busy = BY_ROWS ? min(CONSUMERS, (work.rows - work.top + 63) / 64) : CONSUMERS;  // consumers with rows of their own
         const TensorMap* map_m = &maps_m.of[work.at];
         Member of_m = member_of_m(work.member, size.stack), of_n = member_of_n(work.member, size.stack);
         for (int step = work.from; step < work.to; ++step) {
             int start = work.origin + step * BLOCK_K;
             barrier_wait(&empty[stage], parity);
-            barrier_expect(&full[stage], ARRIVING_BYTES);
+            barrier_expect(&full[stage], BY_ROWS ? busy * BOX_M * ROW_BYTES + TILE_N_BYTES : ARRIVING_BYTES);
             char* tile_of_m = stages + stage * STAGE_BYTES;
-            if (M_ALONG_K)
+            if (BY_ROWS)
+                for (int part = 0; part < busy; ++part)
+                    bring_box(tile_of_m + part * 8192, map_m, &full[stage], start, work.top + part * 64, of_m);
+            else if (M_ALONG_K)
                 bring_box(tile_of_m, map_m, &full[stage], start, work.top, of_m);
             else
                 for (int part = 0; part < BLOCK_M / 64; ++part)
@@ -108,7 +114,23 @@ static __device__ __forceinline__ void consume(
     int stage = 0, before = 0;
     unsigned parity = 0, empty_staging = 1;  // a fresh barrier counts as completed in the other parity
     Work work;
-    for (int turn = 0; find_work(turn, size, skews, work); ++turn) {
+    for (int turn = 0; hear_work(turn, staging, size, skews, work); ++turn) {
+        if (BY_ROWS && work.top + group * 64 >= work.rows) {  // all rows of this group's are others': its stages pass by
+            for (int step = work.from; step < work.to; ++step) {
+                barrier_wait(&full[stage], parity);
+                release(&empty[stage]);
+                if (++stage == STAGES) {
+                    stage = 0;
+                    parity ^= 1;
+                }
+            }
+            if (CARRIED) {
+                barrier_wait(carried, empty_staging);
+                empty_staging ^= 1;
+                if (threadIdx.x % 32 == 0) barrier_arrive(staged);
+            }
+            continue;
+        }
         float sums[SUMS];
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) sums[i] = 0.0f;
@@ -155,7 +177,7 @@ static __device__ __forceinline__ void consume(
             Work after;
             barrier_wait(carried, empty_staging);
             empty_staging ^= 1;
-            if (find_work(turn + 1, size, skews, after)) {
+            if (BY_ROWS || find_work(turn + 1, size, skews, after)) {
                 stage_sums(sums, boxes, 0);
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) barrier_arrive(staged);
@@ -191,6 +213,10 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         }
         barrier_init(staged, 4 * CONSUMERS);
         barrier_init(carried, CARRIERS);
+        for (int s = 0; BY_ROWS && s < SLOTS; ++s) {
+            barrier_init(&draws_after(staging).told[s], 1);
+            barrier_init(&draws_after(staging).heard[s], HEARERS);
+        }
         barrier_init_done();
     }
     __syncthreads();
@@ -201,7 +227,7 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         registers_give<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
             wait_for_kernel_before();
-            produce(stages, full, empty, maps_m, &map_n, size, skews);
+            produce(stages, full, empty, staging, maps_m, &map_n, size, skews);
         } else if (CARRIED && threadIdx.x >= 32) {
             if (BY_ROWS) wait_for_kernel_before();
             Carrier carrier = {staging, P, size, skews, ldp};

@@ -1,0 +1,217 @@
+// direct_half: a block makes BLOCK_M x BLOCK_N of P on tensor cores from lines that start anywhere, in one launch: for stacks
+// and products whose rows start on no 16 bytes, where a pass that realigns them first would cost more than the product.
+//
+// Layout: a phase holds 64 of k. An operand whose k lies side by side comes as lines of 64 k, one for each row (column); one
+//   whose rows (columns) lie side by side as a line for each k. Every thread loads the aligned 16-byte words that its eight
+//   elements lie in, shifts them together and puts them into shared memory, chunks of a line changed about (swizzled), so that
+//   what `ldmatrix` reads at a time lies in all banks. A member's tiles are neighbouring blocks, members follow one another.
+// Edges: a word is read only if it holds an element of its own line; those that stick out of all the operand go by elements.
+//   Elements behind k are 0 in both operands; those outside of P are not stored.
+// Barrier: one a phase, before its products: behind it, the phase before is used up, and its memory takes the next one.
+// Stores: sums leave through shared memory, 16 bytes at a time between P's own boundaries, whatever its stride.
+
+#define BLOCK_K 64
+#define THREADS (WARPS_M * WARPS_N * 32)
+#define WARP_M (BLOCK_M / WARPS_M)
+#define WARP_N (BLOCK_N / WARPS_N)
+#define MATS (WARP_M / 16)  // fragments of a warp: 16 rows of M,
+#define COLS (WARP_N / 8)   // and 8 columns of N
+#define STAGE_BYTES ((BLOCK_M + BLOCK_N) * 128)
+#define PITCH (BLOCK_N * 2 + 16)  // bytes of a staged row of P
+
+extern __shared__ __align__(128) unsigned char memory[];
+
+// The first `count` elements, and zeros.
+static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
+    unsigned of[4] = {word.x, word.y, word.z, word.w};
+    #pragma unroll
+    for (int j = 0; j < 4; ++j) of[j] = count >= 2 * j + 2 ? of[j] : count == 2 * j + 1 ? of[j] & 0xffffu : 0;
+    return make_uint4(of[0], of[1], of[2], of[3]);
+}
+
+// One operand of one member: WIDTH of its rows (columns) from `first` on, and this thread's words of the phase that comes next.
+template <int WIDTH, bool ALONG_K> struct Operand {
+    static constexpr int LINES = ALONG_K ? WIDTH : BLOCK_K, PIECES = (ALONG_K ? BLOCK_K : WIDTH) / 8;
+    static constexpr int COUNT = LINES * PIECES / THREADS;
+    static_assert(COUNT * THREADS == LINES * PIECES && COUNT <= 10, "every thread loads as much as every other");
+
+    const Element* matrix;
+    const Element* begin;  // of all members, and their end
+    const Element* end;
+    long long lead;
+    int first, extent, k;
+    unsigned shifts;  // how many elements after a boundary each of a thread's lines starts: the same in every phase
+    uint4 low[COUNT], high[COUNT];
+
+    static __device__ __forceinline__ int line_of(int i) { return ((int)threadIdx.x + i * THREADS) / PIECES; }
+    static __device__ __forceinline__ int piece_of(int i) { return ((int)threadIdx.x + i * THREADS) % PIECES; }
+    static __device__ __forceinline__ int swizzle(int line) { return PIECES >= 8 ? line & 7 : line / (8 / PIECES) & PIECES - 1; }
+
+    // Where a line's chunk lies in its tile.
+    static __device__ __forceinline__ int place(int line, int piece) {
+        return line * PIECES * 16 + ((piece ^ swizzle(line)) << 4);
+    }
+
+    __device__ __forceinline__ void start() {
+        shifts = 0;
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            shifts |= elements_after_boundary(matrix + ((ALONG_K ? first : 0) + line_of(i)) * lead) << 3 * i;
+    }
+
+    // Whether words of this phase may stick out of the operand.
+    __device__ __forceinline__ bool at_an_end(int k0) const {
+        int from = ALONG_K ? first : k0, last = (ALONG_K ? min(first + LINES, extent) : min(k0 + LINES, k)) - 1;
+        return matrix + from * lead - 8 < begin || matrix + last * lead + (ALONG_K ? k : extent) + 8 > end;
+    }
+
+    __device__ __forceinline__ bool sticks_out(const Element* word) const { return word < begin || word + 8 > end; }
+
+    // The words of a phase; 0 for those that stick out of the operand.
+    __device__ __forceinline__ void bring(int k0) {
+        const int length = ALONG_K ? k : extent;
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * 8;
+            int shift = shifts >> 3 * i & 7;
+            bool there = line < (ALONG_K ? extent : k) && at < length;
+            const Element* word = matrix + line * lead + at - shift;
+            low[i] = high[i] = make_uint4(0, 0, 0, 0);
+            if (there && !sticks_out(word)) low[i] = __ldg(reinterpret_cast<const uint4*>(word));
+            if (there && shift && at - shift + 8 < length && !sticks_out(word + 8))
+                high[i] = __ldg(reinterpret_cast<const uint4*>(word + 8));
+        }
+    }
+
+    // Chunks of words that stick out, element by element.
+    __device__ __forceinline__ void mend(unsigned char* tile, int k0) const {
+        #pragma unroll 1
+        for (int i = 0; i < COUNT; ++i) {
+            int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * 8;
+            const Element* from = matrix + line * lead + at;
+            const Element* word = from - elements_after_boundary(from);
+            if (line >= (ALONG_K ? extent : k) || !(sticks_out(word) || sticks_out(word + 8))) continue;
+            Element* to = reinterpret_cast<Element*>(tile + place(line_of(i), piece_of(i)));
+            #pragma unroll 1
+            for (int e = 0; e < 8; ++e) to[e] = at + e < (ALONG_K ? k : extent) ? from[e] : (Element)0;
+        }
+    }
+
+    __device__ __forceinline__ void put(unsigned char* tile, int k0) const {
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            uint4 made = shifted_by(low[i], high[i], shifts >> 3 * i & 7);
+            if (ALONG_K && k0 + BLOCK_K > k) made = first_of(made, k - k0 - piece_of(i) * 8);
+            *reinterpret_cast<uint4*>(tile + place(line_of(i), piece_of(i))) = made;
+        }
+        if (at_an_end(k0)) mend(tile, k0);
+    }
+};
+
+typedef Operand<BLOCK_M, M_ALONG_K> OperandM;
+typedef Operand<BLOCK_N, N_ALONG_K> OperandN;
+
+// Products of this warp's fragments over `deep` of k.
+static __device__ __forceinline__ void multiply_phase(
+    Sum (&sums)[MATS][COLS][4], const unsigned char* tile_m, const unsigned char* tile_n, int row, int column, int deep)
+{
+    int lane = threadIdx.x % 32, low = lane % 8, mid = lane / 8 % 2, high = lane / 16;
+    #pragma unroll
+    for (int step = 0; step < BLOCK_K / 16; ++step) {
+        if (step * 16 >= deep) break;
+        unsigned of_m[MATS][4], of_n[COLS][2];
+        #pragma unroll
+        for (int i = 0; i < MATS; ++i) {
+            int across = row + i * 16 + mid * 8, along = step * 16 + high * 8;
+            read_matrices<!M_ALONG_K>(
+                tile_m + (M_ALONG_K ? OperandM::place(across + low, along / 8) : OperandM::place(along + low, across / 8)),
+                of_m[i][0], of_m[i][1], of_m[i][2], of_m[i][3]);
+        }
+        #pragma unroll
+        for (int j = 0; j < COLS; j += 2) {
+            int across = column + j * 8 + high * 8, along = step * 16 + mid * 8;
+            read_matrices<!N_ALONG_K>(
+                tile_n + (N_ALONG_K ? OperandN::place(across + low, along / 8) : OperandN::place(along + low, across / 8)),
+                of_n[j][0], of_n[j][1], of_n[j + 1][0], of_n[j + 1][1]);
+        }
+        #pragma unroll
+        for (int i = 0; i < MATS; ++i)
+            #pragma unroll
+            for (int j = 0; j < COLS; ++j) multiply(sums[i][j], of_m[i], of_n[j]);
+    }
+}
+
+// `height` staged rows of `width` elements to P, which points at the tile.
+static __device__ __forceinline__ void store_tile(Element* P, long long ldp, int height, int width) {
+    const int lanes = BLOCK_N / 8 < 8 ? 8 : BLOCK_N / 8;  // to a row; as many as elements at its ends, at least
+    int i = threadIdx.x % lanes;
+    for (int row = threadIdx.x / lanes; row < height; row += THREADS / lanes) {
+        const unsigned char* staged = memory + row * PITCH;
+        const Element* of = reinterpret_cast<const Element*>(staged);
+        Element* line = P + row * ldp;
+        int head = (8 - elements_after_boundary(line)) % 8, at = head + i * 8, tail = head + (width - head) / 8 * 8;
+        if (at + 8 <= width) {
+            uint4 low = reinterpret_cast<const uint4*>(staged)[i], high = reinterpret_cast<const uint4*>(staged)[i + 1];
+            *reinterpret_cast<uint4*>(line + at) = shifted_by(low, high, head);
+        }
+        if (i < head && i < width) line[i] = of[i];
+        if (width > head && tail + i < width) line[tail + i] = of[tail + i];
+    }
+}
+
+// `low` and `high`: where all members of M and of N begin and end, in elements from M and N.
+struct Reach { long long low, high; };
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
+    const Element* __restrict__ M, const Element* __restrict__ N, Element* P, Epilogue epilogue, int m, int k, int n,
+    long long ldm, long long ldn, long long ldp, Reach of_m, Reach of_n, int tiles, int tiles_n,
+    long long step_M, long long step_N, long long step_P)
+{
+    int member = blockIdx.x / tiles, tile = blockIdx.x - member * tiles;
+    int top = tile / tiles_n * BLOCK_M, left = tile % tiles_n * BLOCK_N;
+    int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
+    bool busy = top + row < m && left + column < n;
+    OperandM from_m = {M + member * step_M, M + of_m.low, M + of_m.high, ldm, top, m, k};
+    OperandN from_n = {N + member * step_N, N + of_n.low, N + of_n.high, ldn, left, n, k};
+    from_m.start();
+    from_n.start();
+
+    Sum sums[MATS][COLS][4];
+    #pragma unroll
+    for (int i = 0; i < MATS * COLS * 4; ++i) sums[i / (COLS * 4)][i / 4 % COLS][i % 4] = 0;
+    if (k) {
+        from_m.bring(0);
+        from_n.bring(0);
+    }
+    unsigned char* stage = memory;
+    for (int k0 = 0; k0 < k; k0 += BLOCK_K) {
+        from_m.put(stage, k0);
+        from_n.put(stage + BLOCK_M * 128, k0);
+        __syncthreads();
+        if (k0 + BLOCK_K < k) {
+            from_m.bring(k0 + BLOCK_K);
+            from_n.bring(k0 + BLOCK_K);
+        }
+        if (busy) multiply_phase(sums, stage, stage + BLOCK_M * 128, row, column, k - k0);
+        stage = stage == memory ? memory + STAGE_BYTES : memory;
+    }
+    __syncthreads();  // the phases are used up: their memory takes the sums
+
+    Element* target = P + member * step_P + top * ldp + left;
+    int lane = threadIdx.x % 32;
+    #pragma unroll
+    for (int i = 0; i < MATS * COLS * 2; ++i) {
+        int r = row + i / (COLS * 2) * 16 + i % 2 * 8 + lane / 4, c = column + i / 2 % COLS * 8 + lane % 4 * 2;
+        Sum made[2];
+        #pragma unroll
+        for (int e = 0; e < 2; ++e) {
+            bool inside = top + r < m && left + c + e < n;
+            Sum held = ACCUMULATE && inside ? widen(target[r * ldp + c + e]) : (Sum)0;
+            Sum bias = bias_of(epilogue, left + c + e, left + c + e < n);
+            made[e] = finish(sums[i / (COLS * 2)][i / 2 % COLS][i % 2 * 2 + e], held, bias, epilogue);
+        }
+        put_pair(reinterpret_cast<Element*>(memory + r * PITCH) + c, made[0], made[1]);
+    }
+    __syncthreads();
+    store_tile(target, ldp, min(BLOCK_M, m - top), min(BLOCK_N, n - left));
+}

@@ -1,0 +1,108 @@
+"""Halves whose lines start anywhere, on tensor cores in one launch, as the planner sees them: tiles, and their time."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.kernels.shared.layouts import contiguous_lines
+from tilewise.machine import Machine, arch_number
+from tilewise.plans import Geometry
+from tilewise.problem import Problem
+
+KERNEL = "direct_half"
+IDEA = "lines that start anywhere are shifted into shared memory, tensor cores multiply them: ragged stacks, one launch"
+DEPTH = 64  # k of a phase
+START_SECONDS = 3e-6  # of a launch, its first loads and its stores
+PHASE_SECONDS = 1.2e-6  # from a phase's loads to its products, where nothing hides that
+STORE_SECONDS = 0.8e-6  # of a tile's sums
+UNIT_BANDWIDTH = 40e9  # bytes a second that a multiprocessor loads, shifts and puts into shared memory
+RATE_SHARE = 0.2  # of the tensor cores' rate on paper: mma.sync has half of it, fragments come from shared memory
+MEMORY_SHARE = 0.6
+
+
+@dataclass(frozen=True)
+class HalfTile:
+    """A block makes rows × cols of P by warps_m × warps_n warps; `resident` blocks share a multiprocessor."""
+
+    rows: int
+    cols: int
+    warps_m: int
+    warps_n: int
+    resident: int
+
+    @property
+    def threads(self) -> int:
+        return 32 * self.warps_m * self.warps_n
+
+    @property
+    def shared_bytes(self) -> int:
+        """Two phases; the staged sums are smaller."""
+        return 2 * (self.rows + self.cols) * 2 * DEPTH
+
+    @property
+    def geometry(self) -> Geometry:
+        return Geometry((self.threads, 1), self.rows, self.cols, DEPTH, self.shared_bytes)
+
+    def spec(self) -> str:
+        return f"{self.rows}x{self.cols}w{self.warps_m}x{self.warps_n}r{self.resident}"
+
+
+TILES = (  # none of them spills
+    HalfTile(128, 128, 4, 4, 1),
+    HalfTile(128, 64, 4, 4, 1),
+    HalfTile(64, 128, 4, 4, 1),
+    HalfTile(64, 64, 4, 2, 2),
+    HalfTile(32, 64, 2, 2, 4),
+    HalfTile(64, 32, 4, 1, 4),
+    HalfTile(32, 32, 2, 2, 4),
+    HalfTile(128, 16, 4, 1, 3),
+    HalfTile(16, 128, 1, 4, 3),
+    HalfTile(16, 64, 1, 4, 5),
+    HalfTile(64, 16, 4, 1, 5),
+)
+
+
+def refusal(problem: Problem, machine: Machine) -> str | None:
+    """Why it does not take this problem, or None when it does."""
+    p = problem
+    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
+        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
+    if p.dtype.name not in ("bfloat16", "float16") or p.dtype_m != p.dtype or p.dtype_n != p.dtype:
+        return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {p.dtype_m} by {p.dtype_n}"
+    if not is_plus_times(p.semiring):
+        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
+    if p.unrounded:
+        return f"kernel={KERNEL!r} rounds its sums to {p.dtype}"
+    sides = ("M", p.layout_m, p.m, p.k), ("N", p.layout_n, p.k, p.n)
+    for name, layout, rows, cols in sides:
+        if contiguous_lines(layout, rows, cols) is None:
+            return f"kernel={KERNEL!r} takes operands whose rows or columns lie side by side, and {name}'s do not"
+    return None
+
+
+def tiles_of(problem: Problem, tile: HalfTile) -> tuple[int, int]:
+    return max(1, math.ceil(problem.m / tile.rows)), max(1, math.ceil(problem.n / tile.cols))
+
+
+def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
+    """Waves of blocks, each as long as its phases take one after the other, or the multiprocessor's loads or products."""
+    p = problem
+    down, across = tiles_of(p, tile)
+    blocks, phases = p.members * down * across, max(1, math.ceil(p.k / DEPTH))
+    waves = blocks / (machine.units * tile.resident)
+    waves = math.ceil(waves) if waves < 4 else waves + 0.5
+    together = min(tile.resident, max(1, math.ceil(blocks / machine.units)))
+    deep, rows, cols = min(p.k, DEPTH), min(p.m, tile.rows), min(p.n, tile.cols)
+    loads = together * (rows + cols) * 2 * deep / UNIT_BANDWIDTH
+    rate = machine.tensor_rate(p.dtype.name) / machine.units * RATE_SHARE
+    products = together * tile.rows * tile.cols * 16 * math.ceil(deep / 16) / rate
+    work = waves * (phases * max(PHASE_SECONDS, loads, products) + STORE_SECONDS)
+    return START_SECONDS + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
+
+
+def best_tile(problem: Problem, machine: Machine) -> tuple[HalfTile, float]:
+    timed = ((seconds(tile, problem, machine), number) for number, tile in enumerate(TILES))
+    soonest, number = min(timed)
+    return TILES[number], soonest

@@ -1,0 +1,48 @@
+"""The text of `direct_half.cu`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.kernels.direct_half.model import HalfTile
+from tilewise.kernels.mma_sync.text import product_of_fragments
+from tilewise.kernels.shared.epilogue import render_epilogue
+from tilewise.kernels.shared.realign import ELEMENT
+from tilewise.kernels.shared.sums import render_numbers
+from tilewise.kernels.shared.text import kernel_text
+
+
+@lru_cache(maxsize=256)
+def render_direct_half(
+    dtype: DType,
+    tile: HalfTile,
+    along_k: tuple[bool, bool],
+    accumulate: bool = False,
+    epilogue: Epilogue = PLAIN,
+) -> str:
+    """`along_k`: whether the k of M and of N lie side by side."""
+    sums = DTYPES["float32"]
+    defines = {
+        "BLOCK_M": tile.rows,
+        "BLOCK_N": tile.cols,
+        "WARPS_M": tile.warps_m,
+        "WARPS_N": tile.warps_n,
+        "RESIDENT": tile.resident,
+        "M_ALONG_K": int(along_k[0]),
+        "N_ALONG_K": int(along_k[1]),
+    }
+    return "\n".join(
+        (
+            f"// direct_half over {dtype}, sums in {sums}",
+            *(f"#define {name} {value}" for name, value in defines.items()),
+            ELEMENT,
+            render_numbers(sums, dtype, accumulate),
+            render_epilogue(epilogue, sums),
+            product_of_fragments(dtype, 16, 80),
+            kernel_text("shared/words.cuh"),
+            kernel_text("direct_half/fragments.cuh"),
+            kernel_text("direct_half/direct_half.cu"),
+        )
+    )
