@@ -87,7 +87,7 @@ def tiles_of(problem: Problem, tile: HalfTile) -> tuple[int, int]:
 
 
 def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
-    """Waves of blocks, each as long as its phases take one after the other, or the multiprocessor's loads or products."""
+    """Waves of blocks, each as long as its phases one after the other, or the multiprocessor's loads or products."""
     p = problem
     down, across = tiles_of(p, tile)
     blocks, phases = p.members * down * across, max(1, math.ceil(p.k / DEPTH))
