@@ -13,6 +13,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.accuracy import relative_error
+from tilewise.bench import moe_layer
 
 Row = dict[str, Any]
 ROUTERS = {"uniform": 0.1, "mild": 0.7, "extreme": 2.0}  # spread of the logarithm of an expert's share
@@ -61,6 +62,8 @@ def pieces(device: str, quick: bool, seed: int, threads: int) -> Iterator[Callab
         case = drawn(rng, on_card)
         ends = ends_of(case, rng)
         yield partial(_on_card, case, ends, seed) if on_card else partial(_on_cpu, threads, case, ends, seed)
+    if on_card:
+        yield from moe_layer.pieces(seed)
 
 
 def _on_card(case: Case, ends: list[int], seed: int) -> list[Row]:

@@ -1,7 +1,8 @@
-"""Groups of rows on the host: one product after the other, each prepared by its own signature."""
+"""Groups of rows on the host: one product after the other, each prepared by the group's size."""
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from functools import lru_cache
 from itertools import pairwise
 from typing import Any
@@ -13,6 +14,13 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import HostArray
+from tilewise.arrays.extent import owned
+from tilewise.engines.cpu.ready import Ready
+from tilewise.engines.cpu.runtime.pool import num_threads
+from tilewise.execution import machine_of
+from tilewise.planning import make_plan
+from tilewise.problem import Layout, Problem, check_precision
+from tilewise.scale.pieces import is_long
 
 
 def multiply_in_turn(
@@ -38,6 +46,64 @@ def _result(left: Any, right: Any, semiring: str | Semiring) -> tuple[Any, Any]:
         return algebra.result.numpy, np.asarray(algebra.zero).astype(algebra.result.numpy)
 
 
+@lru_cache(maxsize=4096)
+def _prepared(
+    sizes: tuple[int, int, int],
+    strides: tuple[Any, ...],
+    dtype: Any,
+    ring: str | Semiring,
+    precision: str,
+    threads: int,
+) -> tuple[Callable[[HostArray, HostArray, HostArray], Any], Ready] | None:
+    """The product of a group of so many rows, ready to run; None where the CPU engine has no kernel for it. `strides`:
+    of a group's rows, of its matrix and of P's rows; `threads`: as many as it will use. What is called does not keep
+    its `Ready` alive, so that stands beside it."""
+    (m, k, n), (of_m, of_n, of_p) = sizes, strides
+    algebra = find_semiring(ring).over(dtype)
+    each = np.dtype(dtype.numpy).itemsize, np.dtype(algebra.result.numpy).itemsize
+    lying = [Layout(*(step // size for step in pair)) for pair, size in zip(strides, (each[0], *each), strict=True)]
+    lie_m, lie_n, lie_p = lying
+    problem = Problem(m, k, n, (), dtype, dtype, find_semiring(ring), lie_m, lie_n, lie_p, precision=precision)
+    plan = make_plan(problem, machine_of("cpu"))
+    if plan.engine != "cpu" or is_long(problem, plan.machine):
+        return None
+    M, N, P = (
+        _like(shape, steps, kind.numpy)
+        for shape, steps, kind in (((m, k), of_m, dtype), ((k, n), of_n, dtype), ((m, n), of_p, algebra.result))
+    )
+    ready = Ready(plan, M, N, P, None, None)
+    return ready.into_given_memory(), ready
+
+
+def _like(shape: tuple[int, int], strides: tuple[int, int], dtype: Any) -> HostArray:
+    """An array that lies so, of memory that nobody reads."""
+    return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
+
+
+def _by_sizes(x: HostArray, w: HostArray, P: HostArray, ends: list[int], ring: str | Semiring, precision: str) -> bool:
+    """P of the groups by products that are prepared by their rows alone; False where these arrays have none."""
+    check_precision(precision)
+    if x.dtype != w.dtype or not P.size or not x.shape[1] or not (owned(x) and owned(w)):
+        return False
+    if not (x.flags.aligned and w.flags.aligned) or any(step % x.itemsize for step in (*x.strides, *w.strides)):
+        return False
+    dtype, sides, threads = dtype_of(x.dtype), x.shape[1:] + w.shape[2:], num_threads()
+    strides, start = (x.strides, w.strides[1:], P.strides), 0
+    calls: dict[int, Callable[[HostArray, HostArray, HostArray], Any]] = {}
+    kept: list[Ready] = []  # while they run: the cache may forget them
+    for size in {end - begin for begin, end in pairwise([0, *ends])} - {0}:
+        made = _prepared((size, *sides), strides, dtype, ring, precision, threads)
+        if made is None:
+            return False
+        kept.append(made[1])
+        calls[size] = made[0]
+    for group, end in enumerate(ends):
+        if end > start:
+            calls[end - start](x[start:end], w[group], P[start:end])
+        start = end
+    return True
+
+
 def plain_groups(x: Any, w: Any, offsets: Any, semiring: str | Semiring, precision: str) -> HostArray | None:
     """The product of groups of rows of plain NumPy arrays that fit each other, or None: then somebody says why not."""
     if not (x.__class__ is w.__class__ is offsets.__class__ is np.ndarray) or x.ndim != 2 or w.ndim != 3:
@@ -53,5 +119,8 @@ def plain_groups(x: Any, w: Any, offsets: Any, semiring: str | Semiring, precisi
         keywords["precision"] = precision
     dtype, zero = _result(x.dtype, w.dtype, semiring)
     product = np.empty((len(x), w.shape[2]), dtype)
-    multiply_in_turn(x, w, product, ends, False, zero, keywords)
+    if _by_sizes(x, w, product, ends, semiring, precision):
+        product[ends[-1] :] = zero
+    else:
+        multiply_in_turn(x, w, product, ends, False, zero, keywords)
     return product
