@@ -144,3 +144,15 @@ def test_groups_over_semirings(semiring):
     offsets = torch.tensor([20, 20, 90, 91, 200], device="cuda")
     found = tw.grouped_matmul(x, w, offsets, semiring=semiring)
     assert torch.equal(found.cpu(), tw.grouped_matmul(x.cpu(), w.cpu(), offsets.cpu(), semiring=semiring))
+
+
+@pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float32])
+def test_lists_of_unrelated_products(dtype):
+    seed = time.time_ns()
+    rng, pairs = random.Random(seed), []
+    for _ in range(100):
+        m, k, n = (round(math.exp(rng.uniform(0, math.log(300)))) for _ in range(3))
+        pairs.append(tuple(torch.randint(-3, 4, sides, device="cuda").to(dtype) for sides in ((m, k), (k, n))))
+    for (M, N), P in zip(pairs, tw.matmul_many(pairs), strict=True):
+        wanted = M.double() @ N.double()
+        assert torch.equal(P.double(), wanted.to(dtype).double()), f"seed {seed}: {M.shape} {N.shape}"

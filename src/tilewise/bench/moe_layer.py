@@ -42,8 +42,8 @@ def _measured(seed: int, experts: int, tokens: int, hidden: int, inner: int) -> 
 
     def theirs() -> Any:
         made = torch.nn.functional.silu(_by_torch(torch, x[rows], up, ends))
-        summed = torch.zeros(tokens, hidden, dtype=torch.float32, device=card)
-        return summed.index_add(0, rows, _by_torch(torch, made, down, ends) * share[:, None]).to(number)
+        weighted = _by_torch(torch, made, down, ends) * share[:, None].to(number)
+        return torch.zeros(tokens, hidden, dtype=number, device=card).index_add(0, rows, weighted)
 
     leaves = (x, up, down)
     steps = {name: partial(_step, torch, layer, leaves, flow) for name, layer in (("ours", ours), ("theirs", theirs))}

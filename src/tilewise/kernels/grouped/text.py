@@ -22,4 +22,4 @@ def _render(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool]
     macros: dict[str, object] = {f"K_ALONG_{name}": int(along) for name, along in zip("MN", k_along, strict=True)}
     macros["BY_K"] = int(by_k)
     head = (*defined(macros), offset_type(wide), "", prelude(algebra, accumulate=accumulate))
-    return "\n".join((*head, kernel_text("grouped/grouped.cu")))
+    return "\n".join((*head, kernel_text("grouped/tile.cuh"), kernel_text("grouped/grouped.cu")))
