@@ -36,7 +36,7 @@ def render_wgmma_half(
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
 ) -> str:
-    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
+    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `whole`, `turned`, `rows`, `carried`,
     `partial`);
     `edges`: thin ones, as `TensorWay.edge_forms` has them;
     `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
@@ -52,7 +52,8 @@ def render_wgmma_half(
         "GROUP": GROUP // tile.cluster,
         "M_ALONG_K": int(m_along_k),
         "N_ALONG_K": int(n_along_k),
-        "BOXED": int(store == "boxes"),
+        "BOXED": int(store in ("boxes", "whole")),
+        "WHOLE": int(store == "whole"),
         "TURNED": int(store == "turned"),
         "CARRIED": int(store == "carried"),
         "SPLIT": int(store == "partial"),
