@@ -145,11 +145,12 @@ def check(rng, rows, k, n, groups, number, ring, choose, folder, words):
     ends = sizes(rng, rows, groups.count)
     offsets = ends.astype(np.int64 if groups.wide else np.int32)
     problem = problem_of(M, w, P, ring, groups)
-    kernel = None if choose is None else "wgmma_half"
-    options = ways(problem, H200) if choose else ()
-    plan = make_plan(problem, H200, "grouped") if choose is None else family_of(kernel).pinned(
-        problem, H200, options[int(rng.integers(len(options)))]
-    )  # fmt: skip
+    tensor_cores = family_of("wgmma_half")
+    if choose is None or tensor_cores.refusal(problem, H200):  # a single row of a group along k lies along k, too
+        plan = make_plan(problem, H200, "grouped")
+    else:
+        options = ways(problem, H200)
+        plan = tensor_cores.pinned(problem, H200, options[int(rng.integers(len(options)))])
     memory = P.base
     before = memory.copy()
     words = f"{words}: {plan} {plan.way} ends {ends.tolist()}"

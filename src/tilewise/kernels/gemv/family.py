@@ -18,6 +18,8 @@ from tilewise.plans import Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
+DEEP = 512  # k of a stack's members from which it competes
+
 
 class Gemv(Family):
     name = "gemv"
@@ -32,6 +34,10 @@ class Gemv(Family):
             f"kernel={kernel!r} makes up to {model.FEW} rows or columns of P from operands that lie as it reads them, "
             f"and this is {problem.shape}: leave kernel= out"
         )
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """In stacks, members with little k leave most of a block's threads idle: up to 40 times what is expected."""
+        return problem.members == 1 or problem.k >= DEEP or problem.return_arg
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         if problem.return_arg and problem.k >= 2**31:

@@ -176,8 +176,9 @@ class TensorWay:
         return math.ceil(self.tiles(m, n) * self.splits * members / (units // self.tile.cluster))
 
     def store(self, layout: Layout, m: int, n: int, alignment: int, waves: int, phases: int) -> str:
-        """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, the `whole` tile
-        staged at once where tiles follow one another soon, else by rows: `carried` by other warps if that is worth it."""
+        """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, the `whole`
+        tile staged at once where tiles follow one another soon; else by rows: `carried` by other warps if that is worth
+        it."""
         if self.splits > 1:
             return "partial"
         if self.turned:
