@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
-from collections.abc import Sequence
+from collections.abc import Iterable, Sequence
+from itertools import product
 from typing import ClassVar
 
 from tilewise.kernels.direct_half import model
 from tilewise.kernels.direct_half.recipe import launches
+from tilewise.kernels.direct_half.text import render_direct_half
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, tensor_reason
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -55,6 +57,10 @@ class DirectHalf(Family):
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
+            yield render_direct_half(problem.dtype, tile, (m_along_k, n_along_k))
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.HalfTile]:
         return model.TILES

@@ -162,7 +162,7 @@ class _Product:
     def _map_of_p(self, target: Address, stack: tuple[tuple[int, int], ...]) -> object:
         if self._store == "turned":
             return half_map(target, self._n, self._m, self._lead, self._way.tile.cols, stack)
-        if self._store in ("boxes", "whole"):
+        if self._store == "boxes":
             return half_map(target, self._m, self._n, self._lead, DEPTH, stack)
         return NO_MAP
 

@@ -21,7 +21,6 @@ CLASSES_SLOW = 1.04  # a phase with rows of M by classes: they lie far apart, an
 CLASSES_SECONDS = 0.5e-6  # and their descriptors' way in
 TILE_SECONDS = {
     "boxes": 0.4e-6,
-    "whole": 0.4e-6,
     "turned": 0.6e-6,
     "rows": 1.2e-6,
     "carried": 0.6e-6,

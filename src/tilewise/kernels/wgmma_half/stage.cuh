@@ -15,7 +15,7 @@ static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS 
               "consumers would wait for ever for registers that nobody gives");
 #define SUMS (BLOCK_N / 2)
 #define CARRIERS 3
-#define BOXES (CARRIED || WHOLE ? PARTS : PARTS < 2 ? 1 : 2)  // parts of 64 columns that a consumer stages at a time
+#define BOXES (CARRIED ? PARTS : PARTS < 2 ? 1 : 2)  // parts of 64 columns that a consumer stages at a time
 #define BOX_BYTES (64 * ROW_BYTES)
 #define TURNED_BYTES (BLOCK_N * ROW_BYTES)  // 64 columns of P, as rows of this kernel's tile become
 #define STAGING_BYTES (SPLIT ? 0 : TURNED ? CONSUMERS * TURNED_BYTES : CONSUMERS * BOXES * BOX_BYTES)

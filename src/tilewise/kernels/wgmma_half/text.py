@@ -36,8 +36,8 @@ def render_wgmma_half(
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
 ) -> str:
-    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `whole`, `turned`, `rows`,
-    `carried`, `partial`);
+    """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
+    `partial`);
     `edges`: thin ones, as `TensorWay.edge_forms` has them;
     `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
     not parts; `groups`: of rows, found on the card. Members of a stack are walked by every text that may meet one."""
@@ -52,8 +52,7 @@ def render_wgmma_half(
         "GROUP": GROUP // tile.cluster,
         "M_ALONG_K": int(m_along_k),
         "N_ALONG_K": int(n_along_k),
-        "BOXED": int(store in ("boxes", "whole")),
-        "WHOLE": int(store == "whole"),
+        "BOXED": int(store == "boxes"),
         "TURNED": int(store == "turned"),
         "CARRIED": int(store == "carried"),
         "SPLIT": int(store == "partial"),

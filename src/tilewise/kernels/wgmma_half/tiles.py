@@ -12,7 +12,6 @@ from tilewise.problem import Layout
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
 SHARED_BYTES = 227 * 1024  # a Hopper block's
 SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
-WHOLE_PHASES = 0  # up to so many, a tile of sums is staged at once: nobody waits for half of it to be stored
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
 
@@ -79,7 +78,7 @@ class TensorTile:
         """As the kernel's STAGING_BYTES has it."""
         if store == "turned":
             return self.groups * self.cols * 2 * DEPTH + SPARE_BYTES
-        boxes = {"partial": 0, "carried": self._parts, "whole": self._parts}.get(store, min(2, self._parts))
+        boxes = {"partial": 0, "carried": self._parts}.get(store, min(2, self._parts))
         return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
 
     def shared_bytes(self, store: str) -> int:
@@ -176,15 +175,14 @@ class TensorWay:
         return math.ceil(self.tiles(m, n) * self.splits * members / (units // self.tile.cluster))
 
     def store(self, layout: Layout, m: int, n: int, alignment: int, waves: int, phases: int) -> str:
-        """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, the `whole`
-        tile staged at once where tiles follow one another soon; else by rows: `carried` by other warps if that is worth
-        it."""
+        """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
+        `carried` by other warps if that is worth it."""
         if self.splits > 1:
             return "partial"
         if self.turned:
             return "turned"
         if takes_boxes(layout, m, n, self.edge_cols, alignment) and self.routes[0] != BY_CLASSES:
-            return "whole" if waves > 1 and phases <= WHOLE_PHASES else "boxes"
+            return "boxes"
         return "carried" if self.tile.wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else "rows"
 
 

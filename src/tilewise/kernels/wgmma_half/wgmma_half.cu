@@ -53,7 +53,7 @@ static __device__ __forceinline__ void produce(
         for (int step = work.from; step < work.to; ++step) {
             int start = work.origin + step * BLOCK_K;
             barrier_wait(&empty[stage], parity);
-            barrier_expect(&full[stage], BY_ROWS ? busy * BOX_M * ROW_BYTES + TILE_N_BYTES : ARRIVING_BYTES);
+            barrier_expect(&full[stage], BY_ROWS ? busy * 64 * ROW_BYTES + TILE_N_BYTES : ARRIVING_BYTES);
             char* tile_of_m = stages + stage * STAGE_BYTES;
             if (BY_ROWS)
                 for (int part = 0; part < busy; ++part)
