@@ -16,7 +16,8 @@ HALF, SINGLE = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float32)
 for stack, (m, k, n), kernel, dtype in (
     ((5,), (70, 65, 72), "wgmma_half", HALF),
     ((2, 3), (33, 17, 35), "wgmma_half", HALF),
-    ((40,), (17, 129, 33), None, HALF),
+    ((40,), (17, 129, 33), "direct_half", HALF),
+    ((3,), (65, 71, 131), "direct_half", HALF),
     ((7,), (30, 20, 40), None, SINGLE),
 ):
     M, N = (rng.integers(-3, 4, (*stack, *sides)).astype(dtype) for sides in ((m, k), (k, n)))
