@@ -146,11 +146,16 @@ def least_mended(seconds: float, kernel: str, problem: Problem, machine: Machine
     """No mending makes less of these seconds of a kernel's model."""
     if machine.tuned is None or not machine.tuned.errors or not applies(problem):
         return seconds
-    of, least = _features(problem), _least_times(machine)
+    return seconds * _least(machine, _features(problem), kernel)
+
+
+@lru_cache(maxsize=4096)
+def _least(machine: Machine, of: Features, kernel: str) -> float:
+    least = _least_times(machine)
     coarse = f"stack {kernel} {of.kind}" if of.stacked else f"{kernel} {of.kind}"
     few = f"{coarse} few {of.few}"
     finest = least.get(f"{few} {of.lines} {of.thin}", 1.0)
-    return 0.999 * seconds * min(least.get(coarse, 1.0), least.get(few, 1.0), finest)
+    return 0.999 * min(least.get(coarse, 1.0), least.get(few, 1.0), finest)
 
 
 def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:

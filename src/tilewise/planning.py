@@ -10,6 +10,8 @@ from dataclasses import replace
 from functools import lru_cache
 from operator import itemgetter
 
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.semiring import Semiring
 from tilewise.blocking import has_kernel
 from tilewise.calibration import calibrated, least_mended, mended
 from tilewise.engines.cpu.registry import FAMILIES as CPU_FAMILIES
@@ -19,8 +21,9 @@ from tilewise.kernels.family import Family
 from tilewise.kernels.registry import COURSE, FAMILIES, family_of
 from tilewise.machine import Machine
 from tilewise.plans import DEFAULT_TILE, Geometry, Plan, after_epilogue, assemble, epilogue_after
-from tilewise.problem import Problem
+from tilewise.problem import Problem, row_major
 
+SMALL = 8  # extents of a product that is refused for its kind alone
 REFERENCE = "the notes' algorithm in NumPy, phase by phase"
 
 
@@ -140,9 +143,10 @@ def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None
 
 def _competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
     """The families that take a problem and can do all that is asked for with it."""
+    kind = _kind(problem)
     able = [
         family
-        for family in FAMILIES
+        for family in _of_kind(kind, machine)
         if (family.tracks_arg or not problem.return_arg)
         and (family.scales or not problem.scaled)
         and (family.groups or not problem.groups)
@@ -152,6 +156,29 @@ def _competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fam
     if tile is None and problem.k > 0:  # without a k there is only P to be written, and the simplest kernel does that
         taking = {name: f for name, f in taking.items() if not f.teaches} or taking
     return [family for family in taking.values() if family.offered(problem, machine)]
+
+
+Kind = tuple[DType, DType, DType | None, str, Semiring, str, bool]
+
+
+def _kind(p: Problem) -> Kind:
+    """What a family may refuse whatever a problem's shape is."""
+    along = p.groups.along if p.groups else ""
+    return p.dtype_m, p.dtype_n, p.wanted, p.precision, p.semiring, along, p.unrounded
+
+
+@lru_cache(maxsize=256)
+def _of_kind(kind: Kind, machine: Machine) -> list[Family]:
+    """The families but those that refuse the smallest product of a kind, which is in nobody's way otherwise."""
+    dtype_m, dtype_n, wanted, precision, semiring, along, unrounded = kind
+    lies = row_major(SMALL, SMALL)
+    small = Problem(
+        SMALL, SMALL, SMALL, (), dtype_m, dtype_n, semiring, lies, lies, lies, precision=precision, wanted=wanted,
+        unrounded=unrounded,
+    )  # fmt: skip
+    if along:
+        return FAMILIES
+    return [family for family in FAMILIES if family.refusal(small, machine) is None]
 
 
 def _seen_by(family: Family, problem: Problem) -> Problem:

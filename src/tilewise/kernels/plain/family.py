@@ -5,12 +5,13 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.plain import model
 from tilewise.kernels.plain.forms import texts as every_plain
 from tilewise.kernels.plain.recipe import launches
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
+from tilewise.machine import Machine, arch_number
 from tilewise.plans import Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
@@ -39,6 +40,11 @@ class Plain(Family):
         found = ", where no element is found below 0" if chosen.otherwise else ""
         why = f"{asked}; steps: {chosen.way.idea}{found}; {plan.grid[0]}x{plan.grid[1]} tiles{pieces}"
         return plan.but(why=why)
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """Not for halves in plus_times, alone, where tensor cores take any of them in one launch or two."""
+        halves = problem.dtype.itemsize == 2 and problem.dtype.kind == "f" and is_plus_times(problem.semiring)
+        return not (halves and problem.members == 1 and arch_number(machine.arch) == 90 and problem.k > 0)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
