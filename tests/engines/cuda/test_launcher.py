@@ -233,3 +233,33 @@ def test_a_launch_says_what_is_special_about_it():
     assert (len(early), len(cluster)) == (72, 72)
     assert struct.unpack_from("<IxxxxI", early) == (launcher.PROGRAMMATIC, 1)
     assert struct.unpack_from("<IxxxxIII", cluster) == (launcher.CLUSTER, 4, 1, 1)
+
+
+def test_numbers_of_tensor_maps_are_the_drivers():
+    driver = pytest.importorskip("cuda.bindings.driver")
+    for name, number in launcher.KINDS.items():
+        assert getattr(driver.CUtensorMapDataType, f"CU_TENSOR_MAP_DATA_TYPE_{name.upper()}") == number
+    assert driver.CUtensorMapSwizzle.CU_TENSOR_MAP_SWIZZLE_128B == launcher.SWIZZLE_128
+    assert driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B == launcher.L2_PROMOTION_128
+    for kind in (driver.CUtensorMapInterleave, driver.CUtensorMapSwizzle, driver.CUtensorMapFloatOOBfill):
+        assert next(one.name for one in kind if not int(one)).endswith("NONE")
+
+
+def test_a_tensor_map_is_encoded_as_the_driver_is_told(monkeypatch):
+    told = []
+
+    def encode(place, kind, rank, address, extents, strides, box, steps, *how):
+        assert place % 64 == 0
+        ctypes.memmove(place, bytes(range(128)), 128)
+        told.append((kind, rank, address, *map(list, (extents, strides, box, steps)), *how))
+        return 0
+
+    monkeypatch.setattr(launcher, "encoder", lambda: encode)
+    made = launcher.encoded(TensorMap(Address("M"), "uint16", 40, 30, 64, 32, 16, True, ((5, 4096), (7, 8192))))
+    assert made == bytes(range(128))
+    extents, strides = [30, 40, 5, 7], [64, 4096, 8192]
+    kind, rank, address, found, apart, box, steps, *how = told[0]
+    assert (kind, rank, address, found, apart[:3], box, steps) == (
+        1, 4, launcher.PLACEHOLDER, extents, strides, [32, 16, 1, 1], [1] * 4,
+    )  # fmt: skip
+    assert how == [0, 3, 2, 0]

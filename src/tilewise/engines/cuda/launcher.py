@@ -22,6 +22,7 @@ from tilewise.engines.cuda.native import (
     STREAM,
     ZERO,
     driver_functions,
+    encoder,
     launchers,
 )
 from tilewise.errors import EngineError
@@ -30,7 +31,9 @@ from tilewise.recipe import BASES, Address, Launch, Recipe, Step, TensorMap, Zer
 IMAGE_BYTES = 16 * 1024  # of one image, which a call copies to its stack: longer recipes come in several
 INVALID_CONTEXT = 201  # the driver's, in a thread that has not used the card yet
 PLACEHOLDER = 1 << 32  # the address of a tensor map that has not got its own yet
-KINDS = {"uint8": "UINT8", "uint16": "UINT16", "uint32": "UINT32", "tfloat32": "TFLOAT32"}
+# cuda.h's own numbers: CUtensorMapDataType, CUtensorMapSwizzle, CUtensorMapL2promotion
+KINDS = {"uint8": 0, "uint16": 1, "uint32": 2, "tfloat32": 11}
+SWIZZLE_128, L2_PROMOTION_128 = 3, 2
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
@@ -224,28 +227,30 @@ def launch_now(
 
 def encoded(made: TensorMap) -> bytes:
     """The 128 bytes of a tensor map, for an address that is still to be replaced."""
-    driver = _driver()
-    kinds, swizzle = driver.CUtensorMapDataType, driver.CUtensorMapSwizzle
-    code, found = driver.cuTensorMapEncodeTiled(
-        getattr(kinds, f"CU_TENSOR_MAP_DATA_TYPE_{KINDS[made.kind]}"),
-        2 + len(made.stack),
+    rank, stack = 2 + len(made.stack), made.stack
+    words, halves = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
+    held = ctypes.create_string_buffer(128 + 64)
+    place = -(-ctypes.addressof(held) // 64) * 64
+    code = encoder()(
+        place,
+        KINDS[made.kind],
+        rank,
         PLACEHOLDER,
-        [driver.cuuint64_t(extent) for extent in (made.length, made.lines, *(count for count, _ in made.stack))],
-        [driver.cuuint64_t(stride) for stride in (made.lead, *(apart for _, apart in made.stack))],
-        [driver.cuuint32_t(side) for side in (made.box, made.box_lines, *(1 for _ in made.stack))],
-        [driver.cuuint32_t(1) for _ in range(2 + len(made.stack))],
-        driver.CUtensorMapInterleave.CU_TENSOR_MAP_INTERLEAVE_NONE,
-        swizzle.CU_TENSOR_MAP_SWIZZLE_128B if made.swizzled else swizzle.CU_TENSOR_MAP_SWIZZLE_NONE,
-        # no more than a box's own lines come to L2: with 256 bytes, rows that straddle lines cost a tenth more
-        driver.CUtensorMapL2promotion.CU_TENSOR_MAP_L2_PROMOTION_L2_128B,
-        driver.CUtensorMapFloatOOBfill.CU_TENSOR_MAP_FLOAT_OOB_FILL_NONE,
+        words(made.length, made.lines, *(count for count, _ in stack)),
+        words(made.lead, *(apart for _, apart in stack)),
+        halves(made.box, made.box_lines, *(1 for _ in stack)),
+        halves(*(1 for _ in range(rank))),
+        0,  # no interleaving
+        SWIZZLE_128 if made.swizzled else 0,
+        L2_PROMOTION_128,  # no more than a box's own lines: with 256 bytes, rows that straddle lines cost a tenth more
+        0,  # outside is 0
     )
-    if int(code):
+    if code:
         raise EngineError(
             f"the TMA refused a matrix of {made.lines} lines of {made.length}, {made.lead} bytes apart, "
-            f"in stacks of {made.stack}: {code}"
+            f"in stacks of {made.stack}: {_driver().CUresult(code).name}"
         )
-    return ctypes.string_at(found.getPtr(), 128)
+    return ctypes.string_at(place, 128)
 
 
 def _driver() -> Any:
