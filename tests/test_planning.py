@@ -90,7 +90,7 @@ def test_register_tiled_refuses_a_wide_tile():
 
 
 def test_the_choice_follows_the_size_and_the_shape():
-    assert make_plan(problem_of_shape(8, 8, 8), H200).kernel == "cells"  # the ladder is for learning
+    assert make_plan(problem_of_shape(8, 8, 8), H200).kernel in ("cells", "fma_small")  # the ladder is for learning
     assert make_plan(problem_of_shape(100, 100, 100), H200).kernel == "direct"
     assert make_plan(problem_of_shape(4097, 4097, 4097), H200).kernel == "bf16x6"
     assert make_plan(problem_of_shape(4097, 4097, 4097, precision="ieee"), H200).kernel == "plain"

@@ -7,6 +7,7 @@ import math
 from collections.abc import Sequence
 from itertools import chain
 
+from tilewise.epilogue import PLAIN
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
 from tilewise.kernels.mma_sync.forms import form_of
 from tilewise.kernels.mma_sync.model import KERNEL, MmaWay
@@ -126,7 +127,8 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
         apart,
     )
     stages, number = way.tile.stages(arch), min(90, arch_number(arch))
-    text = render_mma_sync(p.dtype, p.result, way.tile, stages, form, p.epilogue, number)
+    epilogue = PLAIN if apart else p.epilogue  # behind the sum of all parts, and once: `add_parts` has it
+    text = render_mma_sync(p.dtype, p.result, way.tile, stages, form, epilogue, number)
     return stacked(text, ("M", "N", "P"))
 
 
