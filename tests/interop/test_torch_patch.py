@@ -139,6 +139,27 @@ def test_ddp_of_one_rank(seed, tmp_path):
         torch.distributed.destroy_process_group()
 
 
+@pytest.mark.filterwarnings("ignore::UserWarning", "ignore::FutureWarning", "ignore::DeprecationWarning")
+def test_fsdp_of_one_rank(seed, tmp_path):
+    from torch.distributed.device_mesh import init_device_mesh
+    from torch.distributed.fsdp import fully_shard
+
+    model = Tied(seed)
+    x = words(model)
+    expected = step(model, x)
+    left = tw.torch.choices().left
+    torch.distributed.init_process_group("gloo", init_method=f"file://{tmp_path}/here", rank=0, world_size=1)
+    try:
+        fully_shard(tw.torch.patch(model), mesh=init_device_mesh("cpu", (1,)))
+        got = step(model, x)
+        close([got[0], *(grad.full_tensor() for grad in got[1:])], expected)
+        assert tw.torch.choices().left == left + 9
+        tw.torch.unpatch(model)
+        assert type(model.head) is torch.nn.Linear
+    finally:
+        torch.distributed.destroy_process_group()
+
+
 def test_layers_of_other_kinds_are_left(seed):
     model = torch.nn.Sequential(torch.nn.MultiheadAttention(6, 2), torch.nn.Linear(6, 3), tw.torch.Linear(3, 2))
     kinds = [type(layer) for layer in model.modules()]
