@@ -124,8 +124,7 @@ def sweep(
     for start in range(0, rows, step):
         x, t = X[start : start + step], target[start : start + step]
         logits = memory[: len(x), :words]
-        if not into(x, W.mT, logits, spare=True):
-            _multiply(x, W.mT, logits)
+        _multiply(x, W.mT, logits, spare=True)
         if bias is not None:
             logits.add_(bias)
         _to_gradients(logits, t, losses[start : start + step], ignored, any(wanted))
@@ -152,13 +151,14 @@ def _rows_at_a_time(rows: int, words: int, size: int) -> int:
     return min(most, -(-even // 128) * 128) if most >= 128 else most
 
 
-def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None) -> Tensor:
+def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None, spare: bool = False) -> Tensor:
     """By torch's kernels where every row starts and ends on 16 bytes, or on a CPU, and by ours elsewhere: for 50,257
-    columns torch takes its kernels for any alignment, wherever rows start."""
+    columns torch takes its kernels for any alignment, wherever rows start. `spare`: room behind the rows of `out` is
+    nobody's."""
     made = M.new_empty((M.shape[0], N.shape[1])) if out is None else out
     if not M.is_cuda or all(_on_sixteen_bytes(x) for x in (M, N, made)):
         return torch.mm(M, N, out=made)
-    return api.matmul(M, N, out=made)
+    return made if spare and into(M, N, made, spare) else api.matmul(M, N, out=made)
 
 
 def _added(total: Tensor | None, M: Tensor, N: Tensor, wide: torch.dtype | None) -> Tensor:
