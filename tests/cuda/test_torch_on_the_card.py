@@ -2,12 +2,15 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 import tilewise as tw
 
 torch = pytest.importorskip("torch")
 pytest.importorskip("tilewise.torch")  # registers the operator
+called = pytest.importorskip("tilewise.interop.torch.called")
 
 RAGGED = [(300, 257, 129), (129, 64, 257), (64, 64, 64)]
 
@@ -177,3 +180,48 @@ def test_cupys_stream_and_pool_are_used():
         Q = P + 0
     stream.synchronize()
     cupy.testing.assert_allclose(Q, M @ (M * 2), rtol=1e-3, atol=1e-2)
+
+
+def test_rows_with_spare_room_leave_by_the_copy_engine_and_sums_stay_unrounded():
+    seed = time.time_ns() % 2**31
+    print("seed", seed)
+    torch.manual_seed(seed)
+    for _ in range(8):
+        m, k, n = (int(x) for x in torch.randint(130, 900, (3,)))
+        lead = -(-n // 64) * 64
+        M, N = torch.randn(m, -(-k // 8) * 8, device="cuda").bfloat16()[:, :k], torch.randn(k, lead, device="cuda")
+        N = N.bfloat16()[:, :n]
+        memory = torch.full((m + 1, lead), 7.0, device="cuda").bfloat16()
+        P = memory[:m, :n]
+        assert called.into(M, N, P, spare=True)
+        wanted = M.float() @ N.float()
+        torch.testing.assert_close(P.float(), wanted, rtol=2e-2, atol=0.5)
+        assert (memory[:m, -(-n // 8) * 8 :] == 7).all(), "no more than the 16 bytes a row ends in"
+        assert (memory[m:] == 7).all()
+        sums = torch.empty(m, n + n % 2, device="cuda")[:, :n]
+        assert called.into(M, N, sums, sums="first")
+        assert called.into(M, N, sums, sums="more")
+        torch.testing.assert_close(sums, 2 * wanted, rtol=1e-3, atol=5e-2)
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_a_compiled_model_of_odd_widths_steps_as_torch_does():
+    torch.manual_seed(0)
+    net = torch.nn.Sequential(torch.nn.LayerNorm(770), torch.nn.Linear(770, 1031), torch.nn.GELU())
+    net = torch.nn.Sequential(net, torch.nn.Linear(1031, 770)).cuda().bfloat16()
+    x = torch.randn(3, 341, 770, device="cuda").bfloat16()
+
+    def step(run):
+        net.zero_grad()
+        made = run(x)
+        made.float().square().mean().backward()
+        return [made.detach(), *(p.grad.clone() for p in net.parameters())]
+
+    expected = step(net)
+    tw.torch.patch(net, "always")
+    called.SITES.clear()
+    got = step(torch.compile(net))
+    for a, b in zip(got, expected, strict=True):
+        assert a.stride() == b.stride()
+        assert float((a.float() - b.float()).norm() / b.float().norm()) < 2e-2
+    assert len(called.SITES) == 5
