@@ -18,17 +18,18 @@ typedef duration<long, std::ratio<1, 1000000> > microseconds;
 typedef duration<long, std::ratio<1, 1000> > milliseconds;
 typedef duration<long, std::ratio<1, 1> > seconds;
 template <class To, class T, class R> To duration_cast(const duration<T, R>& d) { To t(d); return t; }
-struct time_point {
+struct __time_point {
     long _n;
-    time_point() : _n(0) {}
-    time_point(long n) : _n(n) {}
-    nanoseconds operator-(const time_point& o) const { return nanoseconds(_n - o._n); }
+    __time_point() : _n(0) {}
+    __time_point(long n) : _n(n) {}
+    nanoseconds operator-(const __time_point& o) const { return nanoseconds(_n - o._n); }
     nanoseconds time_since_epoch() const { return nanoseconds(_n); }
-    bool operator<(const time_point& o) const { return _n < o._n; }
+    bool operator<(const __time_point& o) const { return _n < o._n; }
 };
-struct high_resolution_clock { typedef std::chrono::time_point time_point; typedef nanoseconds duration; static std::chrono::time_point now() { return std::chrono::time_point(__now_ns()); } };
-struct steady_clock { typedef std::chrono::time_point time_point; typedef nanoseconds duration; static std::chrono::time_point now() { return std::chrono::time_point(__now_ns()); } };
-struct system_clock { typedef std::chrono::time_point time_point; typedef nanoseconds duration; static std::chrono::time_point now() { return std::chrono::time_point(__now_ns()); }
-    static time_t to_time_t(const std::chrono::time_point& t) { return t._n / 1000000000L; } };
+template <class C, class D = nanoseconds> using time_point = __time_point;
+struct high_resolution_clock { typedef std::chrono::__time_point time_point; typedef nanoseconds duration; static std::chrono::__time_point now() { return std::chrono::__time_point(__now_ns()); } };
+struct steady_clock { typedef std::chrono::__time_point time_point; typedef nanoseconds duration; static std::chrono::__time_point now() { return std::chrono::__time_point(__now_ns()); } };
+struct system_clock { typedef std::chrono::__time_point time_point; typedef nanoseconds duration; static std::chrono::__time_point now() { return std::chrono::__time_point(__now_ns()); }
+    static time_t to_time_t(const std::chrono::__time_point& t) { return t._n / 1000000000L; } };
 }
 }

@@ -315,8 +315,9 @@ def lambda_(reader: Reader) -> tree.Lambda:
     reader.expect("]")
     with reader.local_scope():
         found: list[Any] = []
+        variadic = False
         if reader.at("("):
-            found, _ = read_type.parameters(reader)
+            found, variadic = read_type.parameters(reader)
         result = None
         while not reader.at("{"):
             if reader.take("->"):
@@ -329,7 +330,7 @@ def lambda_(reader: Reader) -> tree.Lambda:
                 raise reader.error("the body of this lambda is expected here")
         with reader.brackets():
             body = block(reader)
-    return tree.Lambda(default, captures, found, result, body, line=token.line, column=token.column)
+    return tree.Lambda(default, captures, found, result, body, variadic, line=token.line, column=token.column)
 
 
 provide(lambda_)

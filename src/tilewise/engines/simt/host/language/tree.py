@@ -197,6 +197,7 @@ class Lambda(Node):
     parameters: list[Any]
     result: Any
     body: Any
+    variadic: bool = False  # [](...) { … }
 
 
 @dataclass(eq=False, slots=True)

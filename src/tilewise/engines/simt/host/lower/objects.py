@@ -89,6 +89,9 @@ def _lowered(b: Builder, items: list[Any]) -> list[Any]:
 def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) -> bool:
     """{…} for an aggregate, or for a class that takes an initializer_list."""
     own = record.methods.get("<new>", [])
+    if record.node is not None and record.node.name == "std::initializer_list" and braces.items:
+        _list(b, record, address, braces)
+        return True
     for method in own:
         written = method.parameters[0].type if method.parameters else None
         if isinstance(written, tree.TypeConst):
@@ -113,6 +116,13 @@ def _initializer_list(b: Builder, record: Record, address: str, method: tree.Fun
     env = b.program.record_environment(record)
     list_type = b.program.resolve(method.parameters[0].type, env)
     assert isinstance(list_type, Record)
+    made = b.temporary(list_type)
+    _list(b, list_type, made, braces)
+    late.call_instance(b, b.program.instance(method, {}, record), address, [Value(list_type, made)])
+
+
+def _list(b: Builder, list_type: Record, made: str, braces: tree.Braces) -> None:
+    """An initializer_list at `made`: its elements are temporaries."""
     b.program.layout(list_type)
     item = list_type.bindings[list_type.node.template[0].name]
     space = b.temporary(Array(item, len(braces.items)))
@@ -121,10 +131,8 @@ def _initializer_list(b: Builder, record: Record, address: str, method: tree.Fun
         late.initialise(b, Place(item, at, INIT), node)
         if isinstance(item, Record) and not item.trivial:
             b.temporaries.append((item, at))
-    made = b.temporary(list_type)
     store(b, Place(types.Pointer(item), made, INIT), space)
     store(b, Place(types.ULONG, b.offset(made, 8), INIT), str(len(braces.items)))
-    late.call_instance(b, b.program.instance(method, {}, record), address, [Value(list_type, made)])
 
 
 def _aggregate(b: Builder, record: Record, address: str, items: list[Any], names: list[str | None]) -> None:
