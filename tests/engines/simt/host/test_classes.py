@@ -73,9 +73,24 @@ int main() {
 }
 """
 
+PIECES = r"""
+#include <chrono>
+#include <cstdio>
+#include <memory>
+#include <vector>
+#include <initializer_list>
+class Timer { public: void start() { m_StartTime = std::chrono::system_clock::now(); m_bRunning = true; }
+  double ms() { std::chrono::time_point<std::chrono::system_clock> endTime; endTime = std::chrono::system_clock::now(); return std::chrono::duration_cast<std::chrono::milliseconds>(endTime - m_StartTime).count(); }
+ private: std::chrono::time_point<std::chrono::system_clock> m_StartTime; bool m_bRunning = false; };
+template <typename T> struct U { std::vector<T> v; U(std::initializer_list<T> l, bool b) { for (auto& x : l) v.push_back(x); } };
+int main() { Timer t; t.start(); printf("%d\n", t.ms() >= 0); std::shared_ptr<void> g(nullptr, [](...) { printf("bye\n"); });
+ U<unsigned> u(std::initializer_list<unsigned>{1, 2, 3}, true); printf("%u %zu\n", u.v[2], u.v.size()); std::chrono::time_point<std::chrono::high_resolution_clock> z;
+ int total = 0; for (auto x : std::initializer_list<int>{4, 5}) total += x; printf("%d\n", total); }
+"""
+
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here to compare with")
-@pytest.mark.parametrize("text", [VIRTUAL, OWNERS], ids=["virtual", "owners"])
+@pytest.mark.parametrize("text", [VIRTUAL, OWNERS, PIECES], ids=["virtual", "owners", "pieces"])
 def test_it_prints_what_a_compiler_prints(text, run, tmp_path):
     (tmp_path / "real.cpp").write_text(text)
     built = str(tmp_path / "real")

@@ -62,8 +62,8 @@ def lower_lambda(b: Builder, node: tree.Lambda) -> Value:
     record.size = max(1, -(-offset // record.align) * record.align)
     function = tree.Function(
         "operator()", node.result if node.result is not None else tree.TypeAuto(), node.parameters,
-        frozenset({"const method"}), variadic=node.variadic, scope=b.env.scope, library=b.library, body=node.body, line=node.line,
-        column=node.column,
+        frozenset({"const method"}), variadic=node.variadic, scope=b.env.scope, library=b.library, body=node.body,
+        line=node.line, column=node.column,
     )  # fmt: skip
     record.methods["operator()"] = [function]
     this = b.this.type if any(f.name == "this" for f, _ in sources) else None
