@@ -4,6 +4,7 @@ Lines of included files are numbered on from `SPAN` times their number, so that 
 
 from __future__ import annotations
 
+import os
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -92,6 +93,13 @@ class UnitReader(Preprocessor):
                 raise self.source.error(
                     f"{name} is not among the headers that are known here", hash_.line, hash_.column
                 )
+            outside = self._outside(bare)
+            if outside is not None:
+                raise self.source.error(
+                    f"{bare} lies outside the program's folder: --include {outside} lets it be read",
+                    hash_.line,
+                    hash_.column,
+                )
             raise self.source.error(
                 f"{bare} is neither beside the program nor under --include, and not known by name",
                 hash_.line,
@@ -116,6 +124,17 @@ class UnitReader(Preprocessor):
         finally:
             self.depth -= 1
             self.beside.pop()
+
+    def _outside(self, name: str) -> str | None:
+        """The folder, as seen from here, of a file that there is and that may not be read without being asked for."""
+        for folder in (*self.beside[-1:], *self.folders[:1]):
+            try:
+                path = (folder / name).resolve()
+                if path.is_file():
+                    return os.path.relpath(path.parent)
+            except (OSError, ValueError):
+                continue
+        return None
 
     def _find(self, name: str) -> Path | None:
         """A file of that name: beside the one that includes it, or in the allowed folders; inside these in any case."""
