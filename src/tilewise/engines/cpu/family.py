@@ -51,9 +51,19 @@ def in_place(problem: Problem) -> bool:
     return same and partial.kind in "iuf" and not problem.return_arg
 
 
+def halves(problem: Problem) -> bool:
+    """Half precision on both sides, which kernels widen as they load; sums are float32."""
+    half = problem.dtype_m.name in ("float16", "bfloat16") and problem.algebra.partial.name == "float32"
+    return half and problem.dtype_n == problem.dtype_m and not problem.return_arg
+
+
 def light(problem: Problem) -> bool:
     """In place, by steps that are a few instructions."""
     return in_place(problem) and not is_heavy(problem.semiring.add, problem.semiring.mul)
+
+
+def light_or_halves(problem: Problem) -> bool:
+    return light(problem) or (halves(problem) and not is_heavy(problem.semiring.add, problem.semiring.mul))
 
 
 @dataclass(frozen=True)

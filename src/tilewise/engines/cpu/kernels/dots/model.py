@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.blocking import FEW, Blocking, RegisterTile
-from tilewise.engines.cpu.family import View, light
+from tilewise.engines.cpu.family import View, halves, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
 from tilewise.problem import Problem
@@ -13,15 +13,16 @@ LONG = 4  # vectors of k, from which adding across their lanes is little beside 
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light(problem) and view.m_along_k
+    return light_or_halves(problem) and view.m_along_k
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    lanes = tile.vector_bytes // problem.dtype.itemsize
+    lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     if view.n == 1 and view.m > 1:
         return "one column, and M's rows lie along k: dot products read M once"
-    if 1 < view.n <= min(lanes // 2, FEW) and view.m > 1 and view.k >= LONG * lanes:
-        return f"{view.n} columns, less than half a vector: dot products along k use whole ones"
+    few = FEW if halves(problem) else min(lanes // 2, FEW)  # what else reads M would widen an element of it at a time
+    if 1 < view.n <= few and view.m > 1 and view.k >= LONG * lanes:
+        return f"{view.n} columns: dot products along k use whole vectors"
     return ""
 
 

@@ -6,10 +6,13 @@ Where a tile of P has fewer columns than half a vector, that is sooner done than
 
 from __future__ import annotations
 
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.to_llvm import scalar_kind
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.convert import load, store
 from tilewise.engines.cpu.kernels.shared.ir import Function, Table, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
-from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_load
+from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_source
 
 ROWS = 4  # at most at a time
 TURNED = 4  # elements of a column of N that are copied at a time
@@ -36,14 +39,17 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
     wide = a.renderer(f, a.lanes)
     cells = [(row, col) for row in range(rows) for col in range(columns)]
     unroll = 2 if len(cells) < 8 else 1  # enough chains of sums to hide an addition's time
-    ms = [f.at(a.kind, "%M", f.mul("%row_m", row)) for row in range(rows)]
-    ns = [f.at(a.kind, "%N", f.mul("%column", col)) for col in range(columns)]
+    ms = [f.at(a.element_m, "%M", f.mul("%row_m", row)) for row in range(rows)]
+    ns = [f.at(a.element_n, "%N", f.mul("%column", col)) for col in range(columns)]
 
     def vectors(at: str, mask: str | None) -> tuple[list[str], list[str]]:
-        def fetch(place: str) -> str:
-            return masked_load(f, a, place, mask) if mask else f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+        def fetch(source: DType, start: str) -> str:
+            place = f.at(scalar_kind(source), start, at)
+            if mask:
+                return masked_source(f, a, source, place, mask)
+            return load(f, a.target, source, a.partial, place, a.lanes)[0]
 
-        return [fetch(f.at(a.kind, m, at)) for m in ms], [fetch(f.at(a.kind, n, at)) for n in ns]
+        return [fetch(a.source_m, m) for m in ms], [fetch(a.source_n, n) for n in ns]
 
     step = unroll * a.lanes
     bulk = f.mul(f.div("%k", step), step)
@@ -68,17 +74,17 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
             following.append(f.op(f"select <{a.lanes} x i1> {mask}, {a.vector} {more}, {a.vector} {total}"))
         tail.next = following
     for total, (row, col) in zip(across(f, a, tail.values), cells, strict=True):
-        _keep(f, a, total, f.at(a.kind, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
+        _keep(f, a, total, f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
     return f
 
 
 def _keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
     """Into P, or onto what it holds."""
     with f.when(f.test("ne", "%onto", 0)):
-        old = f.op(f"load {a.kind}, ptr {place}")
-        f.do(f"store {a.kind} {a.renderer(f, 1).value(a.add, (old,), (total,))[0]}, ptr {place}")
+        old = load(f, a.target, a.result, a.partial, place, 1)
+        store(f, a.target, a.partial, a.result, a.renderer(f, 1).value(a.add, old, (total,)), place, 1)
     with f.when(f.test("eq", "%onto", 0)):
-        f.do(f"store {a.kind} {total}, ptr {place}")
+        store(f, a.target, a.partial, a.result, (total,), place, 1)
 
 
 def across(f: Function, a: Arithmetic, totals: list[str]) -> list[str]:
@@ -117,9 +123,9 @@ def _rows(a: Arithmetic) -> Function:
     most = widest(a)
     with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
         height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
-        M = f.at(a.kind, "%M", f.mul(i.index, "%row_m"))
-        N = f.at(a.kind, "%N", f.mul(j.index, "%column"))
-        P = f.at(a.kind, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
+        M = f.at(a.element_m, "%M", f.mul(i.index, "%row_m"))
+        N = f.at(a.element_n, "%N", f.mul(j.index, "%column"))
+        P = f.at(a.element_p, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
         place = f.at("ptr", "@dots", f.add(f.mul(f.sub(height, 1), most), f.sub(width, 1)))
         f.do(
             f"call void {f.op(f'load ptr, ptr {place}')}(i64 %k, ptr {M}, i64 %row_m, ptr {N}, i64 %column, ptr {P}, "
@@ -133,15 +139,18 @@ def _turned(a: Arithmetic) -> Function:
     f = Function(
         "turned", [("ptr", "N"), ("i64", "row_n"), ("i64", "col_n"), ("i64", "k"), ("i64", "n"), ("ptr", "to")]
     )
-    bulk = f.op(f"and i64 %k, {-TURNED}")
+    bulk, kind = f.op(f"and i64 %k, {-TURNED}"), a.element_n
     with f.loop(0, "%n") as j:
-        source, place = f.at(a.kind, "%N", f.mul(j.index, "%col_n")), f.at(a.kind, "%to", f.mul(j.index, "%k"))
+        source, place = (
+            f.at(a.element_n, "%N", f.mul(j.index, "%col_n")),
+            f.at(a.element_n, "%to", f.mul(j.index, "%k")),
+        )
         for start, stop, count in (("0", bulk, TURNED), (bulk, "%k", 1)):
             with f.loop(start, stop, count) as i:
                 rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
-                found = [f.op(f"load {a.kind}, ptr {f.at(a.kind, source, f.mul(row, '%row_n'))}") for row in rows]
+                found = [f.op(f"load {kind}, ptr {f.at(kind, source, f.mul(row, '%row_n'))}") for row in rows]
                 for row, element in zip(rows, found, strict=True):
-                    f.do(f"store {a.kind} {element}, ptr {f.at(a.kind, place, row)}")
+                    f.do(f"store {kind} {element}, ptr {f.at(kind, place, row)}")
     return f
 
 
@@ -153,9 +162,9 @@ def _run(a: Arithmetic) -> Function:
     row_m, row_n, col_n, row_p, col_p, onto = job.words("row_m", "row_n", "col_n", "row_p", "col_p", "onto")
     i0, member = f.mul(f.rem("%task", tasks_m), task_m), f.div("%task", tasks_m)
     rows = f.lower(f.sub(m, i0), task_m)
-    M = f.at(a.kind, job.member_of_stack("M", "at_m", member, a.bytes), f.mul(i0, row_m))
-    N = job.member_of_stack("N", "at_n", member, a.bytes)
-    P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), f.mul(i0, row_p))
+    M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
+    N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
+    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p))
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
     apart = f.test("ne", row_n, 1)
     with f.when(apart):

@@ -2,22 +2,26 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
+
 from tilewise.algebra.to_llvm import part
 from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile
-from tilewise.engines.cpu.family import View, light
+from tilewise.engines.cpu.family import View, halves, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, pages
 from tilewise.problem import Problem
 
 IDEA = "a handful of rows; N is read once, where it lies"
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light(problem) and view.m <= FEW and view.n_along_n and view.p_along_n
+    return light_or_halves(problem) and view.m <= FEW and view.n_along_n and view.p_along_n
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     wide = view.n >= 4 * tile.NR or view.k < TALL_K
+    if halves(problem):  # N is widened once for every tile of rows: a packed one is only once
+        wide &= view.m <= tile.registers // 8
     return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""
 
 
@@ -30,4 +34,6 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    return columns_apart(a, x, FEW * min(cut.KC, x.k) * a.packed_m_bytes)
+    packed = FEW * min(cut.KC, x.k) * a.packed_m_bytes
+    made = columns_apart(a, x, packed)
+    return made if a.same_storage else replace(made, each=pages(packed + x.m * made.task_n * a.bytes))

@@ -8,6 +8,7 @@ lines; its tiles are as high as the rows divide evenly, and those below each oth
 from __future__ import annotations
 
 from tilewise.blocking import FEW
+from tilewise.engines.cpu.kernels.packed.text import write_function
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.engines.cpu.kernels.shared.grid import grid_functions
@@ -19,7 +20,8 @@ FORM = ExactForm(1, 1, panel_m=FEW, asks=True)
 
 
 def few_rows_module(a: Arithmetic) -> str:
-    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), _run(a)])
+    write = [] if a.same_storage else [write_function(a)]
+    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), *write, _run(a)])
 
 
 def _run(a: Arithmetic) -> Function:
@@ -31,18 +33,26 @@ def _run(a: Arithmetic) -> Function:
     fresh = f.test("eq", job.word("onto"), 0)
     j0, member = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
     cols = f.lower(f.sub(n, j0), task_n)
-    M = job.member_of_stack("M", "at_m", member, a.bytes)
-    N = f.at(a.kind, job.member_of_stack("N", "at_n", member, a.bytes), j0)
-    P = f.at(a.kind, job.member_of_stack("P", "at_p", member, a.bytes), j0)
+    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
+    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
+    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), j0)
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    sums, row_s = P, row_p
+    if not a.same_storage:  # what is added up strip by strip is rounded once, at the end
+        sums, row_s, fresh = f.at(a.kind, space, f.mul(FEW, f.lower(KC, k))), task_n, "true"
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
-        strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
-        strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
+        strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
+        strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
         f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {space})")
         f.do(
-            f"call void @grid(i64 {kc}, ptr {space}, i64 0, i64 0, ptr {strip_n}, i64 {row_n}, ptr {P}, i64 {row_p}, "
-            f"i64 {m}, i64 {cols}, i1 {first}, i1 true)"
+            f"call void @grid(i64 {kc}, ptr {space}, i64 0, i64 0, ptr {strip_n}, i64 {row_n}, ptr {sums}, "
+            f"i64 {row_s}, i64 {m}, i64 {cols}, i1 {first}, i1 true)"
+        )
+    if not a.same_storage:
+        f.do(
+            f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {P}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "
+            f"i64 {m}, i64 {cols}, i64 {job.word('onto')})"
         )
     return f

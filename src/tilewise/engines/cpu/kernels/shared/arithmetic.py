@@ -145,6 +145,19 @@ class Arithmetic:
         return same and self.partial.kind in "iuf" and self.partial.name in KINDS
 
     @cached_property
+    def element_m(self) -> str:
+        """The type of M's elements where they lie; and N's, and P's."""
+        return scalar_kind(self.source_m)
+
+    @cached_property
+    def element_n(self) -> str:
+        return scalar_kind(self.source_n)
+
+    @cached_property
+    def element_p(self) -> str:
+        return scalar_kind(self.result)
+
+    @cached_property
     def quiets(self) -> bool:
         """Whether packed operands are made quiet, where they hold signalling NaN: a min is one instruction then."""
         has_one = self.target.min_number or self.target.ranges

@@ -11,8 +11,9 @@ from dataclasses import dataclass
 
 from tilewise.algebra.to_llvm import vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.convert import load
 from tilewise.engines.cpu.kernels.shared.ir import Function
-from tilewise.engines.cpu.kernels.shared.masks import everywhere, load_lanes, mask_below, store_lanes
+from tilewise.engines.cpu.kernels.shared.masks import everywhere, load_lanes, mask_below, masked_source, store_lanes
 
 # `count` tiles, each next_m, next_n and next_p elements behind the one before, in M, N and P
 PARAMS = [
@@ -64,6 +65,7 @@ class _ExactTile:
         self.cells = form.rows * form.vectors
         self.masked = form.narrow or a.target.cheap_masks
         self.by_lane = by_lane(a, form)
+        self.element_n, self.source_n = (a.kind, a.partial) if form.panel else (a.element_n, a.source_n)
         self.ways = 1
         while self.cells * self.ways < CHAINS:
             self.ways *= 2
@@ -82,7 +84,7 @@ class _ExactTile:
             size_m = a.packed_m_kind if form.panel_m else a.kind
             tile.next = [
                 f.at(size_m, self.M, "%next_m"),
-                f.at(a.kind, self.N, "%next_n"),
+                f.at(self.element_n, self.N, "%next_n"),
                 f.at(a.kind, self.P, "%next_p"),
             ]
         return f
@@ -153,12 +155,12 @@ class _ExactTile:
         """One k: the vectors of N once, each element of M in every lane (`lanes`, where they are there already)."""
         a, f, form = self.a, self.f, self.form
         lanes = lanes or self.rows_of_panel(k)
-        row_n, ns, result = f.at(a.kind, self.N, f.mul(k, form.panel or "%step_n")), [], []
+        row_n, ns, result = f.at(self.element_n, self.N, f.mul(k, form.panel or "%step_n")), [], []
         for v in range(form.vectors):
-            place = f.at(a.kind, row_n, self.last if v == form.vectors - 1 else v * a.lanes)
+            place = f.at(self.element_n, row_n, self.last if v == form.vectors - 1 else v * a.lanes)
             ns.append(self.load_N(place, v))
             if form.asks:
-                ahead = f.at(a.kind, place, max(AHEAD, form.vectors) * a.lanes)
+                ahead = f.at(self.element_n, place, max(AHEAD, form.vectors) * a.lanes)
                 self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
         for row in range(form.rows):
             element = lanes[row] if lanes else self.element_of_M(k, row)
@@ -183,13 +185,14 @@ class _ExactTile:
     def load_N(self, place: str, v: int) -> str:
         a, f = self.a, self.f
         if v < self.form.vectors - 1 or not self.masked:
-            loaded = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+            loaded = load(f, a.target, self.source_n, a.partial, place, a.lanes)[0]
         elif self.inside is not None:
-            loaded = load_lanes(f, a, place, a.lanes, self.inside)
+            loaded = masked_source(f, a, self.source_n, place, self.inside)
         else:  # lanes past the edge are the last column again
             loaded, right = "poison", f.sub("%cols", 1)
             for lane in range(a.lanes):
-                one = f.op(f"load {a.kind}, ptr {f.at(a.kind, place, f.lower(lane, right))}, align {a.bytes}")
+                at = f.at(self.element_n, place, f.lower(lane, right))
+                one = load(f, a.target, self.source_n, a.partial, at, 1)[0]
                 loaded = f.op(f"insertelement {a.vector} {loaded}, {a.kind} {one}, i32 {lane}")
         return a.quiet(f, loaded, a.lanes) if self.quiets else loaded
 
@@ -198,19 +201,20 @@ class _ExactTile:
         a, f, form = self.a, self.f, self.form
         if not form.panel_m:
             place = f.at(a.kind, self.rows[row], k if form.along_k else f.mul(k, "%step_m"))
-        else:
-            place = f.at(a.packed_m_kind, self.M, f.mul(k, form.panel_m), row)
-            if a.spread > 1:
-                lanes = a.lanes // a.spread
-                wide = f.op(f"load i32, ptr {place}, align 4")
-                one = f.op(f"insertelement {vector('i32', lanes)} poison, i32 {wide}, i32 0")
-                zero = f"<{lanes} x i32> zeroinitializer"
-                every = f.op(f"shufflevector {vector('i32', lanes)} {one}, {vector('i32', lanes)} poison, {zero}")
-                return f.op(f"bitcast {vector('i32', lanes)} {every} to {a.vector}")
-            if a.repeats > 1:
-                return f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+            element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
+            return everywhere(f, a, a.quiet(f, element, 1) if self.quiets else element, a.lanes)
+        place = f.at(a.packed_m_kind, self.M, f.mul(k, form.panel_m), row)
+        if a.spread > 1:
+            lanes = a.lanes // a.spread
+            wide = f.op(f"load i32, ptr {place}, align 4")
+            one = f.op(f"insertelement {vector('i32', lanes)} poison, i32 {wide}, i32 0")
+            zero = f"<{lanes} x i32> zeroinitializer"
+            every = f.op(f"shufflevector {vector('i32', lanes)} {one}, {vector('i32', lanes)} poison, {zero}")
+            return f.op(f"bitcast {vector('i32', lanes)} {every} to {a.vector}")
+        if a.repeats > 1:
+            return f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
         element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
-        return everywhere(f, a, a.quiet(f, element, 1) if self.quiets and not form.panel_m else element, a.lanes)
+        return everywhere(f, a, element, a.lanes)
 
     def write(self, sums: list[str]) -> None:
         """Into P, or onto what it holds: all of that is read before any is written, because vectors may overlap."""

@@ -133,7 +133,8 @@ class Tiles:
     ) -> None:
         f, a, (row, column), (count, next_m, next_n, next_p) = self.f, self.a, place, steps
         M = f.at(a.packed_m_kind, "%M", row) if self.form.panel_m else f.at(a.kind, "%M", f.mul(row, "%row_m"))
-        N, P = f.at(a.kind, "%N", column), f.at(a.kind, "%P", f.mul(row, "%row_p"), column)
+        N = f.at(a.kind if self.form.panel else a.element_n, "%N", column)
+        P = f.at(a.kind, "%P", f.mul(row, "%row_p"), column)
         with f.when(f.test("sgt", count, 0)):
             tile = tile_of(f, a, self.name, self.most, rows, vectors, cols)
             f.do(

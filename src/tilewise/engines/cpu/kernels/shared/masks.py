@@ -4,8 +4,10 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewise.algebra.to_llvm import vector
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.convert import widen
 from tilewise.engines.cpu.kernels.shared.ir import Function
 
 
@@ -56,6 +58,16 @@ def masked_load(f: Function, a: Arithmetic, place: str, mask: str) -> str:
     """The lanes under the mask; the others are 0 and their memory is not touched."""
     to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
     return f.call(a.vector, f"llvm.masked.load.{vector_suffix(a)}.p0", [*to, (a.vector, "zeroinitializer")])
+
+
+def masked_source(f: Function, a: Arithmetic, source: DType, place: str, mask: str) -> str:
+    """The same of elements as they lie, in what sums are kept in."""
+    if source == a.partial:
+        return masked_load(f, a, place, mask)
+    kind, align = vector(scalar_kind(source), a.lanes), source.itemsize
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", align), (vector("i1", a.lanes), mask)]
+    name = f"llvm.masked.load.v{a.lanes}{scalar_kind(source)}.p0"
+    return widen(f, a.target, source, a.partial, f.call(kind, name, [*to, (kind, "zeroinitializer")]), a.lanes)[0]
 
 
 def masked_store(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:

@@ -1,0 +1,43 @@
+"""Half precision, thin: widened as it is read, added up in float32 and rounded once, never packed for one pass."""
+
+from __future__ import annotations
+
+import os
+import random
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+from poisoned import LAYOUTS, Case, check, check_sweep, here
+
+import tilewise as tw
+from tilewise.engines.cpu.runtime.target import executable
+
+SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
+HALVES = ("float16", "bfloat16")
+
+
+@pytest.mark.parametrize("dtype", HALVES)
+@pytest.mark.parametrize("name", executable())
+def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> None:
+    print(f"seed {SEED}")
+    draw = random.Random(SEED)
+    ring = draw.choice(("plus_times", "min_plus", "max_min"))
+    for kernel in ("dots", "few_rows"):
+        assert check_sweep(here(name), ring, dtype, kernel, SEED, share=0.05)
+    for i in range(25):
+        m, n = draw.choice((1, 2, 3, 4)), draw.randint(1, 200)
+        shape = (m, draw.randint(1, 900), n) if draw.random() < 0.5 else (n, draw.randint(1, 900), m)
+        ways = tuple(draw.choices(LAYOUTS, (5, 3, 1, 1), k=3))
+        check(Case(shape, dtype, ring, None, ways, draw.random() < 0.3), here(name), SEED + i)
+
+
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+@pytest.mark.parametrize("shape", [(2, 3000, 40), (40, 3000, 2)])
+def test_a_sum_is_rounded_once(shape: tuple[int, int, int], dtype: type) -> None:
+    """A thousand strips of k, each rounded to eight or eleven bits, would stand still long before the end."""
+    m, k, n = shape
+    M, N = np.ones((m, k), dtype), np.ones((k, n), dtype)
+    assert tw.plan(M, N).kernel in ("few_rows", "dots")
+    assert set(tw.matmul(M, N).astype(np.float64).ravel()) == {float(np.array(3000).astype(dtype))}
