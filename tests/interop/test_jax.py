@@ -8,6 +8,10 @@ import pytest
 from jax import numpy as jnp
 
 import tilewise as tw
+from tilewise.algebra.builtin import find_semiring
+from tilewise.interop import jax_native as ours_native
+
+PLUS_TIMES = find_semiring("plus_times")
 
 
 @pytest.fixture(autouse=True)
@@ -106,3 +110,83 @@ def test_a_second_eager_call_is_a_prepared_one(shapes, monkeypatch):
             assert P.dtype == M.dtype
             expected = tw.matmul(np.asarray(M), np.asarray(N), **keywords)
             np.testing.assert_array_equal(np.asarray(P, np.float32), np.asarray(expected, np.float32))
+
+
+NATIVE = ["plus_times", "min_plus", "max_times", "lor_land"]
+
+
+@pytest.mark.parametrize("semiring", NATIVE)
+def test_jit_calls_no_python(semiring, monkeypatch):
+    """Neither for one matrix nor for a stack, a batch or the winning k."""
+    from tilewise.interop import jax as ours
+
+    monkeypatch.setattr(ours, "_on_the_host", lambda *_, **__: pytest.fail("it called back"))
+    cases = [*SHAPES, ((40, 300), (300, 70)), ((3, 9, 8), (8, 9)), ((1, 1), (1, 1)), ((5, 4000), (4000, 3))]
+    for shapes in cases:
+        M, N = values(*shapes[0]), values(*shapes[1], seed=1)
+        made = jax.jit(lambda M, N: tw.matmul(M, N, semiring=semiring))(M, N)
+        expected = tw.matmul(np.asarray(M), np.asarray(N), semiring=semiring)
+        assert made.shape == expected.shape
+        assert made.dtype == expected.dtype
+        np.testing.assert_array_equal(made, expected)
+    if semiring != "min_plus":
+        return
+    M, N = values(6, 4, 9), values(9, 5, seed=1)
+    P, k = jax.jit(jax.vmap(lambda M: tw.matmul(M, N, semiring="min_plus", return_arg=True)))(M)
+    host, host_k = tw.matmul(np.asarray(M), np.asarray(N), semiring="min_plus", return_arg=True)
+    np.testing.assert_array_equal(P, host)
+    np.testing.assert_array_equal(k, host_k)
+
+
+@pytest.mark.parametrize("threads", [1, 2, 3])
+def test_jit_shares_large_products_among_threads(threads):
+    tw.set_num_threads(threads)
+    try:
+        ours_native.record_of.cache_clear()
+        for shapes in (((300, 400), (400, 500)), ((20, 30, 40), (40, 50)), ((4, 60000), (60000, 4))):
+            M, N = values(*shapes[0]), values(*shapes[1], seed=1)
+            made = jax.jit(tw.matmul)(M, N)
+            np.testing.assert_allclose(made, np.asarray(M) @ np.asarray(N), rtol=1e-3, atol=2e-2)
+            record = ours_native.record_of((M.shape, M.dtype), (N.shape, N.dtype), PLUS_TIMES, "high", False)
+            assert bool(record.words[5]) == (record.ready.workers > 1 or record.ready.reduction is not None)
+    finally:
+        tw.set_num_threads(None)
+        ours_native.record_of.cache_clear()
+
+
+def test_what_fails_inside_is_an_error_outside(monkeypatch):
+    tw.set_num_threads(2)
+    try:
+        ours_native.record_of.cache_clear()
+        monkeypatch.setattr(ours_native.Record, "run", lambda *_: 1 / 0)
+        M = values(400, 400)
+        with pytest.raises(Exception, match="tilewise could not run a product"):
+            jax.jit(lambda M: tw.matmul(M, M, semiring="max_min"))(M).block_until_ready()
+    finally:
+        tw.set_num_threads(None)
+        ours_native.record_of.cache_clear()
+
+
+def test_integers_keep_no_edge_inside_jit():
+    top = np.iinfo(np.int32).max
+    M = jnp.asarray(np.array([[top, 5], [3, top]], np.int32))
+    made = jax.jit(lambda M: tw.matmul(M, M, semiring="min_plus"))(M)
+    assert made.tolist() == [[8, top], [top, 8]]
+
+
+def test_a_program_knows_its_process():
+    """Addresses stand in it: one that is kept on disk must never be found by another process."""
+    text = jax.jit(tw.matmul).lower(values(3, 3), values(3, 3)).as_text()
+    assert ours_native.TARGET in text
+    assert str(ours_native.PROCESS) in text
+
+
+@pytest.mark.parametrize("axes", [(0, 1), (2, None), (None, 1)])
+def test_batches_of_stacks(axes):
+    shapes = [(2, 1, 4, 5), (3, 5, 6)]
+    drawn = []
+    for number, (shape, axis) in enumerate(zip(shapes, axes, strict=True)):
+        whole = list(shape) if axis is None else [*shape[:axis], 7, *shape[axis:]]
+        drawn.append(values(*whole, seed=number))
+    made = jax.jit(jax.vmap(tw.matmul, axes))(*drawn)
+    np.testing.assert_allclose(made, jax.vmap(jnp.matmul, axes)(*drawn), rtol=1e-5, atol=1e-5)

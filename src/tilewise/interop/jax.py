@@ -1,4 +1,5 @@
-"""JAX under `jit`, `vmap` and `grad`, on the CPU: the traced program calls back to the host for the product.
+"""JAX under `jit`, `vmap` and `grad`, on the CPU: the traced program calls our kernel itself (`jax_native.py`), or,
+where a product takes more than a kernel (integers' "no edge", bfloat16), calls back to the host for it.
 
 Outside of them a JAX array needs none of this (`arrays/jax_library.py`). On a card a callback would carry every operand
 through the host, which is no speed at all, so there `tw.matmul` asks to be called outside of jit.
@@ -10,6 +11,7 @@ from functools import lru_cache, partial
 from typing import Any
 
 import jax
+import jax.custom_batching
 import numpy as np
 
 from tilewise import api
@@ -17,6 +19,8 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import UsageError
+from tilewise.interop.jax_native import product as native_product
+from tilewise.interop.jax_native import record_of
 from tilewise.interop.jax_tangents import has_slopes, tangent
 from tilewise.options import Options
 from tilewise.shapes import product_shape
@@ -95,15 +99,42 @@ def _moved(ring: Semiring, primals: Any, P: Any, arg: Any, tangents: Any) -> Any
 
 
 def _call(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:
+    """Vectors go as matrices, so that a batch of them is a stack."""
     shape = product_shape(M.shape, N.shape).product
-    result = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype))).result.numpy
-    made: Any = jax.ShapeDtypeStruct(shape, result)
-    if return_arg:
-        made = (made, jax.ShapeDtypeStruct(shape, np.dtype("int32")))
-    host = partial(_on_the_host, ring=ring, precision=precision, return_arg=return_arg)
-    vectors = M.ndim == 1 or N.ndim == 1  # a batch of vectors would look like a matrix
-    how = "sequential" if vectors else "expand_dims"
-    return jax.pure_callback(host, made, M, N, vmap_method=how)
+    left, right = M[None] if M.ndim == 1 else M, N[:, None] if N.ndim == 1 else N
+    made = _batched(ring, precision, return_arg)(left, right)
+    return tuple(x.reshape(shape) for x in made) if return_arg else made.reshape(shape)
+
+
+@lru_cache(maxsize=256)
+def _batched(ring: Semiring, precision: str, return_arg: bool) -> Any:
+    """The product of stacks of matrices; `vmap` makes one stack more."""
+
+    @jax.custom_batching.custom_vmap
+    def product(M: Any, N: Any) -> Any:
+        shape = product_shape(M.shape, N.shape).product
+        result = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype))).result.numpy
+        record = record_of((M.shape, M.dtype), (N.shape, N.dtype), ring, precision, return_arg)
+        if record is not None:
+            return native_product(record, M, N, shape, result)
+        made: Any = jax.ShapeDtypeStruct(shape, result)
+        if return_arg:
+            made = (made, jax.ShapeDtypeStruct(shape, np.dtype("int32")))
+        host = partial(_on_the_host, ring=ring, precision=precision, return_arg=return_arg)
+        return jax.pure_callback(host, made, M, N)
+
+    @product.def_vmap
+    def _(size: int, batched: Any, M: Any, N: Any) -> Any:
+        axes = max(M.ndim - batched[0], N.ndim - batched[1])
+        wide = (_stacked(x, axes) if yes else x for x, yes in zip((M, N), batched, strict=True))
+        return product(*wide), (True, True) if return_arg else True
+
+    return product
+
+
+def _stacked(x: Any, axes: int) -> Any:
+    """A batch of stacks as one stack of `axes` axes and that of the batch before them."""
+    return x.reshape(x.shape[0], *[1] * (axes + 1 - x.ndim), *x.shape[1:])
 
 
 def _on_the_host(M: Any, N: Any, ring: Semiring, precision: str, return_arg: bool) -> Any:

@@ -18,13 +18,19 @@ from tilewise.engines.cpu.runtime.workers import WORDS, pool_module
 from tilewise.errors import UsageError
 from tilewise.system.builtin_call import builtin
 
+KINDS = {"run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start": "ww", "stop": "ww"}
+
+
+@lru_cache(maxsize=1)
+def native_addresses() -> dict[str, int]:
+    """Where the pool's functions are."""
+    return compile.load(pool_module(host_target(), data_field()), host_target(), tuple(KINDS))
+
 
 @lru_cache(maxsize=1)
 def native() -> dict[str, Any]:
     """The pool's functions, callable; the GIL is released inside. Arrays come as objects to `launch_arrays`."""
-    kinds = {"run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start": "ww", "stop": "ww"}
-    found = compile.load(pool_module(host_target(), data_field()), host_target(), tuple(kinds))
-    return {name: builtin(found[name], kinds[name], answers=name == "start") for name in kinds}
+    return {name: builtin(at, KINDS[name], answers=name == "start") for name, at in native_addresses().items()}
 
 
 class Pool:
