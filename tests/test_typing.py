@@ -26,6 +26,9 @@ reveal_type(tw.closure(N))
 reveal_type(tw.closure(N, return_predecessors=True))
 reveal_type(tw.get_num_threads())
 tw.matmul(M, N, semirings="min_plus")
+tw.matmul(M, N, semiring="min_pluss")
+tw.matmul(M, N, activation="relo")
+tw.matmul(M, N, dtype="float31")
 """
 
 
@@ -55,7 +58,25 @@ def test_mypy_strict(tmp_path):
     assert "ndarray" in closed
     assert both.lower().strip(chr(34)).startswith("tuple")
     assert "int" in count
-    assert "semirings" in done.stdout, "a keyword nobody knows is an error"
+    wrong = [line for line in done.stdout.splitlines() if " error: " in line]
+    told = {int(line.split(":")[1]) for line in wrong}
+    lines = PROGRAM.splitlines()
+    expected = {i + 1 for i, line in enumerate(lines) if any(x in line for x in ("semirings", "pluss", "relo", "31"))}
+    assert told == expected, "a keyword nobody knows, and a name that nothing has, are errors"
+
+
+def test_names_are_those_that_calls_take():
+    from typing import get_args
+
+    from tilewise.algebra import builtin
+    from tilewise.algebra.dtypes import DTYPES
+    from tilewise.epilogue import ACTIVATIONS
+
+    several = {f"{k}_best" for k in range(1, 9)}
+    plain = {*builtin.SEMIRINGS, *builtin.ALIASES, *builtin.STRUCTURED}
+    assert set(get_args(tw.SemiringName)) == plain | several
+    assert set(get_args(tw.DTypeName)) == set(DTYPES)
+    assert get_args(tw.ActivationName) == ACTIVATIONS
 
 
 USERS = Path(__file__).with_name("typed_program.py")

@@ -29,6 +29,9 @@ SECTIONS = {
     ),
 }  # fmt: skip
 VALUES = {  # what is no function, by the section it stands in
+    "Products": (
+        "`tw.SemiringName`, `tw.DTypeName` and `tw.ActivationName` are the names that calls take, as `Literal` types.",
+    ),
     "Algebra": (
         "`tw.semirings` is the table of built-in semirings by name.",
         "`tw.largest` and `tw.smallest` stand for ∞, MAX or True, and their opposites, as the dtype has it.",

@@ -38,6 +38,7 @@ if TYPE_CHECKING:
         where,
     )
     from tilewise.algebra.modular import modular
+    from tilewise.algebra.names import ActivationName, DTypeName, SemiringName
     from tilewise.algebra.semiring import Semiring
     from tilewise.algebra.structured_builtin import dual, k_best, max_arg, min_count
     from tilewise.api import matmul, plan
@@ -71,8 +72,10 @@ if TYPE_CHECKING:
     from tilewise.warming import warm
 
 __all__ = [
+    "ActivationName",
     "AlgebraError",
     "CycleError",
+    "DTypeName",
     "DeviceArray",
     "DeviceError",
     "DtypeError",
@@ -84,6 +87,7 @@ __all__ = [
     "Plan",
     "Problem",
     "Semiring",
+    "SemiringName",
     "ShapeError",
     "TilewiseError",
     "Trace",
@@ -147,6 +151,9 @@ _HOME = {
     "DeviceArray": "arrays.device_array",
     "to_device": "arrays.device_array",
     "Semiring": "algebra.semiring",
+    "ActivationName": "algebra.names",
+    "DTypeName": "algebra.names",
+    "SemiringName": "algebra.names",
     "modular": "algebra.modular",
     "dual": "algebra.structured_builtin",
     "k_best": "algebra.structured_builtin",

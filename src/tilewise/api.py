@@ -10,6 +10,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
 
+from tilewise.algebra.names import ActivationName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.algebra.structured import Structured
 from tilewise.arrays import HostArray
@@ -180,7 +181,7 @@ def plan(
     N: Any,
     /,
     *,
-    semiring: str | Semiring = "plus_times",
+    semiring: SemiringName | Semiring = "plus_times",
     device: str = "auto",
     kernel: str | None = None,
     tile: int | None = None,
@@ -190,7 +191,7 @@ def plan(
     dtype: Any = None,
     alpha: float = 1.0,
     bias: Any = None,
-    activation: str | None = None,
+    activation: ActivationName | None = None,
 ) -> Plan:
     """What `matmul` would run for these operands, and why. Nothing is multiplied.
 

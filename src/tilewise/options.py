@@ -4,10 +4,15 @@ from __future__ import annotations
 
 from collections.abc import Callable, Mapping
 from dataclasses import dataclass, fields
-from typing import Any, TypedDict
+from typing import TYPE_CHECKING, Any, TypedDict
 
+from tilewise.algebra.names import ActivationName, DTypeName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import UsageError
+
+if TYPE_CHECKING:
+    import numpy as np
+    import torch
 
 Key = tuple[Any, ...]
 
@@ -15,7 +20,7 @@ Key = tuple[Any, ...]
 class KeywordsButArg(TypedDict, total=False):
     """What `tw.matmul` takes beside M, N and return_arg; its own text says what each means."""
 
-    semiring: str | Semiring
+    semiring: SemiringName | Semiring
     out: Any
     device: str
     kernel: str | None
@@ -24,11 +29,11 @@ class KeywordsButArg(TypedDict, total=False):
     accumulate: bool
     nonnegative: bool
     memory: int | str | None
-    dtype: Any
+    dtype: DTypeName | type[Any] | np.dtype[Any] | torch.dtype | None
     scales: Any
     alpha: float
     bias: Any
-    activation: str | None
+    activation: ActivationName | None
 
 
 class Keywords(KeywordsButArg, total=False):

@@ -229,7 +229,7 @@ def operands(shape: tuple[int, int, int], dtype: str, *, signed: bool = False) -
 def check_rows(P: Array, M: Array, N: Array, ring: str) -> None:
     """Some rows of P, against the cpu engine: to the bit for min, max, or and integers, closely for sums of floats."""
     rows = np.random.default_rng(1).choice(len(M), min(len(M), SAMPLE), replace=False)
-    expected = matmul(np.ascontiguousarray(M[rows]), N, semiring=ring, device="cpu")
+    expected = matmul(np.ascontiguousarray(M[rows]), N, semiring=find_semiring(ring), device="cpu")
     algebra = find_semiring(ring).over(dtype_named(str(M.dtype)))
     if algebra.partial.kind in "fc" and not find_semiring(ring).selective:
         scale = float(np.abs(expected).max())

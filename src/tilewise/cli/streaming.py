@@ -9,6 +9,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.accuracy import relative_error
+from tilewise.algebra.builtin import find_semiring
 from tilewise.api import matmul
 from tilewise.cli.job import best_device
 from tilewise.cli.output import progress, remark
@@ -97,16 +98,16 @@ def check_rows(m_file: Path, n_file: Path, output: Path, semiring: str) -> tuple
     for number, row in enumerate(chosen):
         M.read(slice(row, row + 1), slice(0, k), left[number : number + 1])
         P.read(slice(row, row + 1), slice(0, n), got[number : number + 1])
-    expected: Any = None
+    expected, ring = None, find_semiring(semiring)
     step = max(1, min(CHECK_BYTES // max(1, 16 * n), k))
     for top in range(0, k, step):
         band = np.empty((min(step, k - top), n), N.dtype.numpy)
         N.read(slice(top, top + len(band)), slice(0, n), band)
         part = left[:, top : top + len(band)].astype(wide_m)
         if expected is None:
-            expected = matmul(part, band.astype(wide_n), semiring=semiring)
+            expected = matmul(part, band.astype(wide_n), semiring=ring)
         else:
-            matmul(part, band.astype(wide_n), semiring=semiring, out=expected, accumulate=True)
+            matmul(part, band.astype(wide_n), semiring=ring, out=expected, accumulate=True)
     if expected is None:
         return 0.0, 0.0
     tolerance = {"float16": 2e-3, "bfloat16": 2e-2, "float32": 2e-5, "complex64": 2e-5}.get(P.dtype.name, 1e-13)

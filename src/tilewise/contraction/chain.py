@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray
@@ -18,10 +19,10 @@ T = TypeVar("T")  # an array of any library: the same kind out
 
 
 @overload
-def chain(operands: Sequence[HostArray], /, *, semiring: str | Semiring = "plus_times") -> HostArray: ...
+def chain(operands: Sequence[HostArray], /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
 @overload
-def chain(operands: Sequence[T], /, *, semiring: str | Semiring = "plus_times") -> T: ...
-def chain(operands: Sequence[Any], /, *, semiring: str | Semiring = "plus_times") -> Any:
+def chain(operands: Sequence[T], /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def chain(operands: Sequence[Any], /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
     """The product of all of them from left to right, grouped so that it takes the fewest steps.
 
     The first may be a vector, and the last; stacks broadcast as in `tw.matmul`.
@@ -76,10 +77,10 @@ def _multiply(matrices: list[Any], cut: dict[tuple[int, int], int], i: int, j: i
 
 
 @overload
-def power(A: HostArray, n: int, /, *, semiring: str | Semiring = "plus_times") -> HostArray: ...
+def power(A: HostArray, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
 @overload
-def power(A: T, n: int, /, *, semiring: str | Semiring = "plus_times") -> T: ...
-def power(A: Any, n: int, /, *, semiring: str | Semiring = "plus_times") -> Any:
+def power(A: T, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def power(A: Any, n: int, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
     """A ⊗ A ⊗ … ⊗ A, n times, by squaring. The power 0 is the semiring's identity matrix.
 
     A: a square matrix, or a stack of them.
@@ -120,10 +121,10 @@ def _identity(A: Any, ring: Semiring) -> Any:
 
 
 @overload
-def matvec(A: HostArray, x: HostArray, /, *, semiring: str | Semiring = "plus_times") -> HostArray: ...
+def matvec(A: HostArray, x: HostArray, /, *, semiring: SemiringName | Semiring = "plus_times") -> HostArray: ...
 @overload
-def matvec(A: T, x: T, /, *, semiring: str | Semiring = "plus_times") -> T: ...
-def matvec(A: Any, x: Any, /, *, semiring: str | Semiring = "plus_times") -> Any:
+def matvec(A: T, x: T, /, *, semiring: SemiringName | Semiring = "plus_times") -> T: ...
+def matvec(A: Any, x: Any, /, *, semiring: SemiringName | Semiring = "plus_times") -> Any:
     """A matrix with a vector, or stacks of both, which broadcast: as `numpy.matvec`.
 
     >>> tw.matvec([[0, 4.0], [4, 0]], [1.0, 9], semiring="min_plus")

@@ -15,6 +15,7 @@ import numpy as np
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
 from tilewise.algebra.dtypes import promote
+from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray
@@ -30,11 +31,15 @@ A = TypeVar("A")  # an array of any library: the same kind out
 
 @overload
 def einsum(
-    subscripts: str, /, *operands: HostArray, semiring: str | Semiring = "plus_times", optimize: Any = "auto"
+    subscripts: str, /, *operands: HostArray, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
 ) -> HostArray: ...
 @overload
-def einsum(subscripts: str, /, *operands: A, semiring: str | Semiring = "plus_times", optimize: Any = "auto") -> A: ...
-def einsum(subscripts: str, /, *operands: Any, semiring: str | Semiring = "plus_times", optimize: Any = "auto") -> Any:
+def einsum(
+    subscripts: str, /, *operands: A, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
+) -> A: ...
+def einsum(
+    subscripts: str, /, *operands: Any, semiring: SemiringName | Semiring = "plus_times", optimize: Any = "auto"
+) -> Any:
     """Einstein's summation over a semiring: the sum is its add, the product its mul.
 
     subscripts: "bij,bjk->bik", in the words of `numpy.einsum`: any number of operands, `...`, repeated labels, the

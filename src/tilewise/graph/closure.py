@@ -16,6 +16,7 @@ import numpy as np
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.expression import Number
+from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.api import matmul
 from tilewise.arrays import find_library
@@ -62,7 +63,7 @@ def closure(
     W: Any,
     /,
     *,
-    semiring: str | Semiring = "min_plus",
+    semiring: SemiringName | Semiring = "min_plus",
     return_predecessors: bool = False,
     progress: Progress | None = None,
     device: str = "auto",
@@ -203,7 +204,7 @@ def closure_of_sparse(
     return closure(dense, semiring=ring, return_predecessors=tracks, progress=progress, device=device, sources=sources)
 
 
-def _of_each(operand: Operand, semiring: str | Semiring, tracks: bool, device: str) -> Any:
+def _of_each(operand: Operand, semiring: SemiringName | Semiring, tracks: bool, device: str) -> Any:
     """A stack of graphs: the closure of each."""
     if operand.host is None:
         raise DeviceError("a stack of graphs is closed on the host only: copy W there, or close one at a time")

@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Callable
 from typing import Any, TypedDict
 
+from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 
 Progress = Callable[[int, int], None]
@@ -13,7 +14,7 @@ Progress = Callable[[int, int], None]
 class ClosureKeywords(TypedDict, total=False):
     """And beside return_predecessors, which says what comes back."""
 
-    semiring: str | Semiring
+    semiring: SemiringName | Semiring
     progress: Progress | None
     device: str
     sources: Any

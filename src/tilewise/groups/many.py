@@ -8,6 +8,7 @@ from typing import Any
 
 from tilewise import api
 from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.problem import check_precision
@@ -16,7 +17,7 @@ Pair = tuple[Any, Any]
 
 
 def matmul_many(
-    pairs: Iterable[tuple[Any, Any]], /, *, semiring: str | Semiring = "plus_times", precision: str = "high"
+    pairs: Iterable[tuple[Any, Any]], /, *, semiring: SemiringName | Semiring = "plus_times", precision: str = "high"
 ) -> list[Any]:
     """The product of every pair, of any shapes, as `tw.matmul` makes it.
 

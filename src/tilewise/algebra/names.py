@@ -1,0 +1,16 @@
+"""The names that calls take, as a type checker knows them: one that is misspelled is told before anything runs."""
+
+from __future__ import annotations
+
+from typing import Literal
+
+SemiringName = Literal[
+    "plus_times", "min_plus", "max_plus", "min_times", "max_times", "min_max", "max_min", "lor_land", "logaddexp_plus",
+    "tropical", "viterbi", "boolean", "log",
+    "min_count", "max_arg", "dual", "1_best", "2_best", "3_best", "4_best", "5_best", "6_best", "7_best", "8_best",
+]  # fmt: skip
+DTypeName = Literal[
+    "bool", "int8", "int16", "int32", "int64", "uint8", "uint16", "uint32", "uint64", "float16", "bfloat16", "float32",
+    "float64", "longdouble", "complex64", "complex128", "clongdouble",
+]  # fmt: skip
+ActivationName = Literal["relu", "gelu", "gelu_tanh", "silu"]
