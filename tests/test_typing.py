@@ -148,6 +148,24 @@ def test_threads_of_the_environment():
     assert count(OMP_NUM_THREADS="many") >= 1
 
 
+def test_threadpoolctl_sees_the_pool_and_limits_it():
+    threadpoolctl = pytest.importorskip("threadpoolctl")
+    tw.matmul([[1.0]], [[2.0]])
+
+    def ours():
+        return [x for x in threadpoolctl.threadpool_info() if x["user_api"] == "tilewise"]
+
+    assert [x["num_threads"] for x in ours()] == [tw.get_num_threads()]
+    before = tw.get_num_threads()
+    with threadpoolctl.threadpool_limits(1):
+        assert tw.get_num_threads() == 1
+        tw.matmul([[1.0]], [[2.0]])
+    with threadpoolctl.threadpool_limits({"tilewise": 3}):
+        assert tw.get_num_threads() == 3
+    assert tw.get_num_threads() == before
+    tw.set_num_threads(None)
+
+
 def test_a_first_call_is_logged(caplog):
     import numpy as np
 

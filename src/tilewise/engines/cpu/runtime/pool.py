@@ -10,7 +10,7 @@ from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
-from tilewise.engines.cpu.runtime import compile
+from tilewise.engines.cpu.runtime import compile, threadpools
 from tilewise.engines.cpu.runtime.address import data_field
 from tilewise.engines.cpu.runtime.systems import system_of
 from tilewise.engines.cpu.runtime.target import host_target
@@ -24,6 +24,7 @@ KINDS = {"run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start":
 @lru_cache(maxsize=1)
 def native_addresses() -> dict[str, int]:
     """Where the pool's functions are."""
+    threadpools.register()
     return compile.load(pool_module(host_target(), data_field()), host_target(), tuple(KINDS))
 
 
@@ -105,9 +106,10 @@ def _openmp_threads() -> int | None:
 def set_num_threads(count: int | None) -> None:
     """How many threads a product on the CPU may use; None asks the environment and the machine again."""
     global _threads
-    _threads = None if count is None else _checked(count, "count")
-    for forget in on_resize:
-        forget()
+    before, _threads = _threads, None if count is None else _checked(count, "count")
+    if before is None or before != _threads:
+        for forget in on_resize:
+            forget()
 
 
 def _checked(value: object, name: str) -> int:
