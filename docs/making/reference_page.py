@@ -14,7 +14,7 @@ SECTIONS = {
     "Products": (
         "matmul", "einsum", "chain", "power", "matvec", "plan", "Plan", "Problem", "set_num_threads", "get_num_threads",
     ),
-    "Many products": ("grouped_matmul", "scatter_rows", "matmul_many", "grouped_plan"),
+    "Many products": ("grouped_matmul", "scatter_rows", "matmul_many", "grouped_plan", "block_sparse_matmul"),
     "Graphs": ("closure", "path"),
     "Algebra": (
         "Semiring", "modular", "minimum", "maximum", "where", "logaddexp", "exp", "log", "log1p", "sqrt", "absolute",

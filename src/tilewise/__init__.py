@@ -62,6 +62,7 @@ if TYPE_CHECKING:
     )
     from tilewise.graph.closure import closure
     from tilewise.graph.paths import path
+    from tilewise.groups.block_sparse import block_sparse_matmul
     from tilewise.groups.many import matmul_many
     from tilewise.groups.product import grouped_matmul, grouped_plan
     from tilewise.groups.rows import scatter_rows
@@ -93,6 +94,7 @@ __all__ = [
     "Trace",
     "UsageError",
     "absolute",
+    "block_sparse_matmul",
     "chain",
     "check",
     "closure",
@@ -138,6 +140,7 @@ _HOME = {
     "plan": "api",
     "closure": "graph.closure",
     "path": "graph.paths",
+    "block_sparse_matmul": "groups.block_sparse",
     "grouped_matmul": "groups.product",
     "grouped_plan": "groups.product",
     "matmul_many": "groups.many",
