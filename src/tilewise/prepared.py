@@ -236,8 +236,10 @@ class OnTensors:
             code = self._launch(self._header, M, N, P, 0)
         else:
             held = self._library.take(self._scratch, self._library.stream())
-            code = self._launch(self._header, M, N, P, held)
-            self._library.give_back(held)
+            try:
+                code = self._launch(self._header, M, N, P, held)
+            finally:
+                self._library.give_back(held)
         return self._otherwise(M, N, {"out": P}) if code else P
 
 
