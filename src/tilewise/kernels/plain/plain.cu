@@ -171,9 +171,9 @@ extern "C" __global__ void BOUNDS plain(
 #endif
     int m, int k, int n, long long ldm, long long ldn, long long ldp, int k_each, const unsigned* verdict, unsigned wanted)
 {
-    if (verdict && *verdict != wanted) return;
     wait_for_the_one_before();
     let_the_next_start();
+    if (verdict && *verdict != wanted) return;
 #if TAIL
     int tails = tiles_of(m, n) - whole, piece = max(0, (int)blockIdx.x - whole) / tails;
     Corner tile(blockIdx.x - piece * tails, m, n);
