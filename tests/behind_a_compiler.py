@@ -64,6 +64,8 @@ def _wgmma(found):
 # ldmatrix: lane 8 q + r holds the address of line r of matrix q; a lane gets two neighbours of line lane / 4, or,
 # transposed, of column lane / 4.
 FRAGMENTS = """
+static unsigned shared_place(const void* at) { return (unsigned)((const unsigned char*)at - memory); }
+
 template <bool TRANSPOSED>
 static void read_matrices(const unsigned char* line, unsigned& a, unsigned& b, unsigned& c, unsigned& d) {
     unsigned* made[4] = {&a, &b, &c, &d};
@@ -84,6 +86,7 @@ static void read_matrices(const unsigned char* line, unsigned& a, unsigned& b, u
 def with_fragments(text):
     """The text of a kernel of `mma.sync` over halves, its products made by the lanes of a warp on the host."""
     text = text.replace(kernel_text("direct_half/fragments.cuh"), FRAGMENTS)
+    text = text.replace(kernel_text("mma_sync/copies.cuh"), f'#include "{AMPERE}"\n')
     text = re.sub(r'asm\("cvt\.rn\.(bf16|f16)\.f32 %0, %1;".*?\);', lambda m: f"y = {m[1]}_bits(x);", text)
     paired = r'asm\("cvt\.rn\.(bf16|f16)x2\.f32 %0, %1, %2;".*?\);'
     text = re.sub(paired, lambda m: f"z = {m[1]}_bits(x) | {m[1]}_bits(y) << 16;", text)
@@ -114,10 +117,10 @@ def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values."""
     if kernel_text("shared/ptx.cuh") in text:
         text = on_hopper(text)
-    if kernel_text("mma_sync/copies.cuh") in text:
-        text = on_ampere(text)
     if kernel_text("direct_half/fragments.cuh") in text:
         text = with_fragments(text)
+    elif kernel_text("mma_sync/copies.cuh") in text:
+        text = on_ampere(text)
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")
