@@ -302,9 +302,8 @@ def _in_pieces(
         # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
         turns = full * resident + (max(-(-rest // units), ALONE * resident) if rest else 0)
         reading = memory * (1.1 - 0.1 * min(1.0, tiles * pieces / slots))  # few blocks read slower
-        after = 0.0
-        if pieces > 1:  # member by member, each with planes of its own
-            after = p.members * COMBINE_SECONDS + (p.members - 1) * START_SECONDS + pieces * plane_seconds
+        apart = p.members * COMBINE_SECONDS + (p.members - 1) * START_SECONDS  # every member has planes of its own
+        after = apart + pieces * plane_seconds if pieces > 1 else 0.0
         made.append((pieces, step * (words if words < each else each), turns, reading, after))
     return made
 
@@ -362,11 +361,9 @@ def _packings(p: Problem, machine: Machine, way: Way) -> list[tuple[tuple[str, .
 def tiled_part(p: Problem, machine: Machine, tile: PlainTile, way: Way) -> tuple[int, int]:
     """The rows and columns of P that tiles make: without a rest so thin that tiles for it would be nearly empty, where
     a kernel for few can make it; not in stacks, where that would be a launch for each member."""
-    if p.members > 1:
+    if p.members > 1 or way.name == "bits":  # where a word holds 32 of k, and the kernels for few read byte by byte
         return p.m, p.n
     rows, cols = _without_thin(p.m, tile.rows), _without_thin(p.n, tile.cols)
-    if way.name == "bits":  # a word holds 32 of k, and the kernels for few read byte by byte
-        return p.m, p.n
     if rows < p.m and few_tile(p, machine, False, p.m - rows, p.dtype.itemsize) is None:
         rows = p.m
     if cols < p.n and few_tile(p, machine, True, p.n - cols, p.dtype.itemsize) is None:
