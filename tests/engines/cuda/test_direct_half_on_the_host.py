@@ -48,7 +48,7 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype):
     tile = TILES[int(rng.integers(len(TILES)))]
     turned = [bool(rng.integers(2)) for _ in range(2)]
     for _ in range(3):
-        stack, m, k, n = int(rng.integers(1, 4)), *(int(x) for x in rng.integers(1, 100, 3))
+        stack, m, k, n = int(rng.integers(1, 4)), *(round(100**x) for x in rng.random(3))
         M, _ = among_poison(rng, stack, m, k, dtype, turned[0])
         N, _ = among_poison(rng, stack, k, n, dtype, turned[1])
         P, around = among_poison(rng, stack, m, n, dtype, False)

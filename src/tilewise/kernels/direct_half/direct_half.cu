@@ -7,7 +7,7 @@
 //   changed about (swizzled), so that what `ldmatrix` reads at a time lies in all banks. A member's tiles are neighbouring
 //   blocks, members follow one another.
 // Edges: a word is read only if it holds an element of its own line, and no further than the operand's end; a first word that
-//   begins before the operand is left out, and its elements are fetched one by one. Elements behind k are 0 in both operands;
+//   begins before the operand is left out, and its chunk's elements are fetched one by one. Elements behind k are 0 in both operands;
 //   those outside of P are not stored.
 // Barrier: two a phase: when its words are there and the tile is used up, and when the tile is there and the words are used up.
 // Stores: sums leave through shared memory, 16 bytes at a time between P's own boundaries, whatever its stride.
@@ -86,10 +86,20 @@ template <int WIDTH, bool ALONG_K> struct Operand {
             if (ALONG_K && k0 + BLOCK_K > k) made = first_of(made, k - k0 - piece_of(i) * 8);
             *reinterpret_cast<uint4*>(tile + place(line_of(i), piece_of(i))) = made;
         }
-        const Element* from = matrix + (ALONG_K ? (long long)first * lead + k0 : k0 * lead + first);
-        if (from - elements_after_boundary(from) < begin && threadIdx.x == 0) {  // who has put the first chunk
-            Element* to = reinterpret_cast<Element*>(tile + place(0, 0));
-            for (int at = 0; at < 8; ++at) to[at] = at < (ALONG_K ? k - k0 : extent - first) ? from[at] : (Element)0;
+        const Element* corner = matrix + (ALONG_K ? first * lead + k0 : k0 * lead + first);
+        if (corner < begin + 8) mend(tile, k0);
+    }
+
+    // Chunks whose first word begins before the operand: of its first line, and of others if lines are that short.
+    __device__ __forceinline__ void mend(unsigned char* tile, int k0) const {
+        #pragma unroll 1
+        for (int i = 0; i < COUNT; ++i) {
+            int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * 8;
+            const Element* from = matrix + line * lead + at;
+            if (line >= (ALONG_K ? extent : k) || from - elements_after_boundary(from) >= begin) continue;
+            Element* to = reinterpret_cast<Element*>(tile + place(line_of(i), piece_of(i)));
+            #pragma unroll 1
+            for (int e = 0; e < 8; ++e) to[e] = at + e < (ALONG_K ? k : extent) ? from[e] : (Element)0;
         }
     }
 };
