@@ -2,14 +2,12 @@
 // and products whose rows start on no 16 bytes, where a pass that realigns them first would cost more than the product.
 //
 // Layout: a phase holds 64 of k. An operand whose k lies side by side comes as lines of 64 k, one for each row (column); one
-//   whose rows (columns) lie side by side as a line for each k. The aligned 16-byte words that a line lies in come by asynchronous
-//   copies as they are, PHASES phases ahead; then every thread shifts pairs of words together into the tile, whose chunks are
-//   changed about (swizzled), so that what `ldmatrix` reads at a time lies in all banks. A member's tiles are neighbouring
-//   blocks, members follow one another.
-// Edges: a word is read only if it holds an element of its own line, and no further than the operand's end; a first word that
-//   begins before the operand is left out, and its chunk's elements are fetched one by one. Elements behind k are 0 in both operands;
-//   those outside of P are not stored.
-// Barrier: two a phase: when its words are there and the tile is used up, and when the tile is there and the words are used up.
+//   whose rows (columns) lie side by side as a line for each k. Every thread loads the aligned 16-byte words that its eight
+//   elements lie in, shifts them together and puts them into shared memory, chunks of a line changed about (swizzled), so that
+//   what `ldmatrix` reads at a time lies in all banks. A member's tiles are neighbouring blocks, members follow one another.
+// Edges: a word is read only if it holds an element of its own line; those that stick out of all the operand go by elements.
+//   Elements behind k are 0 in both operands; those outside of P are not stored.
+// Barrier: one a phase, before its products: behind it, the phase before is used up, and its memory takes the next one.
 // Stores: sums leave through shared memory, 16 bytes at a time between P's own boundaries, whatever its stride.
 
 #define BLOCK_K 64
@@ -18,7 +16,7 @@
 #define WARP_N (BLOCK_N / WARPS_N)
 #define MATS (WARP_M / 16)  // fragments of a warp: 16 rows of M,
 #define COLS (WARP_N / 8)   // and 8 columns of N
-#define TILE_BYTES ((BLOCK_M + BLOCK_N) * 128)  // behind them lie the words of PHASES phases
+#define STAGE_BYTES ((BLOCK_M + BLOCK_N) * 128)
 #define PITCH (BLOCK_N * 2 + 16)  // bytes of a staged row of P
 
 extern __shared__ __align__(128) unsigned char memory[];
@@ -31,11 +29,11 @@ static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
     return make_uint4(of[0], of[1], of[2], of[3]);
 }
 
-// One operand of one member: WIDTH of its rows (columns) from `first` on.
+// One operand of one member: WIDTH of its rows (columns) from `first` on, and this thread's words of the phase that comes next.
 template <int WIDTH, bool ALONG_K> struct Operand {
     static constexpr int LINES = ALONG_K ? WIDTH : BLOCK_K, PIECES = (ALONG_K ? BLOCK_K : WIDTH) / 8;
-    static constexpr int COUNT = LINES * PIECES / THREADS, WORDS = LINES * (PIECES + 1), WORD_BYTES = WORDS * 16;
-    static_assert(COUNT * THREADS == LINES * PIECES && COUNT <= 10, "every thread shifts as much as every other");
+    static constexpr int COUNT = LINES * PIECES / THREADS;
+    static_assert(COUNT * THREADS == LINES * PIECES && COUNT <= 10, "every thread loads as much as every other");
 
     const Element* matrix;
     const Element* begin;  // of all members, and their end
@@ -43,6 +41,7 @@ template <int WIDTH, bool ALONG_K> struct Operand {
     long long lead;
     int first, extent, k;
     unsigned shifts;  // how many elements after a boundary each of a thread's lines starts: the same in every phase
+    uint4 low[COUNT], high[COUNT];
 
     static __device__ __forceinline__ int line_of(int i) { return ((int)threadIdx.x + i * THREADS) / PIECES; }
     static __device__ __forceinline__ int piece_of(int i) { return ((int)threadIdx.x + i * THREADS) % PIECES; }
@@ -60,47 +59,52 @@ template <int WIDTH, bool ALONG_K> struct Operand {
             shifts |= elements_after_boundary(matrix + ((ALONG_K ? first : 0) + line_of(i)) * lead) << 3 * i;
     }
 
-    // Copies of the words of a phase, into `words`.
-    __device__ __forceinline__ void ask(unsigned char* words, int k0) const {
-        unsigned to = shared_place(words);
-        #pragma unroll 2
-        for (int i = 0; i < (WORDS + THREADS - 1) / THREADS; ++i) {
-            int index = (int)threadIdx.x + i * THREADS, line = index / (PIECES + 1), number = index % (PIECES + 1);
-            if (WORDS % THREADS && index >= WORDS) break;
-            int row = (ALONG_K ? first : k0) + line, length = ALONG_K ? k : extent;
-            const Element* from = matrix + row * lead;
-            int shift = elements_after_boundary(from), at = (ALONG_K ? k0 : first) + number * 8 - shift;
-            const Element* word = from + at;
-            bool wanted = row < (ALONG_K ? extent : k) && at < length && (number < PIECES || shift) && word >= begin;
-            int bytes = wanted ? (int)min(16ll, (long long)(end - word) * 2) : 0;
-            copy<16, true>(to + index * 16, wanted ? word : reinterpret_cast<const Element*>(0), bytes);
-        }
+    // Whether words of this phase may stick out of the operand.
+    __device__ __forceinline__ bool at_an_end(int k0) const {
+        int from = ALONG_K ? first : k0, last = (ALONG_K ? min(first + LINES, extent) : min(k0 + LINES, k)) - 1;
+        return matrix + from * lead - 8 < begin || matrix + last * lead + (ALONG_K ? k : extent) + 8 > end;
     }
 
-    // The phase's tile from its words.
-    __device__ __forceinline__ void put(unsigned char* tile, const unsigned char* words, int k0) const {
+    __device__ __forceinline__ bool sticks_out(const Element* word) const { return word < begin || word + 8 > end; }
+
+    // The words of a phase; 0 for those that stick out of the operand.
+    __device__ __forceinline__ void bring(int k0) {
+        const int length = ALONG_K ? k : extent;
         #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
-            const uint4* pair = reinterpret_cast<const uint4*>(words) + line_of(i) * (PIECES + 1) + piece_of(i);
-            uint4 made = shifted_by(pair[0], pair[1], shifts >> 3 * i & 7);
-            if (ALONG_K && k0 + BLOCK_K > k) made = first_of(made, k - k0 - piece_of(i) * 8);
-            *reinterpret_cast<uint4*>(tile + place(line_of(i), piece_of(i))) = made;
+            int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * 8;
+            int shift = shifts >> 3 * i & 7;
+            bool there = line < (ALONG_K ? extent : k) && at < length;
+            const Element* word = matrix + line * lead + at - shift;
+            low[i] = high[i] = make_uint4(0, 0, 0, 0);
+            if (there && !sticks_out(word)) low[i] = __ldg(reinterpret_cast<const uint4*>(word));
+            if (there && shift && at - shift + 8 < length && !sticks_out(word + 8))
+                high[i] = __ldg(reinterpret_cast<const uint4*>(word + 8));
         }
-        const Element* corner = matrix + (ALONG_K ? first * lead + k0 : k0 * lead + first);
-        if (corner < begin + 8) mend(tile, k0);
     }
 
-    // Chunks whose first word begins before the operand: of its first line, and of others if lines are that short.
+    // Chunks of words that stick out, element by element.
     __device__ __forceinline__ void mend(unsigned char* tile, int k0) const {
         #pragma unroll 1
         for (int i = 0; i < COUNT; ++i) {
             int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * 8;
             const Element* from = matrix + line * lead + at;
-            if (line >= (ALONG_K ? extent : k) || from - elements_after_boundary(from) >= begin) continue;
+            const Element* word = from - elements_after_boundary(from);
+            if (line >= (ALONG_K ? extent : k) || !(sticks_out(word) || sticks_out(word + 8))) continue;
             Element* to = reinterpret_cast<Element*>(tile + place(line_of(i), piece_of(i)));
             #pragma unroll 1
             for (int e = 0; e < 8; ++e) to[e] = at + e < (ALONG_K ? k : extent) ? from[e] : (Element)0;
         }
+    }
+
+    __device__ __forceinline__ void put(unsigned char* tile, int k0) const {
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            uint4 made = shifted_by(low[i], high[i], shifts >> 3 * i & 7);
+            if (ALONG_K && k0 + BLOCK_K > k) made = first_of(made, k - k0 - piece_of(i) * 8);
+            *reinterpret_cast<uint4*>(tile + place(line_of(i), piece_of(i))) = made;
+        }
+        if (at_an_end(k0)) mend(tile, k0);
     }
 };
 
@@ -175,32 +179,22 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
     Sum sums[MATS][COLS][4];
     #pragma unroll
     for (int i = 0; i < MATS * COLS * 4; ++i) sums[i / (COLS * 4)][i / 4 % COLS][i % 4] = 0;
-    const int each = OperandM::WORD_BYTES + OperandN::WORD_BYTES;
-    unsigned char* all_words = memory + TILE_BYTES;
-    #pragma unroll
-    for (int ahead = 0; ahead < PHASES; ++ahead) {
-        if (ahead * BLOCK_K < k) {
-            from_m.ask(all_words + ahead * each, ahead * BLOCK_K);
-            from_n.ask(all_words + ahead * each + OperandM::WORD_BYTES, ahead * BLOCK_K);
-        }
-        close_group();
+    if (k) {
+        from_m.bring(0);
+        from_n.bring(0);
     }
-    unsigned char* words = all_words;
+    unsigned char* stage = memory;
     for (int k0 = 0; k0 < k; k0 += BLOCK_K) {
-        wait_groups<PHASES - 1>();
+        from_m.put(stage, k0);
+        from_n.put(stage + BLOCK_M * 128, k0);
         __syncthreads();
-        from_m.put(memory, words, k0);
-        from_n.put(memory + BLOCK_M * 128, words + OperandM::WORD_BYTES, k0);
-        __syncthreads();
-        if (k0 + PHASES * BLOCK_K < k) {
-            from_m.ask(words, k0 + PHASES * BLOCK_K);
-            from_n.ask(words + OperandM::WORD_BYTES, k0 + PHASES * BLOCK_K);
+        if (k0 + BLOCK_K < k) {
+            from_m.bring(k0 + BLOCK_K);
+            from_n.bring(k0 + BLOCK_K);
         }
-        close_group();
-        if (busy) multiply_phase(sums, memory, memory + BLOCK_M * 128, row, column, k - k0);
-        words = words == all_words + (PHASES - 1) * each ? all_words : words + each;
+        if (busy) multiply_phase(sums, stage, stage + BLOCK_M * 128, row, column, k - k0);
+        stage = stage == memory ? memory + STAGE_BYTES : memory;
     }
-    wait_groups<0>();
     __syncthreads();  // the phases are used up: their memory takes the sums
 
     Element* target = P + member * step_P + top * ldp + left;

@@ -12,5 +12,3 @@ static __device__ __forceinline__ void read_matrices(
         asm volatile("ldmatrix.sync.aligned.m8n8.x4.shared.b16 {%0, %1, %2, %3}, [%4];"
                      : "=r"(a), "=r"(b), "=r"(c), "=r"(d) : "r"(at) : "memory");
 }
-
-static __device__ __forceinline__ unsigned shared_place(const void* at) { return (unsigned)__cvta_generic_to_shared(at); }

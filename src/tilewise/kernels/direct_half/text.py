@@ -30,7 +30,6 @@ def render_direct_half(
         "WARPS_M": tile.warps_m,
         "WARPS_N": tile.warps_n,
         "RESIDENT": tile.resident,
-        "PHASES": tile.phases,
         "M_ALONG_K": int(along_k[0]),
         "N_ALONG_K": int(along_k[1]),
     }
@@ -43,7 +42,6 @@ def render_direct_half(
             render_epilogue(epilogue, sums),
             product_of_fragments(dtype, 16, 80),
             kernel_text("shared/words.cuh"),
-            kernel_text("mma_sync/copies.cuh"),
             kernel_text("direct_half/fragments.cuh"),
             kernel_text("direct_half/direct_half.cu"),
         )

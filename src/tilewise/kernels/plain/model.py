@@ -103,7 +103,6 @@ SMALL_TILES = (*TILES[1][2:], FEW_ROWS_TILE)
 FMA_TILES = (
     PlainTile(4, 2, 8, 16, 32, 3, 1, 0.78, unroll=2, zigzag=True),
     PlainTile(2, 2, 8, 8, 16, 3, 3, 0.73, unroll=2, zigzag=True),
-    PlainTile(4, 1, 8, 8, 16, 3, 3, 0.73, unroll=2, zigzag=True),
     *SMALL_TILES,
 )
 # an addition and a minimum a step: issue slots again
