@@ -24,7 +24,7 @@ from tilewise.kernels.shared.layouts import (
     contiguous_lines,
 )
 from tilewise.kernels.wgmma_half.seconds import expected, store_of
-from tilewise.kernels.wgmma_half.tiles import DEPTH, TILES, TensorTile, TensorWay, takes_boxes
+from tilewise.kernels.wgmma_half.tiles import DEPTH, TILES, TensorTile, TensorWay, takes_boxes, worthwhile
 from tilewise.machine import Machine
 from tilewise.problem import Layout, Problem
 from tilewise.tuning import class_of
@@ -108,10 +108,12 @@ def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None 
     """Every way, or those with tiles `among` these; ways that turn P have tiles of their own."""
     if problem.groups:
         return _grouped_ways(problem, TILES if among is None else among)
-    m, n, (for_m, for_n) = problem.m, problem.n, options(problem)
+    m, n, (for_m, for_n), everything = problem.m, problem.n, options(problem), among is None
     ways = []
     rounded = problem.accumulate and not problem.unrounded
-    tiles = [tile for tile in (TILES if among is None else among) if tile.takes_accumulate or not rounded]
+    if among is None:
+        among = [TILES[number] for number in worthwhile(m, n)]
+    tiles = [tile for tile in among if tile.takes_accumulate or not rounded]
     for tile, *routes in product(tiles, for_m, for_n):
         if routes[0] == BY_CLASSES and not tile.wide:
             continue
@@ -131,7 +133,7 @@ def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None 
                 thin_way = TensorWay(tile, ways[-1].routes, 1, ways[-1].classes, rows, cols)
                 if store_of(thin_way, problem, machine.units) == "carried":
                     ways.append(thin_way)  # the warps that carry sums out make them; where none do it does not pay
-    return ways if among else ways + turned_ways(problem)
+    return ways + turned_ways(problem) if everything else ways
 
 
 def _grouped_ways(p: Problem, among: Sequence[TensorTile]) -> list[TensorWay]:

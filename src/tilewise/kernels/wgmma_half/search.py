@@ -10,7 +10,7 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
-from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
+from tilewise.kernels.shared.layouts import AS_IT_IS, BY_CLASSES, PACKED, REALIGNED
 from tilewise.kernels.wgmma_half.model import KERNEL, THIN, expected, options, tuning_class, turned_ways, ways
 from tilewise.kernels.wgmma_half.seconds import (
     CLUSTER_SECONDS,
@@ -37,12 +37,14 @@ from tilewise.kernels.wgmma_half.tiles import (
     TensorTile,
     TensorWay,
     takes_boxes,
+    worthwhile,
 )
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.tuning import CLOSE, preferred
 
 EACH = 16  # numbers of a tile's ways
+MOVED = (REALIGNED, PACKED)
 
 
 @lru_cache(maxsize=64)
@@ -54,10 +56,10 @@ def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
     last = EACH * len(TILES)
     timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(turned_ways(problem))]
     soonest = min(timed)[0] if timed else math.inf
-    for floor, routes in _routes(problem, machine):
+    for floor, moving, routes in _routes(problem, machine):
         if floor > margin * soonest:
             break
-        for least, number in _bounds(problem, machine, routes):
+        for least, number in _bounds(problem, machine, routes, moving):
             if least > margin * soonest:
                 break
             for at, way in enumerate(ways(problem, machine, TILES[number : number + 1])):
@@ -69,12 +71,20 @@ def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
     return replace(best, tuned=True) if tuned else best, seconds
 
 
-def _routes(problem: Problem, machine: Machine) -> list[tuple[float, tuple[str, str]]]:
-    """(seconds that no way goes below whose operands come so, how they come), the least first."""
+def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tuple[str, str]]]:
+    """(seconds that no way goes below whose operands come so, seconds to move operands first, how they come), the least
+    first."""
     if problem.groups:
-        return [(0.0, routes) for routes in {way.routes: None for way in ways(problem, machine)}]
-    work = _work(problem, machine)
-    made = [(0.999 * (work + _before(problem, machine, routes)), routes) for routes in product(*options(problem))]
+        return [(0.0, 0.0, routes) for routes in {way.routes: None for way in ways(problem, machine)}]
+    work, memory = START_SECONDS + _work(problem, machine), machine.bandwidth * MEMORY_SHARE
+    for_m, for_n = options(problem)
+    moved_m = moved_bytes(problem.layout_m, problem.m, problem.k, problem) if for_m != [AS_IT_IS] else 0
+    moved_n = moved_bytes(problem.layout_n, problem.k, problem.n, problem) if for_n != [AS_IT_IS] else 0
+    made = []
+    for routes in product(for_m, for_n):
+        moved = (moved_m if routes[0] in MOVED else 0) + (moved_n if routes[1] in MOVED else 0)
+        moving = COPY_SECONDS + moved / memory if moved else 0.0
+        made.append((0.999 * (work + moving), moving, routes))
     return sorted(made) if len(made) > 1 else made
 
 
@@ -90,17 +100,7 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
     return 0.0 if problem.groups else 0.999 * (START_SECONDS + GROUP_SECONDS + _work(problem, machine))
 
 
-def _before(problem: Problem, machine: Machine, routes: tuple[str, str]) -> float:
-    """Seconds until the kernel starts."""
-    moved = 0
-    if routes[0] in (REALIGNED, PACKED):
-        moved += moved_bytes(problem.layout_m, problem.m, problem.k, problem)
-    if routes[1] in (REALIGNED, PACKED):
-        moved += moved_bytes(problem.layout_n, problem.k, problem.n, problem)
-    return START_SECONDS + (COPY_SECONDS + moved / (machine.bandwidth * MEMORY_SHARE) if moved else 0.0)
-
-
-def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str]) -> list[tuple[float, int]]:
+def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving: float) -> list[tuple[float, int]]:
     """(seconds that no way with a tile goes below, the tile's number), the least first: the model itself but for thin
     edges, classes of rows and the card's heat, which are taken at their best."""
     if problem.groups:
@@ -112,11 +112,12 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str]) -> list
     boxed = takes_boxes(problem.layout_p, m, n) and not by_classes
     thin = not (problem.stack or problem.unrounded or problem.accumulate)
     edged = thin and not by_classes and takes_boxes(problem.layout_p, m, n, THIN)
-    before = _before(problem, machine, routes)
+    before = START_SECONDS + moving
     lines = lines_touched(routes[0], problem.layout_m, m, k), lines_touched(routes[1], problem.layout_n, k, n)
     phase_of = _phases(problem.dtype.name, machine, *lines)
     found: list[tuple[float, int]] = []
-    for number, (rows, cols, cluster, area, groups_of, edges, wide) in enumerate(SIDES):
+    for number in worthwhile(m, n):
+        rows, cols, cluster, area, groups_of, edges, wide = SIDES[number]
         phase, at_once = phase_of[number], units // cluster
         down, across = m, n
         if edges and thin:

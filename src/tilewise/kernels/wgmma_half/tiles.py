@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, field
+from functools import lru_cache
 
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
 from tilewise.plans import Geometry
@@ -99,6 +100,18 @@ TILES = (
     *(TensorTile(64, cols) for cols in (256, 192, 128, 64)),
     *(TensorTile(64, cols, 2) for cols in (128, 64)),
 )
+
+
+def worthwhile(m: int, n: int) -> tuple[int, ...]:
+    """Numbers of the tiles for so many rows and columns of P: where a smaller one covers as much as a larger one, the
+    larger only takes longer over its phases."""
+    return _worthwhile(1 if m <= 64 else 2 if m <= 128 else 3, min(4, max(1, -(-n // 64))))
+
+
+@lru_cache(maxsize=12)
+def _worthwhile(rows: int, cols: int) -> tuple[int, ...]:
+    fitting = [n for n, tile in enumerate(TILES) if tile.rows <= 64 * rows and tile.cols <= 64 * cols]
+    return tuple(n for n in fitting if rows > 1 or TILES[n].cluster == 1)
 
 
 @dataclass(frozen=True)
