@@ -117,7 +117,7 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving:
     phase_of = _phases(problem.dtype.name, machine, *lines)
     found: list[tuple[float, int]] = []
     for number in worthwhile(m, n):
-        rows, cols, cluster, area, groups_of, edges, wide = SIDES[number]
+        rows, cols, cluster, area, groups_of, edges, wide, cut_too = SIDES[number]
         phase, at_once = phase_of[number], units // cluster
         down, across = m, n
         if edges and thin:
@@ -133,7 +133,7 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving:
             each += ROWS + (ROWS_OUT * area if waves > 1 else 0.0)
         work = max(waves * each, passing) + (groups_of if waves == 1 else 2) * GROUP_SECONDS
         parts = min(units // (tiles * cluster), phases // 4) if tiles else 0
-        if cluster == 1 < parts and not by_classes:
+        if parts > 1 and cut_too and not by_classes:
             turns = -(-tiles * parts // at_once)
             cut = max(turns * (-(-phases // parts) * phase + PARTIAL), passing) + GATHER_SECONDS
             cut += members * 8 * parts * m * n / GATHER_BANDWIDTH + (groups_of if turns == 1 else 2) * GROUP_SECONDS
@@ -146,7 +146,16 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving:
 BOXES, ROWS, CARRIED, PARTIAL = (TILE_SECONDS[store] for store in ("boxes", "rows", "carried", "partial"))
 ROWS_OUT, CARRIED_OUT = LINES_OUT_SECONDS["rows"], LINES_OUT_SECONDS["carried"]
 SIDES = tuple(
-    (tile.rows * tile.cluster, tile.cols, tile.cluster, tile.rows * tile.cols, tile.groups, tile.takes_edges, tile.wide)
+    (
+        tile.rows * tile.cluster,
+        tile.cols,
+        tile.cluster,
+        tile.rows * tile.cols,
+        tile.groups,
+        tile.takes_edges,
+        tile.wide,
+        tile.takes_parts,
+    )
     for tile in TILES
 )
 

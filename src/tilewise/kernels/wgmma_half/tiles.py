@@ -49,8 +49,8 @@ class TensorTile:
 
     @property
     def takes_parts(self) -> bool:
-        """Whether k may be cut: clusters are for products with many tiles, which leave no reason to."""
-        return self.cluster == 1
+        """Whether k may be cut: large clusters are for products with many tiles, which leave no reason to."""
+        return self.cluster == 1 or self.rows == 64
 
     @property
     def takes_accumulate(self) -> bool:
