@@ -200,9 +200,8 @@ def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[st
         or problem.precision in chosen.precisions
     ):
         return ()
-    others = [
-        f for f in FAMILIES if problem.precision in f.precisions and f.refusal(_seen_by(f, problem), machine) is None
-    ]
+    able = (f for f in _of_kind(_kind(problem), machine) if problem.precision in f.precisions)
+    others = any(f.refusal(_seen_by(f, problem), machine) is None for f in able)
     if others:
         return (f"precision={problem.precision!r} runs as 'ieee' here: splitting operands would take longer",)
     return (f"precision={problem.precision!r} runs as 'ieee': there is no tensor-core path for it here",)
