@@ -103,7 +103,7 @@ def mended(plan: Timed) -> float:
         return plan.predicted
     of = _features(plan.problem)
     times = _times(plan.machine, of, plan.kernel, min(plan.passes, 3), _size(of, plan.predicted))
-    return max(plan.floor, plan.predicted * times)
+    return max(plan.floor, plan.predicted * times - (table.saved if times != 1.0 else 0.0))
 
 
 @lru_cache(maxsize=8192)
@@ -146,7 +146,7 @@ def least_mended(seconds: float, kernel: str, problem: Problem, machine: Machine
     """No mending makes less of these seconds of a kernel's model."""
     if machine.tuned is None or not machine.tuned.errors or not applies(problem):
         return seconds
-    return seconds * _least(machine, _features(problem), kernel)
+    return seconds * _least(machine, _features(problem), kernel) - machine.tuned.saved
 
 
 @lru_cache(maxsize=4096)
@@ -165,4 +165,4 @@ def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:
         for name in classes(plan):
             found[name].append(math.log(seconds / plan.predicted))
     often = {name: x for name, x in found.items() if len(x) > 1}  # a single sample says little
-    return replace(table, errors={name: (sum(x) / len(x), len(x)) for name, x in often.items()})
+    return replace(table, errors={name: (sum(x) / len(x), len(x)) for name, x in often.items()}, saved=0.0)

@@ -54,6 +54,7 @@ class Table:
     card: str
     entries: Mapping[str, Entry]
     errors: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # of the model: mean log, and how often
+    saved: float = 0.0  # seconds of a product, since the errors were measured: launches that start early
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -72,7 +73,8 @@ class Table:
             for key, e in sorted(self.entries.items())
         }
         errors = {key: [round(mean, 4), count] for key, (mean, count) in sorted(self.errors.items())}
-        return {"version": JSON_VERSION, "card": self.card, "classes": rows, "errors": errors}
+        saved = {"saved": self.saved} if self.saved else {}
+        return {"version": JSON_VERSION, "card": self.card, "classes": rows, "errors": errors, **saved}
 
 
 def table_of(document: Any) -> Table | None:
@@ -86,7 +88,7 @@ def table_of(document: Any) -> Table | None:
             times = float(row["seconds"]), float(row["model_seconds"])
             entries[str(key)] = Entry((m, k, n), str(row["way"]), times[0], str(row["model_way"]), times[1])
         errors = {str(key): (float(mean), int(count)) for key, (mean, count) in document.get("errors", {}).items()}
-        return Table(str(document["card"]), entries, errors)
+        return Table(str(document["card"]), entries, errors, float(document.get("saved", 0.0)))
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

@@ -31,7 +31,8 @@ class MmaSmall(Family):
         return model.kernel_for(problem) == model.FMA or worthwhile(problem, machine)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return model.START_SECONDS + problem.steps / model.step_rate(problem, machine)
+        reading = model.READING * problem.least_bytes / machine.bandwidth
+        return model.START_SECONDS + max(problem.steps / model.step_rate(problem, machine), reading)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._planned(problem, machine, model.best_way(problem, machine)[1], kernel, tile)

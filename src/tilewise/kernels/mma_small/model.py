@@ -6,6 +6,8 @@ import math
 from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
+from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.mma_sync.model import mma_rate
@@ -144,43 +146,64 @@ def copies_of(problem: Problem) -> tuple[int, int]:
     return copied(m, m.col, m.row, size), copied(n, n.row, n.col, size)
 
 
+class Pace(NamedTuple):
+    """A tile's own figures: what does not depend on the shape."""
+
+    tile: SmallTile
+    deep: int
+    alone: float  # seconds of a phase of a block that has a multiprocessor to itself,
+    busy: float  # and of one of many
+    resident: int  # blocks of a multiprocessor, by themselves
+    clustered: int  # and in clusters
+
+
+@lru_cache(maxsize=256)
+def paces(tiles: tuple[SmallTile, ...], size: int, rate: float, how_m: int, how_n: int) -> tuple[Pace, ...]:
+    """`rate`: steps a second of a multiprocessor."""
+    made = []
+    for tile in tiles:
+        deep = tile.depth(size)
+        products = tile.rows * tile.cols * deep / rate
+        copies = (tile.rows * COPY_SECONDS[how_m] + tile.cols * COPY_SECONDS[how_n]) * deep * size / 8
+        held = [min(tile.resident, UNIT_SHARED // (tile.shared_bytes(size, blocks) + 1024)) for blocks in (1, 2)]
+        made.append(Pace(tile, deep, PHASE_SECONDS + products, max(products / tile.share, copies), held[0], held[1]))
+    return tuple(made)
+
+
+def timed(problem: Problem, machine: Machine) -> Iterator[tuple[float, SmallTile, int]]:
+    """(seconds, tile, blocks of a cluster) of every way whose blocks all have some of k, with no more of them than a
+    card holds at once. Seconds: phases one after the other by the busiest multiprocessor, whose blocks share its cores
+    and its copies; or the bytes; and what a launch takes anyway."""
+    p, size, units, rate = problem, problem.dtype.itemsize, machine.units, step_rate(problem, machine)
+    memory = READING * p.least_bytes / machine.bandwidth
+    clusters = CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
+    for tile, deep, alone, busy, resident, clustered in paces(tiles_for(p), size, rate / units, *copies_of(p)):
+        tiles, phases = -(-p.m // tile.rows) * -(-p.n // tile.cols) * p.members, -(-p.k // deep)
+        reading = max(memory, L2_READING * tiles * (tile.rows + tile.cols) * p.k * size / machine.bandwidth)
+        for cluster in clusters:
+            each, held = -(-phases // cluster), -(-tiles * cluster // units)  # phases; blocks of a multiprocessor
+            if cluster == 1:
+                work = max(1, each) * max(-(-held // resident) * alone, held * busy)
+                yield START_SECONDS + max(work, reading), tile, 1
+            elif each * (cluster - 1) < phases and held <= 4:
+                work = each * max(-(-held // clustered) * alone, held * busy)
+                meeting = CLUSTER_SECONDS * (1 + cluster / 10)
+                yield START_SECONDS + meeting + max(work, reading), tile, cluster
+
+
 def ways(problem: Problem, machine: Machine) -> Iterator[SmallWay]:
-    """Clusters whose blocks all have some of k, and no more of them than a card holds at once."""
-    size, hopper = problem.dtype.itemsize, arch_number(machine.arch) >= 90
-    for tile in tiles_for(problem):
-        down, across = tiles_of(problem, tile)
-        tiles, phases = down * across * problem.members, math.ceil(problem.k / tile.depth(size))
-        for cluster in CLUSTERS if hopper else (1,):
-            each = math.ceil(phases / cluster)
-            if cluster == 1 or (each * (cluster - 1) < phases and tiles * cluster <= 4 * machine.units):
-                yield SmallWay(tile, cluster)
+    return (SmallWay(tile, cluster) for _, tile, cluster in timed(problem, machine))
 
 
 def seconds(way: SmallWay, problem: Problem, machine: Machine) -> float:
-    """Phases one after the other by the busiest multiprocessor, whose blocks share its tensor cores and its copies; or
-    the bytes; and what a launch takes anyway."""
-    p, tile, size = problem, way.tile, problem.dtype.itemsize
-    down, across = tiles_of(p, tile)
-    tiles, deep = down * across * p.members, tile.depth(size)
-    phases = piece(p, way) // deep
-    each = math.ceil(tiles * way.cluster / machine.units)  # blocks of the busiest multiprocessor
-    rate = step_rate(p, machine) / machine.units
-    products = tile.rows * tile.cols * deep / rate
-    how_m, how_n = copies_of(p)
-    copies = (tile.rows * COPY_SECONDS[how_m] + tile.cols * COPY_SECONDS[how_n]) * deep * size / 8
-    alone = PHASE_SECONDS + products
-    turns = math.ceil(each / min(tile.resident, UNIT_SHARED // (tile.shared_bytes(size, way.cluster) + 1024)))
-    work = phases * max(turns * alone, each * max(products / tile.share, copies))
-    memory = p.least_bytes / machine.bandwidth
-    from_l2 = tiles * (tile.rows + tile.cols) * p.k * size / machine.bandwidth
-    meeting = CLUSTER_SECONDS * (1 + way.cluster / 10) if way.cluster > 1 else 0.0
-    return START_SECONDS + meeting + max(work, READING * memory, L2_READING * from_l2)
+    """What is expected of one of them."""
+    return next(s for s, *rest in timed(problem, machine) if rest == [way.tile, way.cluster])
 
 
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[float, SmallWay]:
-    timed = ((seconds(way, problem, machine), way) for way in ways(problem, machine))
-    return min(timed, key=lambda pair: pair[0])
+    least, tile, cluster = min(timed(problem, machine), key=itemgetter(0))
+    return least, SmallWay(tile, cluster)
 
 
 def geometry(problem: Problem, way: SmallWay) -> Geometry:
