@@ -86,8 +86,10 @@ def toy(monkeypatch):
     monkeypatch.setattr(registry, "FAMILIES", [*registry.FAMILIES, made])
     monkeypatch.setattr(planning, "FAMILIES", registry.FAMILIES)
     planning._plan.cache_clear()
+    planning._of_kind.cache_clear()
     yield made
     planning._plan.cache_clear()
+    planning._of_kind.cache_clear()
 
 
 def test_it_is_planned_by_name_and_by_its_time(toy):
@@ -96,6 +98,7 @@ def test_it_is_planned_by_name_and_by_its_time(toy):
     assert planning.make_plan(problem, H200).family != "toy"
     toy.seconds_each = 1e-12
     planning._plan.cache_clear()
+    planning._of_kind.cache_clear()
     plan = planning.make_plan(problem, H200)
     assert plan.kernel == "toy"
     assert "one thread a cell" in str(plan)
