@@ -74,6 +74,7 @@ int main() {
 """
 
 PIECES = r"""
+#include <cstddef>
 #include <chrono>
 #include <cstdio>
 #include <memory>
@@ -85,6 +86,7 @@ class Timer { public: void start() { m_StartTime = std::chrono::system_clock::no
 template <typename T> struct U { std::vector<T> v; U(std::initializer_list<T> l, bool b) { for (auto& x : l) v.push_back(x); } };
 int main() { Timer t; t.start(); printf("%d\n", t.ms() >= 0); std::shared_ptr<void> g(nullptr, [](...) { printf("bye\n"); });
  U<unsigned> u(std::initializer_list<unsigned>{1, 2, 3}, true); printf("%u %zu\n", u.v[2], u.v.size()); std::chrono::time_point<std::chrono::high_resolution_clock> z;
+ constexpr int n{4}; float a[n] = {1}; int k = (int)u.v.size(); double v[k]; v[2] = a[0]; printf("%zu %zu %g\n", sizeof a, sizeof v, v[2]);
  int total = 0; for (auto x : std::initializer_list<int>{4, 5}) total += x; printf("%d\n", total); }
 """
 
@@ -107,6 +109,37 @@ def test_a_method_nobody_wrote_is_no_place_to_go(run):
     assert report.ended == "crash"
     report = run("struct S { virtual int f() { return 0; } };\nint main() {\n  S* s = nullptr;\n  return s->f();\n}")
     assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 4)]
+
+
+@pytest.mark.parametrize(
+    ("text", "ended", "says"),
+    [
+        (
+            "#include <stdlib.h>\nstruct S { virtual int f() { return 1; } }; int main() { S* s = (S*)calloc(1, sizeof(S)); return s->f(); }",
+            "crash",
+            "",
+        ),
+        (
+            "#include <string.h>\nstruct S { virtual int f() { return 1; } }; int main() { S s; memset(&s, 77, sizeof s); S* p = &s; return p->f(); }",
+            "crash",
+            "",
+        ),
+        ("struct S { virtual int f(); }; int main() { S s; S* p = &s; return p->f(); }", "crash", ""),
+        (
+            "struct S { int a; virtual int f() { return a; } }; int main() { S* s = new S(3); return s->f(); }",
+            "refused",
+            "no constructor of S",
+        ),
+        ("int main() { for (auto& x : 3) x = 1; }", "refused", "int has no member begin"),
+        ("template <class T> " * 3000 + "int f(); int main() { return f(); }", "refused", "nested too deep"),
+    ],
+    ids=["never made", "written over", "never defined", "no aggregate", "no range", "deep"],
+)
+def test_what_leads_nowhere_ends_in_a_sentence(text, ended, says, run):
+    """Each of these ended the process itself, or with an exception of Python's own."""
+    report = run(text)
+    assert report.ended == ended, (report.ended, report.message)
+    assert says in report.message
 
 
 def test_kernels_are_launched_through_pointers(run):

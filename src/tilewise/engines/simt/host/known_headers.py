@@ -25,7 +25,9 @@ KNOWN: dict[str, str] = {
          "cstdio", "cstdlib", "cstring", "cmath", "ctime", "cassert", "climits", "cfloat", "cstdint", "cstddef",
          "cctype", "cinttypes", "sys/types.h", "sys/stat.h", "memory.h", "strings.h", "signal.h", "csignal",
          "cerrno", "conio.h", "windows.h", "Windows.h", "omp.h", "stdarg.h", "cstdarg", "sys/resource.h",
-         "libgen.h", "getopt.h", "locale.h", "clocale", "xmmintrin.h", "immintrin.h", "x86intrin.h", "fcntl.h"), C),
+         "libgen.h", "getopt.h", "sys/utime.h", "utime.h", "io.h", "process.h", "direct.h", "sys/timeb.h",
+         "sys/times.h",
+         "locale.h", "clocale", "xmmintrin.h", "immintrin.h", "x86intrin.h", "fcntl.h"), C),
     **dict.fromkeys(
         ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h",
          "cuda_profiler_api.h", "vector_types.h", "vector_functions.h", "driver_types.h",
@@ -34,6 +36,7 @@ KNOWN: dict[str, str] = {
          "texture_fetch_functions.h", "sm_60_atomic_functions.h", "mma.h", "crt/device_functions.h",
          "cuda_texture_types.h", "channel_descriptor.h", "cuda_runtime_api", "cuda_gl_interop.h", "common_functions.h",
          "__clang_cuda_builtin_vars.h", "__clang_cuda_intrinsics.h",
+         "crt/host_config.h", "crt/host_defines.h", "crt/math_functions.h",
          "cooperative_groups/reduce.h", "cuda/barrier", "cuda/pipeline", "nvToolsExt.h", "nvtx3/nvToolsExt.h"), CUDA),
     **dict.fromkeys(("iostream", "iomanip", "ostream", "istream", "sstream", "fstream", "ios", "iosfwd"), STREAMS),
     **dict.fromkeys(("vector", "array", "initializer_list", "iterator", "bitset", "valarray", "span"), VECTOR),

@@ -48,7 +48,10 @@ REGISTERED = (
 
 def build(path: str, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
     """The session and the LLVM text of a program."""
-    unit = read_unit(path, options.include, options.defines)
+    try:
+        unit = read_unit(path, options.include, options.defines)
+    except RecursionError:
+        raise EngineError("the program is nested too deep") from None
     session = Session(unit.source, options, report)
     known = set(unit.declared.entities.order)
     declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)

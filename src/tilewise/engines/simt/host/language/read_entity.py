@@ -53,10 +53,12 @@ def read_tokens(source: Source, tokens: list[Token], before: Declared, library: 
         start = reader.position
         try:
             entity(reader, out, [])
-        except KernelError as error:
+        except (KernelError, RecursionError) as error:
             if library:
                 raise
-            out.refusals.append(error)
+            reader.position = min(reader.position, len(reader.tokens) - 1)
+            refusal = error if isinstance(error, KernelError) else reader.error("this is nested too deep")
+            out.refusals.append(refusal)
             reader.rewind(start)
             reader.angle, reader.scope, reader.depth = 0, "", 0
             del reader.local_types[1:], reader.local_values[1:]

@@ -67,7 +67,8 @@ def call_method(b: Builder, receiver: Any, name: str, values: list[Any], node: A
     """A method by name on an object."""
     place = object_place(receiver)
     record = place.type
-    assert isinstance(record, Record)
+    if not isinstance(record, Record):
+        raise b.refuse(f"{record} has no member {name}", node)
     found = methods(b, record, name)
     try:
         choice = choose(b, f"{record}::{name}", found, None, values, place)

@@ -48,9 +48,12 @@ def _variable(b: Builder, item: tree.Variable) -> None:
         raise
     const = isinstance(item.type, tree.TypeConst)
     constant = None
-    if const and isinstance(type_, Scalar) and item.init is not None and not isinstance(item.init, tree.Braces):
+    given = item.init
+    if isinstance(given, tree.Braces) and len(given.items) == 1:  # constexpr int n{7};
+        given = given.items[0]
+    if const and isinstance(type_, Scalar) and given is not None and not isinstance(given, tree.Braces):
         try:
-            constant = constants.wrap(type_, constants.evaluate(b.program, item.init, b.env, b.find)[0])
+            constant = constants.wrap(type_, constants.evaluate(b.program, given, b.env, b.find)[0])
         except Unknown:
             constant = None
     declare(b, item.name, type_, init, const, constant)
@@ -165,7 +168,7 @@ def _variable_length(b: Builder, item: tree.Variable) -> None:
         _first_values(b, item, of, address, size)
     slot = b.alloca("ptr")
     b.emit(f"store ptr {address}, ptr {slot}")
-    b.declare(item.name, Local(Pointer(of), slot, KNOWN, register=True))
+    b.declare(item.name, Local(Pointer(of), slot, KNOWN, register=True, size=size))
 
 
 def _first_values(b: Builder, item: tree.Variable, of: Type, address: str, size: str) -> None:

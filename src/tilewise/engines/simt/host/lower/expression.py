@@ -240,6 +240,9 @@ def _construct(b: Builder, node: tree.Construct) -> Any:
 
 
 def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
+    local = b.find(node.operand.name) if isinstance(node.operand, tree.Name) else None
+    if local is not None and local.size:
+        return Value(types.ULONG, local.size)
     if node.type is not None:
         type_ = b.program.resolve(node.type, b.env)
     else:

@@ -22,7 +22,8 @@ from tilewise.engines.simt.host.lower.values import INIT, KNOWN, Local, Overload
 def body_of(p: Program, node: tree.Function, env: Environment) -> tree.Block:
     """The body, read now that everything at file level is known."""
     if node.body is None:
-        assert node.tokens is not None
+        if node.tokens is None:
+            raise p.refusal(f"{node.name} is declared and never defined", node.line, max(1, node.column))
         tokens = tokens_of(node.tokens)
         end = Token("end", "", tokens[-1].line, tokens[-1].column)
         reader = Reader(p.source, [*tokens, end], p.names, node.scope, node.library)

@@ -67,7 +67,7 @@ def module_text(p: Program) -> str:
     out = [HEAD, *declarations(p)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
-    out += [text for _, text in p.tables.values()]
+    out += virtual.tables_text(p)
     out += first
     out += start
     return "\n".join(out)

@@ -46,7 +46,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
         if not arguments:
             default_members(b, record, address)
             return
-        if record.fields and not own:  # an aggregate in round brackets
+        if record.fields and not own and record.vptr is None:  # an aggregate in round brackets
             _aggregate(b, record, address, arguments, [None] * len(arguments))
             return
     try:
@@ -99,7 +99,7 @@ def _from_braces(b: Builder, record: Record, address: str, braces: tree.Braces) 
         if isinstance(written, tree.TypeName) and written.name.endswith("initializer_list") and braces.items:
             _initializer_list(b, record, address, method, braces)
             return True
-    if not own and (record.fields or record.bases):
+    if not own and record.vptr is None and (record.fields or record.bases):
         if len(braces.items) == 1 and not isinstance(braces.items[0], tree.Braces) and not braces.names[0]:
             value = _lowered(b, braces.items)[0]
             if getattr(value, "type", None) is record:

@@ -89,7 +89,8 @@ class Program:
         self.kernel_handles: dict[int, KernelHandle] = {}  # by address
         self.comparisons: list[Any] = []  # with a reference: what they compare is noted while it runs
         self.symbols: dict[str, int] = {}
-        self.tables: dict[tuple[int, int], tuple[str, str]] = {}  # of virtual methods: symbol and LLVM's text
+        self.tables: dict[tuple[int, int], int] = {}  # of virtual methods: where each begins among all entries
+        self.table_entries: list[str] = []
         self._destroyers: dict[int, Instance] = {}
         self._constants: dict[str, Any] = {}
         self.device = False  # what is lowered now runs in a kernel's threads
@@ -164,9 +165,11 @@ class Program:
             if late.is_auto(item.type):  # its type is the value's
                 return self._constant_auto(name, item, env)
             type_ = self.resolve(item.type, env)
-            if not isinstance(type_, Scalar) or isinstance(item.init, tree.Braces):
-                raise Unknown
             init = item.init if item.init is not None else (item.arguments or [None])[0]
+            if isinstance(init, tree.Braces) and len(init.items) == 1:  # constexpr int n{7};
+                init = init.items[0]
+            if not isinstance(type_, Scalar) or isinstance(init, tree.Braces):
+                raise Unknown
             self._constants[name] = None
             value = late.evaluate(self, init, env)[0]
             self._constants[name] = (late.wrap(type_, value), type_)

@@ -66,4 +66,5 @@ class Local:
     register: bool = False
     reference: bool = False  # the slot holds the address of what is meant
     constant: Any = None  # its value, where it is known
+    size: str = ""  # in bytes, of an array whose length was not known before running
     const: bool = False

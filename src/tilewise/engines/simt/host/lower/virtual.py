@@ -95,22 +95,29 @@ def _table(b: Builder, record: Record, at: int, slots: list[Slot]) -> str:
     p = b.program
     key = (id(record), at)
     if key not in p.tables:
-        symbol = f'@"table.{record.name}.{len(p.tables)}"'
-        p.tables[key] = (symbol, "")
-        entries = []
-        for slot in slots:
+        p.tables[key] = ENTRY * len(p.table_entries)
+        first = len(p.table_entries)
+        p.table_entries += [""] * len(slots)
+        for i, slot in enumerate(slots):
             function, distance = _entry(p, record, slot)
-            entries.append(f"{{ptr, i64}} {{ptr {function}, i64 {distance - at}}}")
-        kind = f"[{len(slots)} x {{ptr, i64}}]"
-        p.tables[key] = (symbol, f"{symbol} = internal constant {kind} [{', '.join(entries)}]")
-    return p.tables[key][0]
+            p.table_entries[first + i] = f"{{ptr, i64}} {{ptr {function}, i64 {distance - at}}}"
+    return f"getelementptr (i8, ptr @tables, i64 {p.tables[key]})"
+
+
+def tables_text(p: Program) -> list[str]:
+    """All tables in one: whether a pointer leads to one of them can be asked."""
+    count = len(p.table_entries)
+    return [
+        f"@tables = internal constant [{count} x {{ptr, i64}}] [{', '.join(p.table_entries)}], align 16",
+        f"@table_bytes = internal constant i64 {ENTRY * count}",
+    ]
 
 
 def _entry(p: Program, record: Record, slot: Slot) -> tuple[str, int]:
     if slot == DESTRUCTOR:
         return p.destroyer(record).symbol, 0
     found = overrider(p, record, slot)
-    if found is None or "pure" in found[0].words:
+    if found is None or (found[0].tokens is None and found[0].body is None):  # nobody wrote it
         return "null", 0
     method, owner, offset = found
     return p.instance(method, {}, owner).symbol, offset
@@ -128,12 +135,25 @@ def through_table(b: Builder, place: Place, slot: Slot) -> tuple[str, str]:
     pointer = b.offset(place.address, at)
     checked = late.check_read(b, pointer, POINTER, place.check) if place.check else pointer
     table = b.make(f"load ptr, ptr {checked}")
+    _known_table(b, table, number)
     entry = b.offset(table, ENTRY * number)
     function = b.make(f"load ptr, ptr {entry}")
     distance = b.make(f"load i64, ptr {b.offset(entry, 8)}")
     null = b.make(f"icmp eq ptr {function}, null")
     b.complain(null, "rt_null_call", [("i32", b.line_text())])
     return function, b.offset(checked, distance)
+
+
+def _known_table(b: Builder, table: str, number: int) -> None:
+    """An object that no constructor made, or that was written over, leads nowhere: the program ends there."""
+    where = b.make(f"ptrtoint ptr {table} to i64")
+    distance = b.make(f"sub i64 {where}, ptrtoint (ptr @tables to i64)")
+    last = b.make(f"add i64 {distance}, {ENTRY * number}")
+    far = b.make(f"icmp uge i64 {last}, {b.make('load i64, ptr @table_bytes')}")
+    before = b.make(f"icmp uge i64 {distance}, {b.make('load i64, ptr @table_bytes')}")
+    crooked = b.make(f"icmp ne i64 {b.make(f'and i64 {distance}, 15')}, 0")
+    bad = b.make(f"or i1 {b.make(f'or i1 {far}, {before}')}, {crooked}")
+    b.complain(bad, "rt_null_call", [("i32", b.line_text())])
 
 
 def virtual_slot(b: Builder, method: tree.Function, owner: Record | None, receiver: Any) -> Slot | None:
