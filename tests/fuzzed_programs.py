@@ -4,7 +4,7 @@ A spoilt program is refused in a sentence, lowered or run within its limits: no 
 outside its folder. Programs that are executed get a process each, forked from one that has everything imported, with a
 hook that hears of every file that Python opens and of every process and socket.
 
-    python tests/fuzzed_programs.py FRONT EXECUTED PROCESSES SECONDS [SEED]     counts, as one line of JSON, and what was found
+    python tests/fuzzed_programs.py FRONT EXECUTED PROCESSES SECONDS [SEED]     what was found, and counts as a last line of JSON
 """
 # ruff: noqa: E402, E501 — lines of C++; imports from beside this file
 
@@ -266,7 +266,7 @@ if __name__ == "__main__":
     front, run, processes = (int(word) for word in sys.argv[1:4])
     seed = int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % (1 << 30)
     counted, wrong = many(front, run, processes, float(sys.argv[4]), seed)
-    print(json.dumps({"seed": seed, **counted, "found": len(wrong)}))
     for line in wrong:
         print(line)
+    print(json.dumps({"seed": seed, **counted, "found": len(wrong)}))
     sys.exit(1 if wrong else 0)
