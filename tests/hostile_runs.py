@@ -117,7 +117,7 @@ def run_one(folder, name, text, what, seconds=None, memory=None):
         more += ["--limit", f"seconds={seconds}"] if seconds else []
         more += ["--limit", f"memory={memory}"] if memory else []
     ended = command(what, path, *more)
-    return ended, wrong(ended, what, seconds or 20.0, memory or (4 << 30 if what == "run" else 2 << 30))
+    return ended, wrong(ended, what, seconds or 20.0, memory or 2 << 30)
 
 
 def wrong(ended, what, seconds, memory):

@@ -22,7 +22,7 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
     default=20.0,
     show_default=True,
     metavar="SECONDS",
-    help="Of processor time; by the clock it may take four times as long.",
+    help="Without those in which the machine has no core for it.",
 )
 @click.option(
     "--interpret",
@@ -31,7 +31,7 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
     metavar="SECONDS",
     help="So long kernels run with every check; beyond that as compiled code, without looking for races.",
 )
-@click.option("--limit-memory", default="4GiB", show_default=True, metavar="BYTES", help="Of host and card together.")
+@click.option("--limit-memory", default="2GiB", show_default=True, metavar="BYTES", help="Of host and card together.")
 @click.option("--limit-output", default="64MB", show_default=True, metavar="BYTES", help="That it may print.")
 @click.option("--real-time", is_flag=True, help="Let clocks run; without it they are the same in every run.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)

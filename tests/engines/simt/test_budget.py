@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import threading
 import time
 
@@ -77,3 +79,15 @@ def test_a_watcher_left_behind_lets_the_thread_be(monkeypatch):
     with pytest.raises(LimitError, match=r"0\.03 s were used up"), budget.within(Limits(seconds=0.03)):
         for_ever()  # the next call has a budget of its own
     nothing_comes_later()
+
+
+def test_waiting_for_a_pipe_counts_as_time(tmp_path):
+    """Only a core that others had, and a person who types, are not the program's own time."""
+    (tmp_path / "waits.cu").write_text('#include <stdio.h>\nint main() { int n; scanf("%d", &n); return n; }\n')
+    program = subprocess.Popen(
+        [sys.executable, "-m", "tilewise", "run", "--limit-time", "1", str(tmp_path / "waits.cu")],
+        stdin=subprocess.PIPE, stderr=subprocess.PIPE, stdout=subprocess.PIPE, text=True,
+    )  # fmt: skip
+    _, said = program.communicate(timeout=60) if program.wait(60) else ("", "")
+    assert program.returncode == 4
+    assert "took longer than 1 s: --limit-time raises it" in said

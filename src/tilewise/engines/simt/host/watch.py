@@ -1,11 +1,13 @@
 """One budget for a whole program, from the start of its process: reading, lowering, compiling, running, the report.
 
-A thread looks at the processor time, the clock and the process's memory, and ends the run when one is used up: what
-was found by then is told, with the part that was at work. The parent process ends what cannot even do that.
+A thread looks at the clock, the processor time and the process's memory, and ends the run when one is used up: what
+was found by then is told, with the part that was at work. Seconds in which the machine had no core for the program do
+not count, nor do those in which it waits for a person to type. The parent process ends what cannot even be asked.
 """
 
 from __future__ import annotations
 
+import sys
 import threading
 import time
 from collections.abc import Callable
@@ -25,7 +27,7 @@ class Watch:
         self.options, self.began = options, began
         self.part = "reading it"
         self.session: Any = None  # as soon as there is one: it knows the line, and what was found
-        self._stop = stop
+        self._stop, self._typed = stop, _is_typed()
         self._thread = threading.Thread(target=self._watch, name="tilewise watch", daemon=True)
         self._thread.start()
 
@@ -40,11 +42,26 @@ class Watch:
             self._stop(f"{reason}; it was {self.part} then")
 
     def _look(self) -> str:
-        if time.process_time() > self.options.seconds:
-            return f"the program took longer than {self.options.seconds:g} s of processor time: --limit-time raises it"
-        if time.monotonic() - self.began > self.options.clock:
+        passed = time.monotonic() - self.began
+        own = time.process_time() if self._typed else passed - _without_a_core()
+        if own > self.options.seconds:
+            return f"the program took longer than {self.options.seconds:g} s: --limit-time raises it"
+        if passed > self.options.clock:
             return f"the program took longer than {self.options.clock:g} s by the clock: --limit-time raises it"
         most = max(self.options.memory, LEAST)
         if resident() > most - most // SPARE:
             return f"{size(most)} of memory were used up, shadow and all: --limit-memory raises it"
         return ""
+
+
+def _without_a_core() -> float:
+    """Seconds in which the program's thread could have run but others did; 0 where the system does not tell."""
+    try:
+        with open("/proc/self/schedstat", encoding="ascii") as file:
+            return int(file.read().split()[1]) * 1e-9
+    except (OSError, ValueError, IndexError):
+        return 0.0
+
+
+def _is_typed() -> bool:
+    return sys.stdin is not None and not sys.stdin.closed and sys.stdin.isatty()
