@@ -50,10 +50,27 @@ def _settle(graph: Graph, node: Node) -> None:
     M, N, when = node.args
     chosen = ACCOUNTS[str(when)].choice(_name(M), M.meta["val"], N.meta["val"], within=_around(node))
     chosen.calls += 1
+    summed = None if chosen.routed else _bias_of(node)
     theirs = aten.mm.default if M.meta["val"].dim() == 2 else aten.bmm.default
-    with graph.inserting_before(node):
-        made = _ours(graph, M, N) if chosen.routed else graph.call_function(theirs, (M, N))
-    _replace(graph, node, made)
+    with graph.inserting_before(node if summed is None else summed):
+        if summed is not None:
+            made = graph.call_function(aten.addmm.default, (summed.args[1], M, N))
+        else:
+            made = _ours(graph, M, N) if chosen.routed else graph.call_function(theirs, (M, N))
+    _replace(graph, node if summed is None else summed, made)
+    if summed is not None:
+        graph.erase_node(node)
+
+
+def _bias_of(node: Node) -> Node | None:
+    """The sum with a bias that a product is made for: torch has one operator for both, and one kernel."""
+    users = list(node.users)
+    if len(users) != 1 or users[0].target is not aten.add.Tensor or users[0].kwargs or users[0].args[0] is not node:
+        return None
+    bias, made = getattr(users[0].args[1], "meta", {}).get("val"), node.meta["val"]
+    if not isinstance(bias, torch.Tensor) or bias.dim() != 1 or made.dim() != 2 or bias.dtype != made.dtype:
+        return None
+    return users[0] if bias.shape[0] == made.shape[1] else None
 
 
 def _take(graph: Graph, node: Node, account: Account) -> None:

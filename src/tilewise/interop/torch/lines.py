@@ -55,7 +55,8 @@ def best_laid(problem: Problem, machine: Machine, made_here: tuple[bool, bool], 
     p, size = problem, problem.dtype.itemsize
     if room_for_p:
         wide = on_lines(p.layout_p, p.m, p.n, size)
-        p = p if wide is None else replace(p, layout_p=replace(wide, spare=True))
+        if wide is not None:  # 16 bytes are all that stores want, and reductions over such rows are quicker
+            p = replace(p, layout_p=Layout(-(-p.n * size // 16) * 16 // size, 1, spare=True))
     sides = (p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)
     options = [(None, on_lines(*side, size)) for side in sides]
     found: list[Laid] = []

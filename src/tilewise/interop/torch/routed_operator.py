@@ -32,8 +32,9 @@ def marked(M: Tensor, N: Tensor, when: str) -> Any:
 def traced_linear(input: Tensor, weight: Tensor, bias: Tensor | None, when: str) -> Tensor:
     """A layer while a graph is written down."""
     made: Tensor = torch.ops.tilewise.routed_matmul(input.flatten(0, -2), weight.mT, when)
-    made = made.unflatten(0, input.shape[:-1])
-    return made if bias is None else made + bias.to(made.dtype)
+    if bias is not None:
+        made = made + bias.to(made.dtype)  # beside the product: one `addmm`, where torch keeps it
+    return made.unflatten(0, input.shape[:-1])
 
 
 def _run(M: Tensor, N: Tensor, when: str) -> Any:
