@@ -130,8 +130,10 @@ ROADS: tuple[Road, ...] = (
 
 
 def _above(framework: str) -> Any:
-    """`tw.torch` or `tw.jax`: they stand above this room and are reached by their public names, once they are met."""
-    return import_module(f"tilewise.{framework}")
+    """`tw.torch` or `tw.jax`: they stand above this room and are reached by their public names, once they are met. One
+    that is there is not imported: torch.compile cannot follow that."""
+    name = f"tilewise.{framework}"
+    return sys.modules[name] if name in sys.modules else import_module(name)
 
 
 def road_of(M: Any, N: Any, o: Options) -> Road | None:
