@@ -3,11 +3,16 @@
 
 from __future__ import annotations
 
+import json
+import os
 import random
+import subprocess
 import time
+from pathlib import Path
 
 import pytest
 
+import tilewise
 from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.process import run_program
 from tilewise.engines.simt.machine.findings import Kind
@@ -156,3 +161,27 @@ def test_threads_that_left_do_not_hold_up_the_others(run):
     report = run(program(body), interpret=0.0)
     assert report.ended == "exit"
     assert report.output.split()[1:2] == ["100"]
+
+
+THERE = """
+import json, pathlib, sys
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.process import run_program
+sys.executable = sys.argv[1]
+report = run_program(pathlib.Path(sys.argv[2]), [], Options(interpret=0.0, seconds=250, wall=560), capture=True)
+print(json.dumps([report.ended, report.output, report.message, [x["compiled_blocks"] for x in report.launches]]))
+"""
+
+
+@pytest.mark.emulated
+@pytest.mark.slow
+@pytest.mark.parametrize("name", ["reduce", "shuffle"])
+def test_barriers_exchange_stacks_on_the_other_architecture_too(name, run, tmp_path):
+    """By machine code of its own; the whole run is emulated, minutes long (TILEWISE_EMULATED_PYTHON)."""
+    emulated = os.environ["TILEWISE_EMULATED_PYTHON"]
+    here = run(program(KERNELS[name], 300, 3, 128), interpret=100.0)
+    environment = {**os.environ, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
+    command = [emulated, "-c", THERE, emulated, str(tmp_path / "program.cu")]
+    done = subprocess.run(command, capture_output=True, text=True, env=environment)
+    assert done.returncode == 0, done.stderr
+    assert json.loads(done.stdout) == ["exit", here.output, "", [3]]
