@@ -1,5 +1,5 @@
-"""The epilogue of a product on the host, made ready: few cells by one call of machine code, many by NumPy, whose
-vectors pay for its calls."""
+"""The epilogue of a product on the host, made ready, and its scales: few cells by one call of machine code, many by
+NumPy, whose vectors pay for its calls."""
 
 from __future__ import annotations
 
@@ -8,9 +8,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines.cpu.kernels.epilogue.run import compiled_epilogue
+from tilewise.engines.cpu.kernels.epilogue.run import compiled_epilogue, compiled_scaling
 from tilewise.engines.reference.finish import finish, finished
 from tilewise.epilogue import Epilogue
+from tilewise.float8_scales import scaled_by
 
 Array = np.ndarray[Any, np.dtype[Any]]
 FEW = 4096  # cells
@@ -55,3 +56,24 @@ class Finishing:
 def _text_of(epilogue: Epilogue) -> Epilogue:
     """Which text it is: all factors have one, and biases are converted."""
     return Epilogue(1.0 if epilogue.alpha == 1.0 else 2.0, epilogue.bias, epilogue.activation)
+
+
+def scaled(sums: Array, a: Any, b: Any) -> Array:
+    """Fresh float32 sums in rows by a pair of scales as a call has it, which was checked before; they are written
+    over."""
+    if sums.size <= FEW and _in_a_line(a, sums.shape[0]) and _in_a_line(b, sums.shape[1]):
+        rows, columns = (x.__class__ is np.ndarray for x in (a, b))
+        native = compiled_scaling(rows, columns)
+        if native is not None:
+            factor = (1.0 if rows or a is None else a) * (1.0 if columns or b is None else b)
+            record = _Record(*sums.shape, float(np.float32(factor)))
+            native(ctypes.addressof(record), sums, b, a)
+            return sums
+    return scaled_by(sums, a, b)
+
+
+def _in_a_line(scale: Any, extent: int) -> bool:
+    """Whether machine code takes it: a number, or one for each row or column, side by side."""
+    if scale.__class__ is not np.ndarray:
+        return True
+    return bool(scale.size == extent > 1 and scale.flags.c_contiguous)

@@ -21,7 +21,7 @@ from tilewise.algebra.structured import Structured
 from tilewise.arrays.extent import owned
 from tilewise.arrays.numpy_signature import quickest_signature, written_straight
 from tilewise.engines.cpu.runtime import pool
-from tilewise.float8_scales import scaled_by
+from tilewise.finishing import scaled
 from tilewise.options import Key
 from tilewise.plans import Plan
 from tilewise.recipe import Recipe
@@ -174,7 +174,7 @@ class OnHostWithMore:
         if self._arg:
             return ready.multiply_with_arg(M, N, out)
         P = self._fresh(M, N) if out is None else ready.multiply(M, N, out)
-        return scaled_by(P, *keywords["scales"]) if self._scaled else P
+        return scaled(P, *keywords["scales"]) if self._scaled else P
 
 
 class OnCard:

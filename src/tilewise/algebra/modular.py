@@ -59,7 +59,7 @@ def takes(ring: Any, M: Any, N: Any) -> bool:
 class LazilyReduced:
     """M · N modulo p for arrays like these, in the operands' common dtype; kept for the next call of its kind."""
 
-    __slots__ = ("_dtypes", "_matmul", "_narrow", "_p", "_result", "_stretch", "_sums", "tick")
+    __slots__ = ("_dtypes", "_matmul", "_modulus", "_narrow", "_p", "_result", "_stretch", "_sums", "_whole", "tick")
 
     def __init__(self, M: Array, N: Array, p: int, matmul: Callable[..., Any]) -> None:
         result = np.promote_types(M.dtype, N.dtype)
@@ -69,6 +69,9 @@ class LazilyReduced:
         self._stretch = max(1, (limit - p) // max(1, (p - 1) ** 2))
         self._p, self._result, self._sums, self._matmul = p, result, np.dtype(sums), matmul
         self._dtypes = M.dtype, N.dtype  # a signature may know them by their addresses
+        fits = M.shape[-1] * (p - 1) ** 2 <= min(np.iinfo(result).max, 2**63 - 1)
+        self._whole = result if fits else np.dtype(np.int64 if sums is np.float64 else np.uint64)
+        self._modulus = self._whole.type(min(p, np.iinfo(self._whole).max))
         self._narrow = any(p > np.iinfo(x.dtype).max for x in (M, N))
 
     def __call__(self, M: Array, N: Array, _: Any = None) -> Any:
@@ -87,5 +90,5 @@ class LazilyReduced:
 
     def _reduced(self, sums: Any) -> Any:
         """Whole numbers again: dividing those is quicker."""
-        whole = sums.astype(np.int64) if self._sums.kind == "f" else sums
-        return whole % whole.dtype.type(self._p)
+        whole = sums if sums.dtype == self._whole else sums.astype(self._whole)
+        return whole % self._modulus

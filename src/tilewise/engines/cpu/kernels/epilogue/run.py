@@ -4,8 +4,9 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from functools import lru_cache
+from importlib.util import find_spec
 
-from tilewise.engines.cpu.kernels.epilogue.text import OUTSIDE, epilogue_module
+from tilewise.engines.cpu.kernels.epilogue.text import OUTSIDE, epilogue_module, scaling_module
 from tilewise.engines.cpu.runtime import compile
 from tilewise.engines.cpu.runtime.address import data_field
 from tilewise.engines.cpu.runtime.target import host_target
@@ -29,4 +30,13 @@ def compiled_epilogue(epilogue: Epilogue, dtype: str, onto: bool) -> Callable[..
             return None
     text = epilogue_module(epilogue, dtype, onto, data_field())
     address = compile.load(text, host_target(), ("finish",))["finish"]
+    return builtin(address, "wooo", answers=False, keeps_gil=True)
+
+
+@lru_cache(maxsize=4)
+def compiled_scaling(rows: bool, columns: bool) -> Callable[..., int] | None:
+    """`finish(record, sums, columns, rows)` of float32 sums, scaled; None where there is no compiler."""
+    if not data_field() or find_spec("llvmlite") is None:
+        return None
+    address = compile.load(scaling_module(rows, columns, data_field()), host_target(), ("finish",))["finish"]
     return builtin(address, "wooo", answers=False, keeps_gil=True)

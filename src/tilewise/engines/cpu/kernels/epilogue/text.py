@@ -31,8 +31,26 @@ def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool, data_field: int)
         steps.append(step.activated(epilogue.activation))
     outside = OUTSIDE.get(epilogue.activation or "")
     declared = f"declare double @{outside}(double)\n" if outside else ""
+    return declared + _over_cells(step, "".join(steps), data_field, epilogue.bias is not None, onto)
+
+
+def scaling_module(rows: bool, columns: bool, data_field: int) -> str:
+    """The same function for scales of float32 sums: by alpha, by a number for each row, which P has, and by one for
+    each column, which the bias has."""
+    step = _Step("float")
+    steps = step.then("fmul", "%alpha")
+    if rows:
+        steps += _loaded("held", "%P.data", "%i", "float") + step.then("fmul", "%held")
+    if columns:
+        steps += _loaded("added", "%bias.data", "%j", "float") + step.then("fmul", "%added")
+    return _over_cells(step, steps, data_field, columns, rows)
+
+
+def _over_cells(step: _Step, steps: str, data_field: int, bias: bool, P: bool) -> str:
+    """`finish`: the steps for every cell, from row %i and column %j; `bias`, `P`: whether those are read."""
+    kind = step.kind
     narrowed = "fptrunc double %wide to float" if kind == "float" else "fadd double %wide, -0.0"
-    return f"""{declared}
+    return f"""
 define void @finish(ptr %record, ptr %sums, ptr %bias, ptr %P) {{
 entry:
   %rows = load i64, ptr %record
@@ -41,8 +59,8 @@ entry:
   %alpha.at = getelementptr i64, ptr %record, i64 2
   %wide = load double, ptr %alpha.at
   %alpha = {narrowed}
-{_elements("sums", data_field)}{_elements("bias", data_field) if epilogue.bias is not None else ""}\
-{_elements("P", data_field) if onto else ""}  br label %row
+{_elements("sums", data_field)}{_elements("bias", data_field) if bias else ""}\
+{_elements("P", data_field) if P else ""}  br label %row
 row:
   %i = phi i64 [0, %entry], [%i.next, %next]
   %more = icmp slt i64 %i, %rows
@@ -58,7 +76,7 @@ cell:
   %at = add i64 %start, %j
   %x.at = getelementptr {kind}, ptr %sums.data, i64 %at
   %x0 = load {kind}, ptr %x.at
-{"".join(steps)}  store {kind} {step.value}, ptr %x.at
+{steps}  store {kind} {step.value}, ptr %x.at
   %j.next = add i64 %j, 1
   br label %column
 next:
