@@ -58,6 +58,14 @@ def arch_number(arch: str) -> int:
     return int(digits.group(1)) if digits else 0
 
 
+def shared_limit(arch: str) -> int:
+    """Bytes of shared memory that a block may have, by compute capability."""
+    number = arch_number(arch)
+    if number in (80, 87) or 90 <= number < 120:
+        return (163 if number < 90 else 227) * 1024
+    return 99 * 1024 if number > 80 else 64 * 1024
+
+
 def starts_early(arch: str) -> bool:
     """Whether a card can start a kernel while the one queued before it ends (programmatic dependent launch)."""
     return arch_number(arch) >= 90

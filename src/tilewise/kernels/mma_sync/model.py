@@ -15,7 +15,6 @@ from typing import NamedTuple
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
 from tilewise.kernels.gemv.model import few_tile
-from tilewise.kernels.plain.model import shared_limit
 from tilewise.kernels.shared.layouts import (
     AS_IT_IS,
     LONGEST_LINE,
@@ -26,7 +25,7 @@ from tilewise.kernels.shared.layouts import (
     contiguous_lines,
 )
 from tilewise.kernels.shared.sums import sum_of
-from tilewise.machine import Machine, arch_number
+from tilewise.machine import Machine, arch_number, shared_limit
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
 from tilewise.tuning import class_of, preferred

@@ -5,7 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewise.algebra.semiring import Algebra
-from tilewise.kernels.plain.model import PlainTile, shared_limit, tiles_of
+from tilewise.kernels.plain.model import PlainTile, tiles_of
 from tilewise.kernels.plain.text import (
     Form,
     render_combine,
@@ -15,7 +15,7 @@ from tilewise.kernels.plain.text import (
 )
 from tilewise.kernels.plain.ways import Way, way_of
 from tilewise.kernels.shared.stacked import stacked
-from tilewise.machine import Machine
+from tilewise.machine import Machine, shared_limit
 
 POINTERS = ("M", "N", "P")
 

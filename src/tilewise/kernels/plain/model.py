@@ -15,7 +15,7 @@ from tilewise.errors import DtypeError
 from tilewise.kernels.gemv.model import FEW, few_tile
 from tilewise.kernels.plain.ways import Way, way_if_found, way_of
 from tilewise.kernels.shared.layouts import line_alignment, long_lines
-from tilewise.machine import Machine, arch_number
+from tilewise.machine import Machine, shared_limit
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
 
@@ -217,14 +217,6 @@ def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     best = min(every, key=attrgetter("predicted"))
     few = problem.m * problem.n <= CELLS_IN_PIECES
     return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1, tail=None)
-
-
-def shared_limit(arch: str) -> int:
-    """Bytes of shared memory that a block may have, by compute capability."""
-    number = arch_number(arch)
-    if number in (80, 87) or 90 <= number < 120:
-        return (163 if number < 90 else 227) * 1024
-    return 99 * 1024 if number > 80 else 64 * 1024
 
 
 def _way(problem: Problem, machine: Machine) -> Way:
