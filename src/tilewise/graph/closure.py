@@ -2,8 +2,7 @@
 
 For each diagonal block K: close it; carry it along its row and its column of blocks; then every cell may go by way of
 K: D ⊕= D[:, K] ⊗ D[K, :], one product. All the work is in those products, so it runs at their speed. The caller's
-matrix is copied first and never written; a call that is interrupted leaves nothing behind.
-"""
+matrix is copied first and never written; a call that is interrupted leaves nothing behind."""
 
 from __future__ import annotations
 

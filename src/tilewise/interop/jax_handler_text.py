@@ -17,6 +17,11 @@ FAILED = "tilewise could not run a product inside of jax.jit"
 
 def handler_text(minor: int) -> str:
     """`handle(frame)`, for version 0.`minor` of the interface."""
+    return _asked_text(minor) + _operands_text() + _launch_text()
+
+
+def _asked_text(minor: int) -> str:
+    """Which call this is: for the version, for a stage with nothing to do, or to run."""
     message = FAILED.encode() + b"\0"
     spelled = "".join(f"\\{byte:02X}" for byte in message)
     return f"""
@@ -56,6 +61,12 @@ staged:
   br i1 %runs, label %run, label %nothing
 nothing:
   ret ptr null
+"""
+
+
+def _operands_text() -> str:
+    """The record's words, and where M, N, P, the winning k and scratch memory are."""
+    return f"""
 run:
 {_field("args", "ptr")}
 {_field("rets", "ptr")}
@@ -89,6 +100,12 @@ space:
   %line = and i64 %past, -64
   %aligned = inttoptr i64 %line to ptr
   br label %go
+"""
+
+
+def _launch_text() -> str:
+    """The launch, here or by Python's threads, and an error where that failed."""
+    return f"""
 go:
   %held = phi ptr [null, %room], [%aligned, %space]
   %many = icmp ne i64 %threads, 0
