@@ -16,6 +16,7 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.errors import UsageError
 from tilewise.groups import product as groups
 from tilewise.groups import rows as by_index
+from tilewise.interop.torch import grouped_function as quick
 from tilewise.interop.torch.function import is_plain
 from tilewise.interop.torch.operator import _by_itself, _result
 from tilewise.interop.torch.words import ring_of, word_of
@@ -35,6 +36,8 @@ def grouped_matmul(
     """`tw.grouped_matmul` of tensors whose gradients or graph torch follows."""
     if out is not None or kernel is not None:
         raise UsageError("out= and kernel= are not followed by torch, and x or w requires a gradient: leave them out")
+    if quick.eager(x, w):
+        return quick.product(x if rows is None else quick.take_rows(x, rows), w, offsets, along, semiring, precision)
     if rows is not None:
         x = torch.ops.tilewise.take_rows(x, rows)
     made: Tensor = torch.ops.tilewise.grouped_matmul(x, w, offsets, along, word_of(semiring), precision)
@@ -43,6 +46,8 @@ def grouped_matmul(
 
 def scatter_rows(y: Tensor, rows: Tensor, count: int, weights: Tensor | None = None) -> Tensor:
     """`tw.scatter_rows` of tensors whose gradients or graph torch follows."""
+    if quick.eager(y, y if weights is None else weights):
+        return quick.scatter_rows(y, rows, count, weights)
     made: Tensor = torch.ops.tilewise.scatter_rows(y, rows, count, weights)
     return made
 
