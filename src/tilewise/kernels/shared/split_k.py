@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
+from functools import lru_cache
 
 from tilewise.epilogue import Epilogue
 from tilewise.kernels.shared.sums import render_add_parts
@@ -30,6 +31,10 @@ def add_parts(
 
 def epilogue_argument(epilogue: Epilogue, sums: str, bias: Address | None) -> Argument:
     """The kernels' `Epilogue` for sums of a dtype."""
+    return structure(_epilogue(sums), 1 if sums == "int32" else epilogue.alpha, bias)
+
+
+@lru_cache(maxsize=8)
+def _epilogue(sums: str) -> type[ctypes.Structure]:
     alpha: type = {"float64": ctypes.c_double, "int32": ctypes.c_int}.get(sums, ctypes.c_float)
-    made = type("Epilogue", (ctypes.Structure,), {"_fields_": (("alpha", alpha), ("bias", ctypes.c_void_p))})
-    return structure(made, 1 if sums == "int32" else epilogue.alpha, bias)
+    return type("Epilogue", (ctypes.Structure,), {"_fields_": (("alpha", alpha), ("bias", ctypes.c_void_p))})
