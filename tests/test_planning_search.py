@@ -17,6 +17,7 @@ from tilewise.kernels.wgmma_half import search
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import _competing, _seen_by, make_plan
 from tilewise.plans import after_epilogue
+from tilewise.problem import Groups, problem_of_shape
 from tilewise.tuning import preferred, table_for
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
@@ -39,6 +40,16 @@ def test_tiles_that_are_left_out_are_slower(rng, card):
         seconds, best, tuned = preferred(timed, wgmma_half.tuning_class(problem), card.tuned)
         way, found = search.best_way(problem, card)
         assert (way, way.tuned, found) == (best, tuned, seconds), problem
+
+
+def test_groups_go_by_ways_for_groups(rng):
+    """Also those of a few hundred rows, which alone would be a tile's columns."""
+    for _ in range(40):
+        m, n, count = rng.randint(65, 512), 8 * rng.randint(8, 300), rng.randint(1, 300)
+        problem = problem_of_shape(m, 8 * rng.randint(1, 100), n, "bfloat16")
+        of_n = replace(problem.layout_n, stack=(problem.k * n,))
+        grouped = replace(problem, layout_n=of_n, groups=Groups(count))
+        assert search.best_way(grouped, H200)[0] in wgmma_half.ways(grouped, H200)
 
 
 @pytest.mark.parametrize("kind", KINDS)

@@ -147,7 +147,7 @@ def _grouped_ways(p: Problem, among: Sequence[TensorTile]) -> list[TensorWay]:
 def turned_ways(problem: Problem) -> list[TensorWay]:
     """A few hundred rows fill whole tiles badly; as a tile's columns they come in finer steps."""
     m, k, n = problem.m, problem.k, problem.n
-    if not FEW[0] < m <= FEW[1]:
+    if problem.groups or not FEW[0] < m <= FEW[1]:
         return []
     for_m, for_n = options(problem)
     odd = problem.accumulate or problem.unrounded or problem.epilogue or along_columns(problem.layout_m, m, k)
