@@ -31,8 +31,9 @@ class MmaSmall(Family):
         return model.kernel_for(problem) == model.FMA or worthwhile(problem, machine)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        reading = model.READING * problem.least_bytes / machine.bandwidth
-        return model.START_SECONDS + max(problem.steps / model.step_rate(problem, machine), reading)
+        figures = model.figures_of(problem)
+        reading = figures.reading * problem.least_bytes / machine.bandwidth
+        return figures.start + max(figures.block + problem.steps / model.step_rate(problem, machine), reading)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._planned(problem, machine, model.best_way(problem, machine)[1], kernel, tile)

@@ -30,7 +30,9 @@ static __device__ __forceinline__ int first_of(int rank, int blocks) { return (r
 static __device__ __forceinline__ void store_together(
     const Sums& sums, const Target& target, int rank, int blocks, bool turned)
 {
-    Element* parts = reinterpret_cast<Element*>(memory) + STAGES * STAGE;
+    bool alone = WARPS_K == 1 && blocks == 1;  // then sums only pass through, so that P is written in whole lines
+    Element* parts = reinterpret_cast<Element*>(memory) + (alone ? 0 : STAGES * STAGE);
+    if (alone) __syncthreads();  // all tiles have been used
     int part = CELLS / blocks + 1, groups = blocks * WARPS_K;
     int mine = (rank * WARPS_K + threadIdx.x / GROUP) * part;
     if (blocks > 1) cluster_wait();  // all of them have begun
@@ -91,6 +93,5 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_small(
         filling = filling + 1 == STAGES ? 0 : filling + 1;
     }
     Target target = {P + blockIdx.y * step_P + top * p_row + across * p_col, p_row, p_col, m - top, n - across, accumulate};
-    if (WARPS_K > 1 || blocks > 1) store_together(sums, target, rank, blocks, p_row < p_col);
-    else sums.each_cell([&](int row, int col, Element sum) { target.store(row, col, sum); });
+    store_together(sums, target, rank, blocks, p_row < p_col);
 }
