@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
-from importlib import import_module
 from typing import Any, Protocol, cast
 
 from tilewise.algebra.builtin import is_structured_name
@@ -130,10 +129,10 @@ ROADS: tuple[Road, ...] = (
 
 
 def _above(framework: str) -> Any:
-    """`tw.torch` or `tw.jax`: they stand above this room and are reached by their public names, once they are met. One
-    that is there is not imported: torch.compile cannot follow that."""
-    name = f"tilewise.{framework}"
-    return sys.modules[name] if name in sys.modules else import_module(name)
+    """`tw.torch` or `tw.jax`: they stand above this room and are reached by their public names, once they are met."""
+    import tilewise  # by its name: a compiler of torch traces this line, and no import by a string
+
+    return getattr(tilewise, framework)
 
 
 def road_of(M: Any, N: Any, o: Options) -> Road | None:

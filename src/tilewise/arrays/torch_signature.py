@@ -74,7 +74,7 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
 
 def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
     """The same of tensors in the host's memory that NumPy can see; calls with out= are understood anew."""
-    if N.__class__ not in _PLAIN or not (M.is_cpu and N.is_cpu) or _is_compiling() or is_watched() or _any_autocast():
+    if N.__class__ not in _PLAIN or not (M.is_cpu and N.is_cpu) or is_watched() or _any_autocast():
         return None
     if M.layout is not _strided or N.layout is not _strided or M.dtype not in _SEEN or N.dtype not in _SEEN:
         return None
