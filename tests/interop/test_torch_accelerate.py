@@ -196,9 +196,11 @@ def test_torchs_functions_come_back_and_blocks_may_overlap():
         with inner:
             M @ M
         torch.mm(M, M)
+        assert (outer.routed, inner.routed) == (1, 1)
         with pytest.raises(ShapeError):
             torch.mm(M, torch.randn(2, 3))
-    assert (outer.routed, inner.routed) == (1, 1)
+        torch.mm(M, M)
+        assert outer.left == 0, "a refusal leaves the block at work"
     assert places() == before
     first, second = tw.torch.accelerate("always"), tw.torch.accelerate("always")
     first.__enter__()
