@@ -137,4 +137,7 @@ def _above(framework: str) -> Any:
 
 def road_of(M: Any, N: Any, o: Options) -> Road | None:
     """The first road that takes the call; None where it goes straight on."""
-    return next((road for road in ROADS if road.takes(M, N, o)), None)
+    for road in ROADS:  # a loop: older compilers of torch do not follow next(…, None)
+        if road.takes(M, N, o):
+            return road
+    return None
