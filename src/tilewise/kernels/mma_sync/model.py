@@ -354,4 +354,5 @@ def mma_rate(problem: Problem, machine: Machine) -> float:
 
 def _mma_rate(name: str, size: int, machine: Machine) -> float:
     halved = arch_number(machine.arch) == 90 and size < 8
-    return machine.tensor_rate(name) * (0.46 if halved else 1.0)
+    whole = machine.tensor_rate(name) or machine.step_rate(name)  # a card without them multiplies by its plain cores
+    return whole * (0.46 if halved else 1.0)
