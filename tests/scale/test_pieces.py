@@ -143,14 +143,22 @@ def ctrl_c(count):
     return worst
 
 
-def test_ctrl_c_is_heard_and_the_next_call_is_right():
+@pytest.fixture
+def heard():
+    """A shell's background job ignores Ctrl-C, and whatever it starts inherits that."""
+    before = signal.signal(signal.SIGINT, signal.default_int_handler)
+    yield
+    signal.signal(signal.SIGINT, before)
+
+
+def test_ctrl_c_is_heard_and_the_next_call_is_right(heard):
     worst = ctrl_c(3)
     print(worst)
     assert max(worst.values()) < 5.0  # the machine of the tests may be busy; 200 and 0.5 s are the marked test's
 
 
 @pytest.mark.slow
-def test_ctrl_c_200_times():
+def test_ctrl_c_200_times(heard):
     worst = ctrl_c(200)
     print({name: f"{seconds:.2f} s" for name, seconds in worst.items()})
     assert max(worst.values()) < (0.5 if os.getloadavg()[0] < os.cpu_count() else 5.0)
