@@ -15,9 +15,10 @@ from tilewise.cli.job import best_device
 from tilewise.cli.output import progress, remark
 from tilewise.quantities import counted, seconds
 from tilewise.scale.budget import budget
-from tilewise.scale.files import FileProduct, FileReport
+from tilewise.scale.files import BASE, TIGHT, FileProduct, FileReport
 from tilewise.scale.sources import open_source
-from tilewise.system.memory import usual_budget
+from tilewise.system.builtin_call import be_frugal
+from tilewise.system.memory import resident, usual_budget
 
 CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # of N at a time, in the dtype that is checked in
 
@@ -36,6 +37,8 @@ def multiply_streaming(
     restart: bool, cluster: str | None, check: bool, keys: tuple[Path | None, Path | None, Path | None],
 ) -> Made:  # fmt: skip
     room = budget(memory, "--memory") if memory else usual_budget()
+    if room < TIGHT and resident() < BASE:  # this process is the command's own
+        be_frugal()
     if cluster:
         from tilewise.scale.cluster import Keys, multiply_on_cluster
 

@@ -59,9 +59,19 @@ class _Method(ctypes.Structure):
 _kept: list[Any] = []  # engines that own machine code, and method definitions: they live as long as the process
 
 
+_frugal: list[bool] = []
+
+
+def be_frugal() -> None:
+    """No builtins are made from here on: LLVM takes 20 MB of the process to write the first, and a process with a small
+    budget of memory makes few calls."""
+    _frugal.append(True)
+
+
 def native_calls() -> bool:
     """Whether builtins can be made here."""
-    return sys.implementation.name == "cpython" and os.environ.get("TILEWISE_NATIVE_LAUNCH") != "0"
+    wanted = not _frugal and os.environ.get("TILEWISE_NATIVE_LAUNCH") != "0"
+    return wanted and sys.implementation.name == "cpython"
 
 
 def builtin(address: int, kinds: str, *, answers: bool = True, keeps_gil: bool = False) -> Callable[..., int]:
