@@ -12,6 +12,7 @@ import sys
 import threading
 import time
 from collections.abc import Callable
+from pathlib import Path
 from types import FrameType
 
 from tilewise.engines.simt.limits import Limits
@@ -21,6 +22,8 @@ from tilewise.system.memory import resident
 
 LOOK = 0.02  # seconds between two looks
 AGAIN = 0.25  # and until a stop that was swallowed is sent again
+PATIENCE = 25  # looks at a thread in code that is not ours
+OURS = str(Path(__file__).parents[2])
 
 Publish = Callable[[float, int, str], None]  # seconds, bytes, the part at work
 publish: Publish | None = None  # set where another process watches too,
@@ -49,6 +52,7 @@ class Budget:
         self.reason = ""
         self._thread = threading.get_ident()
         self._over = self._sending = False
+        self._strange = 0
         self._watcher = threading.Thread(target=self._watch, name="tilewise budget", daemon=True)
         self.enter("reading")
         self._watcher.start()
@@ -106,12 +110,15 @@ class Budget:
 
     def _inside(self) -> bool | None:
         """Whether the thread is at the call's work; False while it enters or leaves (here, in this file), where a stop
-        would be lost or would leave this watcher behind; None where the call is on its stack no more."""
+        would be lost or would leave this watcher behind, and for a while in another's code, which may be a callback of
+        the garbage collector that swallows it; None where the call is on its stack no more."""
         frame, here = sys._current_frames().get(self._thread), False
+        strange = frame is not None and frame is not self._call and not frame.f_code.co_filename.startswith(OURS)
         while frame is not None and frame is not self._call:
             here |= frame.f_code.co_filename == __file__
             frame = frame.f_back
-        return None if frame is None else not here
+        self._strange = self._strange + 1 if strange else 0
+        return None if frame is None else not here and self._strange % PATIENCE == 0
 
     def _look(self) -> str:
         if time.monotonic() - self.started > self.limits.seconds:
