@@ -18,7 +18,7 @@ from tilewise.scale.budget import budget
 from tilewise.scale.files import BASE, TIGHT, FileProduct, FileReport
 from tilewise.scale.sources import open_source
 from tilewise.system.builtin_call import be_frugal
-from tilewise.system.memory import resident, usual_budget
+from tilewise.system.memory import give_back_at_once, resident, usual_budget
 
 CHECK_ROWS, CHECK_BYTES = 4, 16_000_000  # of N at a time, in the dtype that is checked in
 
@@ -39,6 +39,7 @@ def multiply_streaming(
     room = budget(memory, "--memory") if memory else usual_budget()
     if room < TIGHT and resident() < BASE:  # this process is the command's own
         be_frugal()
+        give_back_at_once()
     if cluster:
         from tilewise.scale.cluster import Keys, multiply_on_cluster
 

@@ -105,6 +105,8 @@ class FileProduct:
             decoded = sum(2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource))
             read = read_rate(self.M, self.N)
             known = level or Level("files → memory", read, host.DISK[1], host.USUAL)  # tiles depend on nothing measured
+            if isinstance(self.target, ZarrTarget):  # a chunk is gathered, laid out, encoded, and read again
+                decoded += 4 * grain[0] * grain[1] * result.itemsize
             stores = decoded or isinstance(self.target, ZarrTarget)
             spare = SPARE + decoded + resident() + (ZARR_BYTES if stores else 0)
             self.schedule = host.host_schedule(problem, known, memory, spare=spare, grain=grain, least=LEAST_TILE)

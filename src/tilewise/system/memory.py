@@ -20,6 +20,7 @@ from tilewise.quantities import size
 PAGE = mmap.PAGESIZE  # 4 KiB on most machines, 16 on Apple's, 64 on some servers
 UNKNOWN = 4 * 10**9  # bytes, where no system answers
 KEEP = 32 * 1024 * 1024  # bytes that are left to everything else when a limit is near
+M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's mallopt
 
 
 def total(root: Path = Path("/")) -> tuple[int, str]:
@@ -155,3 +156,14 @@ def _address_space(root: Path) -> int:
         return int((root / "proc/self/statm").read_text(encoding="ascii").split()[0]) * PAGE
     except (OSError, ValueError, IndexError):
         return 0
+
+
+def give_back_at_once() -> None:
+    """Large blocks return to the system when they are freed: glibc learns from the first of them to keep the next ones
+    (up to 32 MB each, and in every thread's own arena), which a budget would have to count. Nothing elsewhere."""
+    try:
+        mallopt = ctypes.CDLL(None).mallopt
+    except (OSError, AttributeError, TypeError):
+        return
+    mallopt(M_MMAP_THRESHOLD, 256 * 1024)
+    mallopt(M_ARENA_MAX, 2)
