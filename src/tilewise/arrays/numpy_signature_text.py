@@ -12,6 +12,7 @@ import sys
 from tilewise.algebra.modular import Modular
 from tilewise.algebra.semiring import Semiring
 from tilewise.options import ARRAYS, NAMES, UNPREPARED_ON_HOST
+from tilewise.system.builtin_call import CALL_READ
 
 OWNDATA = 4  # NumPy's NPY_ARRAY_OWNDATA
 WRITEABLE = 0x400  # NPY_ARRAY_WRITEABLE
@@ -250,16 +251,7 @@ def _operands_text(header: int) -> str:
     return f"""
 define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
   %words = alloca [{WORDS + WORDS_OF_AN_ARRAY * len(ARRAYS)} x i64]
-  %three = icmp eq i64 %count, 3
-  br i1 %three, label %read, label %slowly
-read:
-  %M = load ptr, ptr %arguments
-  %N.at = getelementptr ptr, ptr %arguments, i64 1
-  %N = load ptr, ptr %N.at
-  %keywords.at = getelementptr ptr, ptr %arguments, i64 2
-  %keywords = load ptr, ptr %keywords.at
-  %given = call i64 @PyDict_Size(ptr %keywords)
-  %class.M = getelementptr i8, ptr %M, i64 {header - 8}
+{CALL_READ}  %class.M = getelementptr i8, ptr %M, i64 {header - 8}
   %type.M = load ptr, ptr %class.M
   %class.N = getelementptr i8, ptr %N, i64 {header - 8}
   %type.N = load ptr, ptr %class.N

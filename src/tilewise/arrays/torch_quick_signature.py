@@ -15,7 +15,7 @@ import torch
 
 from tilewise.arrays.torch_exchange import CUDA, exchange_functions, field
 from tilewise.options import Key
-from tilewise.system.builtin_call import compiled, made_builtin
+from tilewise.system.builtin_call import CALL_READ, compiled, made_builtin
 
 AXES = 4
 AUTOCAST = 100  # the number of its guard, behind those of every call
@@ -209,16 +209,7 @@ def _operands_text() -> str:
     return f"""
 define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
   %words = alloca [{WORDS} x i64], align 8
-  %three = icmp eq i64 %count, 3
-  br i1 %three, label %read, label %slowly
-read:
-  %M = load ptr, ptr %arguments
-  %N.at = getelementptr ptr, ptr %arguments, i64 1
-  %N = load ptr, ptr %N.at
-  %keywords.at = getelementptr ptr, ptr %arguments, i64 2
-  %keywords = load ptr, ptr %keywords.at
-  %given = call i64 @PyDict_Size(ptr %keywords)
-  %few = icmp ule i64 %given, 1
+{CALL_READ}  %few = icmp ule i64 %given, 1
 {_plain("M")}{_plain("N")}
   %tensors = and i1 %plain.M, %plain.N
   %ours = and i1 %few, %tensors

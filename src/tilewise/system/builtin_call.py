@@ -44,6 +44,18 @@ declare void @PyErr_Clear()
 declare void @Py_DecRef(ptr)
 """
 
+# how a function that signs calls begins: its M, N and keywords, and how many of these; another call goes on at `slowly`
+CALL_READ = """  %three = icmp eq i64 %count, 3
+  br i1 %three, label %read, label %slowly
+read:
+  %M = load ptr, ptr %arguments
+  %N.at = getelementptr ptr, ptr %arguments, i64 1
+  %N = load ptr, ptr %N.at
+  %keywords.at = getelementptr ptr, ptr %arguments, i64 2
+  %keywords = load ptr, ptr %keywords.at
+  %given = call i64 @PyDict_Size(ptr %keywords)
+"""
+
 
 class _Method(ctypes.Structure):
     """CPython's PyMethodDef."""
