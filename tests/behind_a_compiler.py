@@ -117,10 +117,12 @@ def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values."""
     if kernel_text("shared/ptx.cuh") in text:
         text = on_hopper(text)
-    if kernel_text("direct_half/fragments.cuh") in text:
+    if kernel_text("direct_half/fragments.cuh") in text or "mma.sync.aligned.m16n8k16" in text:
         text = with_fragments(text)
     elif kernel_text("mma_sync/copies.cuh") in text:
         text = on_ampere(text)
+    elif "mma.sync.aligned" in text:
+        text = on_ampere(f'#include "{AMPERE}"\n{text}')
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")

@@ -96,7 +96,7 @@ def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignm
     held = 1 << (few - 1).bit_length()
     vector = max(1, math.gcd(16, alignment) // size)
     if along_k:
-        return dots_tile(way, held, vector, size, swapped)
+        return dots_tile(way, held, vector, size, swapped, dots_lines(way, held, p.m if swapped else p.n, machine))
     vector = math.gcd(min(vector, room_for(way, held), 8), p.m if swapped else p.n)  # lines are read in whole vectors
     return rows_tile(way, held, vector, size, swapped)
 
@@ -106,10 +106,17 @@ def room_for(way: Way, held: int) -> int:
     return max(1, SUM_WORDS // (held * way.sum_words))
 
 
-def dots_tile(way: Way, held: int, vector: int, size: int, swapped: bool) -> FewTile:
+def dots_lines(way: Way, held: int, length: int, machine: Machine) -> int:
+    """Lines of a warp: several share what they read of the few rows. One or two rows have little to share, and a warp
+    for each line spares a k in pieces where several would leave multiprocessors idle."""
+    several = min(4, room_for(way, held))
+    return several if held > 2 or math.ceil(length / (WARPS * several)) >= 2 * machine.units else 1
+
+
+def dots_tile(way: Way, held: int, vector: int, size: int, swapped: bool, lines: int) -> FewTile:
     """For lines along k: `vector` elements of `size` bytes a load."""
     unroll = 2 if vector * size >= 8 else 4
-    return FewTile(FEW_DOTS, way, held, vector, min(4, room_for(way, held)), unroll, swapped)
+    return FewTile(FEW_DOTS, way, held, vector, lines, unroll if lines > 1 else 2 * unroll, swapped)
 
 
 def rows_tile(way: Way, held: int, vector: int, size: int, swapped: bool) -> FewTile:
@@ -125,7 +132,8 @@ def few_pieces(tile: FewTile, length: int, k: int, machine: Machine, members: in
     block has many sums to bring together at its end."""
     across = max(1, math.ceil(length / tile.across) * members)
     many = tile.kernel == FEW_ROWS and tile.few > 4
-    wanted = max(1, machine.units * tile.resident // across if many else round(machine.units * 6 / across))
+    blocks = 2 if tile.kernel == FEW_DOTS and tile.lines == 1 else 6  # a warp for each line: pieces come last
+    wanted = max(1, machine.units * tile.resident // across if many else round(machine.units * blocks / across))
     return max(1, min(wanted, math.ceil(k / (2 * tile.chunk))))
 
 

@@ -51,7 +51,10 @@ def every_few(algebra: Algebra, machine: Machine) -> Iterator[str]:
         for vector in (1, 2, 4, 8):
             if vector * size > 16:
                 continue
-            tiles = [dots_tile(way, held, vector, size, False)]
+            several = min(4, room_for(way, held))
+            tiles = [
+                dots_tile(way, held, vector, size, False, lines) for lines in {several, 1 if held <= 2 else several}
+            ]
             if vector <= room_for(way, held):
                 tiles.append(rows_tile(way, held, vector, size, False))
             for tile, split in product(tiles, splits):

@@ -1,0 +1,141 @@
+"""Products of a short k as the planner sees them: how many columns a warp makes, how many blocks share a strip of P."""
+
+from __future__ import annotations
+
+import math
+from collections.abc import Iterator
+from dataclasses import dataclass
+from functools import lru_cache
+from operator import itemgetter
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.algebra.dtypes import DType
+from tilewise.machine import Machine, arch_number
+from tilewise.plans import Geometry
+from tilewise.problem import Problem
+
+KERNEL = "shallow"
+IDEA = "a short k: columns of N stay in shared memory, each warp makes rows of P on its own; lines start anywhere"
+DEEPEST = 128  # k
+ROWS = 16  # of P, that a warp makes at a time: those of a fragment
+MOST_WARPS = 8
+RESIDENT = 2  # blocks that share a multiprocessor
+MOST_SHARED = 113 * 1024  # of each of them
+PAD_BYTES = {2: 16, 4: 16, 8: 32}  # behind a line, so that fragments lie in different banks
+ROUNDED = "unsigned word = __float_as_uint(x); round_word(word); return __uint_as_float(word);"
+COLUMNS = {2: (128, 64, 32), 4: (128, 64, 32), 8: (64, 32)}
+WAVES = (1, 2, 4)  # of blocks: more of them balance better, and load the columns of N more often
+
+START_SECONDS = 1.2e-6  # of a launch,
+PANEL_SECONDS = 1.5e-6  # until a block has its columns of N,
+ROWS_SECONDS = 1.2e-6  # and from a warp's rows of M to its rows of P, where nothing hides that
+MEMORY_SHARE = 0.8  # of the bandwidth
+CYCLE = 1 / 1.755e9
+
+
+@dataclass(frozen=True)
+class ShallowWay:
+    """Warps make `cols` of P; `blocks` of `warps` share a strip of so many columns."""
+
+    cols: int
+    warps: int
+    blocks: int
+
+    def words(self) -> str:
+        return f"16x{self.cols} w{self.warps} b{self.blocks}"
+
+
+def step_of(dtype: DType) -> int:
+    """k of a product of fragments: eight words."""
+    return 16 if dtype.itemsize == 2 else 8
+
+
+def on_tensor_cores(problem: Problem) -> bool:
+    """Plain cores multiply what tensor cores would round."""
+    return problem.dtype.name != "float32" or problem.precision == "tf32"
+
+
+def refusal(problem: Problem, machine: Machine) -> str | None:
+    p = problem
+    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
+        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
+    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or p.result != p.dtype:
+        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
+    if p.dtype.name not in ("bfloat16", "float16", "float32", "float64"):
+        return f"kernel={KERNEL!r} multiplies bfloat16, float16, float32 and float64, not {p.dtype}"
+    if not is_plus_times(p.semiring):
+        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
+    if p.accumulate:
+        return f"kernel={KERNEL!r} writes P, and cannot add onto it"
+    if p.k > DEEPEST or not any(ways(p, machine)):
+        return f"kernel={KERNEL!r} is for a k of at most {DEEPEST}, and of fewer in float64; this is {p.shape}"
+    return None
+
+
+def pitch(problem: Problem) -> int:
+    """Elements from line to line in shared memory."""
+    size, step = problem.dtype.itemsize, step_of(problem.dtype)
+    return steps_of(problem) * step + PAD_BYTES[size] // size
+
+
+def steps_of(problem: Problem) -> int:
+    return max(1, math.ceil(problem.k / step_of(problem.dtype)))
+
+
+def shared_bytes(problem: Problem, cols: int, warps: int) -> int:
+    staged = 8 * (cols + 8) if on_tensor_cores(problem) else 0
+    return ((cols + warps * ROWS) * pitch(problem) + warps * staged) * problem.dtype.itemsize
+
+
+def strips_of(problem: Problem, cols: int) -> int:
+    return math.ceil(problem.n / cols)
+
+
+def ways(problem: Problem, machine: Machine) -> Iterator[ShallowWay]:
+    """Of the columns that fit, with as many warps as share them, for one wave of blocks or more."""
+    p, groups = problem, max(1, math.ceil(problem.m / ROWS))
+    for cols in COLUMNS[p.dtype.itemsize]:
+        warps = next((w for w in (MOST_WARPS, MOST_WARPS // 2) if shared_bytes(p, cols, w) <= MOST_SHARED), 0)
+        if not warps:
+            continue
+        warps, strips = min(warps, groups), strips_of(p, cols) * max(1, p.members)
+        most, made = math.ceil(groups / warps), set()
+        for waves in WAVES:
+            blocks = max(1, min(most, waves * RESIDENT * machine.units // strips))
+            blocks = math.ceil(most / math.ceil(most / blocks))  # no fewer rows for some than for others
+            if blocks not in made:
+                made.add(blocks)
+                yield ShallowWay(cols, warps, blocks)
+
+
+def tile_cycles(problem: Problem, cols: int) -> float:
+    """Of a multiprocessor, that a warp's 16 rows take from its shared memory, and its plain cores."""
+    p, size, steps = problem, problem.dtype.itemsize, steps_of(problem)
+    padded = steps * step_of(p.dtype)
+    loads = padded / 2 * 4
+    cells = ROWS * cols
+    if on_tensor_cores(p):
+        return loads + steps * (4 + cols / 4) * max(1, size // 4) + 3 * cells * size / 128 + cells / 64
+    return loads + max(cells * padded / 128, (cells / 64 + ROWS) * padded / 4) + cells / 32
+
+
+def seconds(way: ShallowWay, problem: Problem, machine: Machine) -> float:
+    p, groups = problem, math.ceil(problem.m / ROWS)
+    strips = strips_of(p, way.cols) * max(1, p.members)
+    tiles = strips * groups
+    rounds = math.ceil(groups / (way.blocks * way.warps))  # of rows, one after the other by a warp
+    waves = math.ceil(strips * way.blocks / (RESIDENT * machine.units))
+    latency = waves * (PANEL_SECONDS + rounds * ROWS_SECONDS)
+    work = math.ceil(tiles / machine.units) * tile_cycles(p, way.cols) * CYCLE
+    return START_SECONDS + max(latency, PANEL_SECONDS + work, p.least_bytes / (MEMORY_SHARE * machine.bandwidth))
+
+
+@lru_cache(maxsize=64)
+def best_way(problem: Problem, machine: Machine) -> tuple[float, ShallowWay]:
+    timed = ((seconds(way, problem, machine), way) for way in ways(problem, machine))
+    return min(timed, key=itemgetter(0))
+
+
+def geometry(problem: Problem, way: ShallowWay) -> Geometry:
+    shared = shared_bytes(problem, way.cols, way.warps)
+    return Geometry((32 * way.warps, 1), ROWS * way.warps, way.cols, pitch(problem), shared)

@@ -1,0 +1,35 @@
+"""The launches of `shallow`: one for all members of a stack that lie evenly."""
+
+from __future__ import annotations
+
+import ctypes
+
+from tilewise.kernels.shallow.model import KERNEL, ShallowWay, on_tensor_cores, shared_bytes, steps_of, strips_of
+from tilewise.kernels.shallow.text import render_shallow
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.stacked import Runs
+from tilewise.machine import arch_number
+from tilewise.plans import Plan
+from tilewise.recipe import Launch, Scratch
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have any strides, P rows of elements side by side."""
+    p, way, made = plan.problem, plan.way, []
+    assert isinstance(way, ShallowWay)
+    M, N, P = given.M, given.N, given.P
+    source = render_shallow(p.dtype, on_tensor_cores(p), way.cols, min(90, arch_number(plan.machine.arch)))
+    runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)])
+    for first, count in runs.starts():
+        arguments = (
+            *(x.member(first) for x in (M, N, P)),
+            *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
+            *(ctypes.c_longlong(s) for x in (M, N) for s in (x.layout.row, x.layout.col)),
+            ctypes.c_longlong(P.lead),
+            *(ctypes.c_int(x) for x in (steps_of(p), way.blocks)),
+            *(ctypes.c_longlong(step) for step in runs.steps),
+        )
+        grid = (strips_of(p, way.cols) * way.blocks, count)
+        shared = shared_bytes(p, way.cols, way.warps)
+        made.append(Launch.of(source, KERNEL, grid, (32 * way.warps,), arguments, shared))
+    return made
