@@ -22,6 +22,7 @@ from tilewise.errors import UsageError
 DEFAULT_LIMIT = 256 * 1024 * 1024
 _DIGEST = hashlib.sha256
 OTHERS = stat.S_IWGRP | stat.S_IWOTH
+PLACES = ("TILEWISE_CACHE_DIR", "TILEWISE_CACHE_LIMIT", "XDG_CACHE_HOME", "HOME", "LOCALAPPDATA")  # what decides where
 
 
 def cache_folder() -> Path:
@@ -94,6 +95,10 @@ class DiskCache:
         built = build()
         self._write(path, built)
         return built
+
+    def get(self, parts: tuple[str, ...]) -> bytes | None:
+        """The entry for this key, or None where it is not there or not whole."""
+        return self._read(self.path(parts))
 
     def holds(self, parts: tuple[str, ...]) -> bool:
         """Whether there is an entry; whether it is whole shows when it is read."""

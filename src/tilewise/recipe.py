@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import math
 import struct
-from collections.abc import Callable, Iterable
+from collections.abc import Iterable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -19,15 +19,14 @@ SCRATCH_BOUNDARY = 1024  # what every piece of scratch memory starts on
 BASES = ("M", "N", "P", "scratch", "arg", "bias", "scale_m", "scale_n", "offsets")  # what a call fills in
 
 
-@dataclass(frozen=True)
-class Address:
+class Address(NamedTuple):
     """So many bytes behind a base. `skew`: the base's own bytes past a 16-byte boundary, part of the signature."""
 
     base: str
     offset: int = 0
     skew: int = 0
 
-    def __add__(self, nbytes: int) -> Address:
+    def __add__(self, nbytes: int) -> Address:  # type: ignore[override]
         return Address(self.base, self.offset + nbytes, self.skew)
 
     def __sub__(self, nbytes: int) -> Address:
@@ -43,8 +42,7 @@ class Address:
         return math.gcd(self.offset + self.skew, BOUNDARY)
 
 
-@dataclass(frozen=True)
-class TensorMap:
+class TensorMap(NamedTuple):
     """The TMA's description of a matrix: `lines` of `length` elements, `lead` bytes apart, fetched in boxes.
 
     `stack`: (members, bytes from one to the next) of each axis of a stack above the lines, the innermost first."""
@@ -84,15 +82,12 @@ def argument(value: Value) -> Argument:
     return Argument(NULL if value is None else bytes(value))
 
 
-@lru_cache(maxsize=64)
-def _fields(kind: type[ctypes.Structure]) -> list[tuple[int, Callable[..., None] | None, Any]]:
-    """(where it lies, what writes a number there, its ctypes type) of every field."""
-    made: list[tuple[int, Callable[..., None] | None, Any]] = []
-    for name, declared, *_ in kind._fields_:
-        code = getattr(declared, "_type_", "") if issubclass(declared, ctypes._SimpleCData) else ""
-        write = struct.Struct(f"={NUMBERS[code]}").pack_into if code in NUMBERS else None
-        made.append((getattr(kind, name).offset, write, declared))
-    return made
+class Form(NamedTuple):
+    """A ctypes structure as `struct` has it."""
+
+    packed: struct.Struct  # the fields one by one; what is no number is a run of bytes
+    empty: tuple[Any, ...]  # each field's value where nothing is given: 0, or bytes
+    fields: tuple[tuple[int, bool, Any], ...]  # (where it lies, whether it is a number, its ctypes type)
 
 
 NUMBERS = {"i": "i", "I": "I", "q": "q", "Q": "Q", "l": "q", "L": "Q", "f": "f", "d": "d"}  # ctypes' codes, of 64 bits
@@ -100,25 +95,39 @@ if ctypes.sizeof(ctypes.c_long) != 8:
     NUMBERS |= {"l": "i", "L": "I"}
 
 
+@lru_cache(maxsize=64)
+def _form(kind: type[ctypes.Structure]) -> Form:
+    text, end, empty, fields = "=", 0, list[Any](), []
+    for name, declared, *_ in kind._fields_:
+        at, nbytes = getattr(kind, name).offset, ctypes.sizeof(declared)
+        code = getattr(declared, "_type_", "") if issubclass(declared, ctypes._SimpleCData) else ""
+        text += f"{at - end}x{NUMBERS.get(code) or f'{nbytes}s'}"
+        empty.append(0 if code in NUMBERS else b"")
+        fields.append((at, code in NUMBERS, declared))
+        end = at + nbytes
+    return Form(struct.Struct(f"{text}{ctypes.sizeof(kind) - end}x"), tuple(empty), tuple(fields))
+
+
 def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
     """A ctypes structure whose fields may be addresses, tensor maps or structures with such fields."""
-    data = bytearray(ctypes.sizeof(kind))
+    form = _form(kind)
+    given = list(form.empty)
     holes: list[tuple[int, Address]] = []
     maps: list[tuple[int, TensorMap]] = []
-    for (at, write, declared), value in zip(_fields(kind), values, strict=False):
+    for number, ((at, is_number, declared), value) in enumerate(zip(form.fields, values, strict=False)):
         of = value.__class__
-        if write is not None and of in (int, float, bool):
-            write(data, at, value)
+        if is_number and (of is int or of is float or of is bool):
+            given[number] = value
         elif of is Address:
             holes.append((at, value))
         elif value is not None:
             part = argument(
                 value if of is Argument or of is TensorMap or isinstance(value, declared) else declared(value)
             )
-            data[at : at + len(part.data)] = part.data
+            given[number] = part.data if not is_number else declared.from_buffer_copy(part.data).value
             holes += [(at + offset, address) for offset, address in part.holes]
             maps += [(at + offset, made) for offset, made in part.maps]
-    return Argument(bytes(data), tuple(holes), tuple(maps))
+    return Argument(form.packed.pack(*given), tuple(holes), tuple(maps))
 
 
 def array(values: Iterable[Value]) -> Argument:
@@ -132,8 +141,7 @@ def array(values: Iterable[Value]) -> Argument:
     return Argument(data, tuple(holes), tuple(maps))
 
 
-@dataclass(frozen=True)
-class Launch:
+class Launch(NamedTuple):
     """One kernel launch. `overlap`: it may start while the launch queued before it ends (programmatic dependent
     launch); the kernel waits for what it needs by itself. `cluster`: so many blocks, neighbours along x, share their
     memory; 1 also where the kernel's text says how many."""

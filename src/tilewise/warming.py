@@ -20,7 +20,7 @@ from tilewise.algebra.builtin import SEMIRINGS, find_semiring, is_plus_times
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.cuda.builders import build, environment, workers_for
-from tilewise.engines.cuda.compile import compile_source, missing, policy
+from tilewise.engines.cuda.compile import at_hand, compile_source, missing, policy
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.kernel_set import kernel_set
@@ -135,7 +135,7 @@ _running: list[subprocess.Popen[bytes]] = []
 
 def made_ready(sources: Iterable[str], problem: Problem, arch: str) -> None:
     """A call's own kernels, those that are missing side by side; the rest of their dtype's set builds elsewhere."""
-    lacking = missing(sources, arch)
+    lacking = [source for source in sources if not at_hand(source, arch)]
     if not lacking:
         return
     rest_behind(problem, arch)

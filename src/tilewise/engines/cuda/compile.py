@@ -1,8 +1,8 @@
 """CUDA C++ text → cubin: from the package of built kernels, from disk, else by NVRTC, with no toolkit and no card.
 
 The arch is always named: then NVRTC makes machine code even where there is no driver, so every kernel is compiled in
-the tests of a machine without a card. The key on disk is the text, the options and the compiler's version, which is
-read off the installed package: NVRTC itself is loaded when something has to be compiled, and not before.
+the tests of a machine without a card. The key on disk is the text's digest, the options and the compiler's version,
+which is read off the installed package: NVRTC itself is loaded when something has to be compiled, and not before.
 """
 
 from __future__ import annotations
@@ -14,33 +14,45 @@ from functools import lru_cache
 from typing import Any
 
 from tilewise.arrays.card import INSTALL
-from tilewise.cache import DiskCache
-from tilewise.engines.cuda.prebuilt import built_before
+from tilewise.cache import PLACES, DiskCache
+from tilewise.engines.cuda.prebuilt import built_before, digest_of
 from tilewise.errors import DeviceError, EngineError, UsageError
 
 OPTIONS = ("std=c++17",)
 POLICIES = ("auto", "alone", "never")  # TILEWISE_COMPILE
 PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12")
 _there: set[tuple[str, str]] = set()  # texts, by arch, that were found or built in this process
+_read: dict[tuple[str, str], bytes] = {}  # machine code that `at_hand` read and nobody has taken yet
 
 
 def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> bytes:
     """The cubin of a self-contained source for an arch such as sm_90a."""
     if not arch.startswith("sm_"):
         raise EngineError(f"arch={arch!r} must be a real one, such as sm_80 or sm_90a: others give no machine code")
-    found = None if cache is not None else built_before(source, arch)
+    found = None if cache is not None else _read.pop((source, arch), None) or built_before(source, arch)
     if found is None:
-        store = cache if cache is not None else DiskCache("cubin")
+        store = cache if cache is not None else _store()
         found = store.get_or_build(_key(source, arch), lambda: _compile(source, arch))
     _there.add((source, arch))
     return found
+
+
+def at_hand(source: str, arch: str) -> bool:
+    """The same as `is_there` for a text that is about to be loaded: its machine code is read once, here."""
+    if (source, arch) in _there:
+        return True
+    found = built_before(source, arch) or _store().get(_key(source, arch))
+    if found is not None:
+        _read[source, arch] = found
+        _there.add((source, arch))
+    return found is not None
 
 
 def is_there(source: str, arch: str) -> bool:
     """Whether a text needs no compiler any more."""
     if (source, arch) in _there:
         return True
-    found = built_before(source, arch) is not None or DiskCache("cubin").holds(_key(source, arch))
+    found = built_before(source, arch) is not None or _store().holds(_key(source, arch))
     if found:
         _there.add((source, arch))
     return found
@@ -60,8 +72,18 @@ def policy() -> str:
     return asked
 
 
+def _store() -> DiskCache:
+    """The cache on disk; the environment may name another at any time."""
+    return _store_for(*map(os.environ.get, PLACES))
+
+
+@lru_cache(maxsize=8)
+def _store_for(*_places: str | None) -> DiskCache:
+    return DiskCache("cubin")
+
+
 def _key(source: str, arch: str) -> tuple[str, ...]:
-    return source, arch, *OPTIONS, compiler()
+    return digest_of(source), arch, *OPTIONS, compiler()
 
 
 def _compile(source: str, arch: str) -> bytes:

@@ -15,18 +15,21 @@ from typing import Any, NamedTuple
 from tilewise.arrays.card import open_card
 from tilewise.engines.cuda.compile import load_kernel
 from tilewise.engines.cuda.native import (
+    DRIVER,
     HEADER,
     LAUNCH,
     OVERLAPS,
     SELF,
     STREAM,
+    WORDS_A_HOLE,
+    WORDS_A_STEP,
     ZERO,
     driver_functions,
     encoder,
     launchers,
 )
 from tilewise.errors import EngineError
-from tilewise.recipe import BASES, Address, Launch, Recipe, Step, TensorMap, Zero
+from tilewise.recipe import BASES, NULL, Launch, Recipe, Step, TensorMap, Zero
 
 IMAGE_BYTES = 16 * 1024  # of one image, which a call copies to its stack: longer recipes come in several
 INVALID_CONTEXT = 201  # the driver's, in a thread that has not used the card yet
@@ -37,7 +40,11 @@ SWIZZLE_128, L2_PROMOTION_128 = 3, 2
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
+NUMBERS = {base: number for number, base in enumerate(BASES)}
+CONFIGURATION = struct.Struct("<7I4xQQI4x")  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
+RUNNING = struct.pack("<I4xi60x", PROGRAMMATIC, 1)
 Span = tuple[int, int]  # the bytes that a matrix touches, from its address on
+NOWHERE = (0, 0)
 
 
 class Function(NamedTuple):
@@ -79,79 +86,78 @@ class _Image:
     def __init__(self, steps: Sequence[tuple[Step, Function | None]], spans: dict[str, Span]) -> None:
         self.steps = [step for step, _ in steps]
         self._data = bytearray()
-        self._holes: list[tuple[int, int, int]] = []
-        self._maps: list[tuple[int, int, int]] = []
-        self._table: list[tuple[int, int, int, int]] = []
+        self._holes, self._maps, self._table = list[int](), list[int](), list[int]()  # the words of their entries
         for step, function in steps:
             if isinstance(step, Zero):
-                at = self._place(bytes(8), 8)
-                self._hole(at, step.address)
-                self._table.append((ZERO, 0, at, 0))
+                at = self._place(NULL, 8)
+                self._holes += (at, NUMBERS[step.address.base], step.address.offset)
+                self._table += (ZERO, 0, at, 0)
             else:
                 assert function is not None
-                self._table.append((LAUNCH, function.handle, self._configuration(step), self._parameters(step)))
+                self._table += (LAUNCH, function.handle, self._configuration(step), self._parameters(step))
         self._seal(spans)
 
     def _place(self, data: bytes, boundary: int) -> int:
-        at = -(-len(self._data) // boundary) * boundary
-        self._data.extend(bytes(at - len(self._data)) + data)
+        held = self._data
+        at = -(-len(held) // boundary) * boundary
+        if at > len(held):
+            held += bytes(at - len(held))
+        held += data
         return at
-
-    def _hole(self, position: int, address: Address) -> None:
-        self._holes.append((position, BASES.index(address.base), address.offset))
 
     def _configuration(self, launch: Launch) -> int:
         """The driver's CUlaunchConfig: grid, block, shared bytes, stream, attributes."""
-        sizes = ((*launch.grid, 1, 1)[:3], (*launch.block, 1, 1)[:3])
         attributes = attributes_of(launch)
-        data = struct.pack("<7I4xQQI4x", *sizes[0], *sizes[1], launch.shared_bytes, 0, 0, len(attributes))
-        at = self._place(data, 16)
-        self._holes.append((at + 32, STREAM, 0))
+        grid, block = (*launch.grid, 1, 1)[:3], (*launch.block, 1, 1)[:3]
+        at = self._place(CONFIGURATION.pack(*grid, *block, launch.shared_bytes, 0, 0, len(attributes)), 16)
+        self._holes += (at + 32, STREAM, 0)
         if attributes:
-            self._holes.append((at + 40, SELF, self._place(b"".join(attributes), 8)))
+            self._holes += (at + 40, SELF, self._place(b"".join(attributes), 8))
         return at
 
     def _parameters(self, launch: Launch) -> int:
         """The table of pointers to the kernel's parameters, and the parameters."""
-        table = self._place(bytes(8 * len(launch.arguments)), 8)
-        for number, argument in enumerate(launch.arguments):
-            at = self._place(argument.data, 64 if argument.maps else 16)
-            self._holes.append((table + 8 * number, SELF, at))
-            for offset, address in argument.holes:
-                self._hole(at + offset, address)
-            for offset, made in argument.maps:
+        pointer = table = self._place(bytes(8 * len(launch.arguments)), 8)
+        filled, place = self._holes, self._place
+        for data, holes, maps in launch.arguments:
+            at = place(data, 64 if maps else 16)
+            filled += (pointer, SELF, at)
+            pointer += 8
+            for offset, (base, behind, _) in holes:
+                filled += (at + offset, NUMBERS[base], behind)
+            for offset, made in maps:
                 self._data[at + offset : at + offset + 128] = encoded(made)
-                self._maps.append((at + offset, BASES.index(made.address.base), made.address.offset))
+                self._maps += (at + offset, NUMBERS[made.address.base], made.address.offset)
         return table
 
     def _seal(self, spans: dict[str, Span]) -> None:
-        self.blob = ctypes.create_string_buffer(bytes(self._data), len(self._data))
-        self._tables = [_words(rows) for rows in (self._holes, self._maps, self._table)]
-        values: dict[str, int] = {"size": len(self._data), "blob": ctypes.addressof(self.blob)}
-        counts = len(self._holes), len(self._maps), len(self._table)
-        for name, count, table in zip(("hole", "map", "step"), counts, self._tables, strict=True):
-            values |= {f"{name}s": count, f"{name}_table": ctypes.addressof(table)}
-        values |= driver_functions()
-        for side in "mnp":
-            low, high = spans.get(side.upper(), (0, 0))
-            values |= {f"low_{side}": low, f"high_{side}": high}
-        self.header = (ctypes.c_int64 * len(HEADER))(*(values[word] for word in HEADER))
-        self.address = ctypes.addressof(self.header)
+        """Header, tables and blob in one piece of memory."""
+        words = [*self._holes, *self._maps, *self._table]
+        tables = 8 * len(HEADER)
+        self._memory = ctypes.create_string_buffer(tables + 8 * len(words) + len(self._data))
+        self.address = ctypes.addressof(self._memory)
+        lists = ((self._holes, WORDS_A_HOLE), (self._maps, WORDS_A_HOLE), (self._table, WORDS_A_STEP))
+        counts, at = list[int](), self.address + tables
+        for table, each in lists:
+            counts += (len(table) // each, at)
+            at += 8 * len(table)
+        functions = driver_functions()
+        header = (  # in the order of HEADER
+            len(self._data), at, *counts, *(functions[name] for name in DRIVER),
+            *spans.get("M", NOWHERE), *spans.get("N", NOWHERE), *spans.get("P", NOWHERE),
+        )  # fmt: skip
+        form = f"={len(HEADER) + len(words)}q{len(self._data)}s"
+        struct.pack_into(form, self._memory, 0, *header, *words, self._data)
 
 
 def attributes_of(launch: Launch) -> list[bytes]:
     """The driver's CUlaunchAttribute of each thing that is special about a launch."""
     made = []
     if launch.overlap:
-        made.append(struct.pack("<I4xi60x", PROGRAMMATIC, 1))
+        made.append(RUNNING)
     if launch.cluster > 1:
         made.append(struct.pack("<I4x3I52x", CLUSTER, launch.cluster, 1, 1))
     return made
-
-
-def _words(rows: Sequence[tuple[int, ...]]) -> Any:
-    flat = [word for row in rows for word in row]
-    return (ctypes.c_int64 * max(1, len(flat)))(*flat)
 
 
 class Launcher:
@@ -228,7 +234,7 @@ def launch_now(
 def encoded(made: TensorMap) -> bytes:
     """The 128 bytes of a tensor map, for an address that is still to be replaced."""
     rank, stack = 2 + len(made.stack), made.stack
-    words, halves = ctypes.c_uint64 * rank, ctypes.c_uint32 * rank
+    words, halves = f"={rank}Q", f"={rank}I"
     held = ctypes.create_string_buffer(128 + 64)
     place = -(-ctypes.addressof(held) // 64) * 64
     code = encoder()(
@@ -236,10 +242,10 @@ def encoded(made: TensorMap) -> bytes:
         KINDS[made.kind],
         rank,
         PLACEHOLDER,
-        words(made.length, made.lines, *(count for count, _ in stack)),
-        words(made.lead, *(apart for _, apart in stack)),
-        halves(made.box, made.box_lines, *(1 for _ in stack)),
-        halves(*(1 for _ in range(rank))),
+        struct.pack(words, made.length, made.lines, *(count for count, _ in stack)),
+        struct.pack(f"={rank - 1}Q", made.lead, *(apart for _, apart in stack)),
+        struct.pack(halves, made.box, made.box_lines, *(1 for _ in stack)),
+        struct.pack(halves, *(1 for _ in range(rank))),
         0,  # no interleaving
         SWIZZLE_128 if made.swizzled else 0,
         L2_PROMOTION_128,  # no more than a box's own lines: with 256 bytes, rows that straddle lines cost a tenth more

@@ -15,7 +15,9 @@ PACKAGE = "tilewise_kernels"
 _reading = Lock()
 
 
-def entry_name(source: str) -> str:
+@lru_cache(maxsize=1024)
+def digest_of(source: str) -> str:
+    """What a text is known by in the package and on disk."""
     return hashlib.sha256(source.encode()).hexdigest()
 
 
@@ -47,7 +49,7 @@ def built_before(source: str, arch: str) -> bytes | None:
     if held is None:
         return None
     archive, names = held
-    name = entry_name(source)
+    name = digest_of(source)
     if name not in names:
         return None
     try:
@@ -61,7 +63,7 @@ def write_archive(path: Path, built: dict[str, bytes]) -> int:
     """Cubins by their texts into an archive, the same bytes each time; how many bytes of machine code they are."""
     temporary = path.with_suffix(".new")
     with zipfile.ZipFile(temporary, "w", zipfile.ZIP_DEFLATED, compresslevel=9) as archive:
-        for name, cubin in sorted((entry_name(source), cubin) for source, cubin in built.items()):
+        for name, cubin in sorted((digest_of(source), cubin) for source, cubin in built.items()):
             archive.writestr(zipfile.ZipInfo(name), cubin, zipfile.ZIP_DEFLATED)
     temporary.replace(path)
     return sum(map(len, built.values()))

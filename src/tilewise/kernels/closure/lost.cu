@@ -1,6 +1,6 @@
 // lost: sources some of whose targets do not lead back to them. Steps are doubled until every way has been walked.
 //
-// Layout: a block takes a row at a time; its two scratch rows hold where each target is after 1, 2, 4, … steps.
+// Layout: a block takes a row at a time; its two scratch rows hold where each target is after 1, 2, 4, ... steps.
 // Barrier: a doubling is whole before the next reads it.
 
 extern "C" __global__ void __launch_bounds__(256) lost(

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import ctypes
 import math
-from dataclasses import dataclass, replace
+from dataclasses import dataclass
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.gemv.model import FewTile, few_pieces, few_tile
@@ -98,7 +98,7 @@ def in_runs(job: FewJob) -> list[Launch]:
         (launch,) = _member_launches(job, None, first, early=False)
         steps = tuple(argument(ctypes.c_longlong(step)) for step in runs.steps)
         grid, own = (launch.grid[0], count, launch.grid[2]), launch.arguments[: -len(steps)]
-        made.append(replace(launch, grid=grid, arguments=(*own, *steps)))
+        made.append(launch._replace(grid=grid, arguments=(*own, *steps)))
     return made
 
 

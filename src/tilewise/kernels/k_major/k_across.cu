@@ -1,7 +1,7 @@
 // k_across: tf32 products of an N whose k lies across its lines, with no pass over N: wgmma takes it from registers.
 //
 // wgmma wants what it reads from shared memory with k side by side, but what it takes from registers may come from anywhere.
-//   So a tile of P is made turned: Nᵀ is the left operand, in registers, M the right one, in shared memory.
+//   So a tile of P is made turned: N transposed is the left operand, in registers, M the right one, in shared memory.
 // Layout: a stage holds BLOCK_M rows of M, 128 bytes of k each, swizzled by the copy engine, and 32 lines of N, BLOCK_N
 //   columns each and some to spare. Consumer warpgroup g owns columns 64 g .. 64 g + 63 of the tile.
 // Row classes: with CLASSES 4, rows of M start anywhere too, and a tile takes rows of one class (wgmma_half.cu says more).

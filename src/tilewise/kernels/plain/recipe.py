@@ -234,7 +234,7 @@ def _pack(
 def _over_members(launch: Launch, count: int, steps: Sequence[int]) -> Launch:
     """The same for so many members of a stack."""
     more = tuple(argument(ctypes.c_longlong(step)) for step in steps)
-    return replace(launch, grid=(*launch.grid[:2], count), arguments=(*launch.arguments, *more))
+    return launch._replace(grid=(*launch.grid[:2], count), arguments=(*launch.arguments, *more))
 
 
 def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[Launch]]:

@@ -7,13 +7,13 @@ latency, its blocks being there already (programmatic dependent launch).
 from __future__ import annotations
 
 from collections.abc import Sequence
-from dataclasses import replace
 from functools import lru_cache
 
 from tilewise.machine import starts_early
 from tilewise.recipe import Launch, Step
 
 WAITS = ("wait_for_the_one_before();", "wait_for_kernel_before();")
+FIRST_LINES = 40  # of a kernel, among which the wait stands if there is one
 BEFORE = ("let_the_next_start();", "let_next_kernel_start();")
 
 
@@ -22,7 +22,7 @@ def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
     if not starts_early(arch):
         return tuple(steps)
     return tuple(
-        replace(step, overlap=True)
+        step._replace(overlap=True)
         if isinstance(step, Launch) and not step.overlap and begins_by_waiting(step.source, step.name)
         else step
         for step in steps
@@ -33,7 +33,7 @@ def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
 def begins_by_waiting(source: str, name: str) -> bool:
     """Whether the kernel's first statement waits, pointers that step to a member of a stack aside."""
     _, _, kernel = source.partition(f" {name}(")
-    for line in kernel.partition(")\n{\n")[2].splitlines():
+    for line in kernel.partition(")\n{\n")[2].split("\n", FIRST_LINES):
         if " += blockIdx." not in line and line.strip() not in BEFORE:
             return line.strip() in WAITS
     return False

@@ -16,7 +16,7 @@ static __device__ __forceinline__ Sum sigmoid(Sum x) {
 #endif
 }
 
-// The normal distribution's Φ(x) = (1 + erf(x / √2)) / 2. In float32 by Hastings's approximation, within 1.5e-7.
+// The normal distribution's phi(x) = (1 + erf(x / sqrt(2))) / 2. In float32 by Hastings's approximation, within 1.5e-7.
 static __device__ __forceinline__ Sum normal_below(Sum x) {
 #if DOUBLE
     return (1 + erf(x * 0.70710678118654752440)) / 2;

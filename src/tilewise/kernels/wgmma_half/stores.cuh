@@ -70,7 +70,7 @@ static __device__ __forceinline__ Element staged_element(const char* boxes, int 
     return reinterpret_cast<const Element*>(staged_piece(boxes, row, i / 8))[i % 8];
 }
 
-// Rows `first`, first + step, … of the staging to rows of any 2-byte addresses, `width` elements each. Between the 16-byte
+// Rows `first`, first + step, ... of the staging to rows of any 2-byte addresses, `width` elements each. Between the 16-byte
 // boundaries of P a lane stores eight elements, shifted out of two pieces; what is left at either end goes one by one.
 static __device__ __forceinline__ void store_staged(
     const char* boxes, int first, int step, int end, Element* to, long long ldp, int width)

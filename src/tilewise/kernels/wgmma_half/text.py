@@ -134,6 +134,7 @@ static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
 """
 
 
+@lru_cache(maxsize=256)
 def _wgmma(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
     """The instruction has one operand for each of its sums, so its text is made for the width."""
     count = width // 2
