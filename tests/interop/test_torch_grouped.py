@@ -44,6 +44,7 @@ def test_gradients_check_numerically():
         return tw.scatter_rows(made, rows, 7, weights=weights)
 
     assert torch.autograd.gradcheck(layer, (x, w, weights))
+    assert torch.autograd.gradgradcheck(layer, (x, w, weights))
 
 
 def test_semirings_have_no_gradient_in_groups():

@@ -1,4 +1,5 @@
-"""Calls over groups that were made before: by signature, for torch tensors on a card, so that the host pays little."""
+"""Calls over groups and rows that were made before: by signature, for torch tensors on a card, so that the host pays
+little."""
 
 from __future__ import annotations
 
@@ -44,6 +45,61 @@ class OnCard:
         finally:
             if held:
                 library.give_back(held)
+
+
+class RowsOnCard:
+    """Rows gathered or added up by an index, of tensors that lie as those it was prepared for."""
+
+    __slots__ = ("_empty", "_launcher", "_library", "tick")
+
+    def __init__(self, launcher: Any, product: Any) -> None:
+        from tilewise.arrays.torch_signature import OnOneCard
+
+        self._launcher, self._library = launcher, OnOneCard(product.get_device())
+        self._empty = self._library.empty_like(product)
+
+    def __call__(self, x: Any, rows: Any, weights: Any) -> Any:
+        P, library, stream = self._empty(), self._library, self._library.stream()
+        held = library.take(self._launcher.scratch_bytes, stream) if self._launcher.scratch_bytes else 0
+        try:
+            at = 0 if weights is None else weights.data_ptr()
+            addresses = {"M": x.data_ptr(), "P": P.data_ptr(), "offsets": rows.data_ptr(), "scale_m": at}
+            self._launcher(stream, scratch=held, **addresses)
+        finally:
+            if held:
+                library.give_back(held)
+        return P
+
+
+def rows_signature(what: str, x: Any, rows: Any, weights: Any, count: int = 0) -> Key | None:
+    """Everything about a call over rows but its addresses, as `signature` has it."""
+    torch = sys.modules.get("torch")
+    if torch is None or not isinstance(x, torch.Tensor) or not x.is_cuda or rows.__class__ is not torch.Tensor:
+        return None
+    from tilewise.arrays.torch_signature import signature as of_torch
+
+    key = of_torch(x, rows, {})
+    if key is None or weights is None:
+        return None if key is None else (what, *key, count)
+    if weights.__class__ is not torch.Tensor or weights.get_device() != x.get_device() or weights.is_neg():
+        return None
+    if weights.requires_grad and torch.is_grad_enabled():
+        return None
+    return (what, *key, count, weights.shape, weights.stride(), weights.dtype)
+
+
+def rows_prepared(key: Key | None, x: Any, rows: Any, weights: Any) -> Any:
+    """What a call that was made before makes of these, or None."""
+    call = None if key is None else PREPARED.get(key)
+    if call is None:
+        return None
+    call.tick = tick()
+    return call(x, rows, weights)
+
+
+def keep_rows(key: Key | None, launcher: Any, product: Any) -> None:
+    if key is not None:
+        PREPARED.keep(key, RowsOnCard(launcher, product))
 
 
 def prepared(key: Key | None, x: Any, w: Any, offsets: Any, out: Any) -> Any:

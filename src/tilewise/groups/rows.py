@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import sys
-from dataclasses import replace
 from typing import Any
 
 import numpy as np
@@ -11,6 +10,7 @@ import numpy as np
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
+from tilewise.groups.prepared import keep_rows, rows_prepared, rows_signature
 from tilewise.problem import row_major
 from tilewise.recipe import Recipe
 from tilewise.shapes import written
@@ -18,24 +18,38 @@ from tilewise.shapes import written
 LINE_BYTES = 128  # what gathered rows start on, so that tensor cores take them as they are
 
 
-def take_rows(x: Any, rows: Any) -> Any:
-    """x[rows], its rows apart so far that kernels take them as they are. On a card, a row that x has not is all 0."""
+def take_rows(x: Any, rows: Any, weights: Any = None) -> Any:
+    """x[rows], its rows apart so far that kernels take them as they are; times `weights`, one for each row, where there
+    are any. On a card, a row that x has not is all 0."""
+    key = rows_signature("take", x, rows, weights)
+    made = rows_prepared(key, x, rows, weights)
+    if made is not None:
+        return made
     library = find_library(x)
     given, index = library.operand(x, "x"), _index(library, rows, "rows")
     if len(given.shape) != 2:
         raise ShapeError(f"x is {written(given.shape)}: pass a matrix, whose rows are gathered")
-    _together(given, index, "rows")
-    if given.device == "cpu":
-        return _taken_on_the_host(given, index)
     count, length = index.shape[0], given.shape[1]
+    scales = None if weights is None else _weights(library, weights, count, given)
+    for other, role in ((index, "rows"), (scales, "weights")):
+        if other is not None:
+            _together(given, other, role)
+    if given.device == "cpu":
+        return _taken_on_the_host(given, index, scales)
     lead = -(-length * given.dtype.itemsize // LINE_BYTES) * LINE_BYTES // given.dtype.itemsize
     room = library.empty((count, lead), given.dtype, given.device)
-    from tilewise.kernels.rows.recipe import take_recipe
+    from tilewise.kernels.rows.recipe import take_recipe, weighted_take_recipe
 
-    wide = index.dtype.itemsize == 8
-    recipe = take_recipe(count, length, given.shape[0], given.dtype.itemsize, given.layout(()), lead, wide)
-    _launch(recipe, library, given.device, M=given.pointer, P=room.pointer, offsets=index.pointer)
-    return library.deliver(room)[:, :length]
+    wide, size, layout = index.dtype.itemsize == 8, given.dtype.itemsize, given.layout(())
+    if scales is None:
+        recipe = take_recipe(count, length, given.shape[0], size, layout, lead, wide)
+    else:
+        algebra = SEMIRINGS["plus_times"].over(given.dtype)
+        recipe = weighted_take_recipe(algebra, count, length, given.shape[0], layout, lead, scales.dtype, wide)
+    places = {"M": given, "P": room, "offsets": index, "scale_m": scales}
+    product = library.deliver(room)[:, :length]
+    keep_rows(key, _launched(recipe, library, given.device, places), product)
+    return product
 
 
 def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> Any:
@@ -48,6 +62,10 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
     array([[2., 2.],
            [4., 4.]])
     """
+    key = rows_signature("scatter", y, rows, weights, count)
+    made = rows_prepared(key, y, rows, weights)
+    if made is not None:
+        return made
     torch = sys.modules.get("torch")
     if torch is not None and isinstance(y, torch.Tensor):
         from tilewise.arrays.torch_library import followed
@@ -63,7 +81,7 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
     if count < 0 or count >= 2**31:
         raise UsageError(f"count={count} must be a number of rows, 0 to {2**31 - 1:,}")
     algebra = SEMIRINGS["plus_times"].over(given.dtype)
-    scales = None if weights is None else _weights(library, weights, given, algebra.partial.name)
+    scales = None if weights is None else _weights(library, weights, given.shape[0], given)
     for other, role in ((index, "rows"), (scales, "weights")):
         if other is not None:
             _together(given, other, role)
@@ -73,24 +91,26 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
         return library.deliver(product)
     from tilewise.kernels.rows.recipe import add_recipe
 
-    layouts = given.layout(()), row_major(count, given.shape[1])
     wide, weight = index.dtype.itemsize == 8, None if scales is None else scales.dtype
-    recipe = add_recipe(algebra, *given.shape, count, *(replace(x, skew=0) for x in layouts), weight, wide)
+    recipe = add_recipe(algebra, *given.shape, count, given.layout(()), row_major(count, given.shape[1]), weight, wide)
     places = {"M": given, "P": product, "offsets": index, "scale_m": scales}
-    pointers = {name: x.pointer for name, x in places.items() if x is not None}
-    _launch(recipe, library, given.device, **pointers)
+    keep_rows(key, _launched(recipe, library, given.device, places), product.array)
     return library.deliver(product)
 
 
-def _taken_on_the_host(given: Operand, index: Operand) -> Any:
+def _taken_on_the_host(given: Operand, index: Operand, weights: Operand | None) -> Any:
     assert given.host is not None
     assert index.host is not None
     if index.host.size and not (index.host.min() >= 0 and index.host.max() < given.shape[0]):
         wrong = index.host.min() if index.host.min() < 0 else index.host.max()
         raise ShapeError(f"rows has {int(wrong)}, and x has rows 0 to {given.shape[0] - 1}")
     if given.library.name != "numpy":
-        return given.array[index.array]
-    return given.host[index.host]
+        taken = given.array[index.array]
+        return taken if weights is None else (taken * weights.array[:, None]).to(given.array.dtype)
+    if weights is None:
+        return given.host[index.host]
+    assert weights.host is not None
+    return (given.host[index.host] * weights.host[:, None]).astype(given.host.dtype)
 
 
 def _added_on_the_host(given: Operand, index: Operand, weights: Operand | None, product: Operand, partial: Any) -> None:
@@ -121,10 +141,10 @@ def _index(library: Library, rows: Any, role: str) -> Operand:
     return index
 
 
-def _weights(library: Library, weights: Any, given: Operand, partial: str) -> Operand:
-    made = library.operand(weights, "weights")
-    if made.shape != given.shape[:1] or (made.shape[0] > 1 and made.strides[0] != 1):
-        raise ShapeError(f"weights is {written(made.shape)}: pass one for each of the {given.shape[0]} rows")
+def _weights(library: Library, weights: Any, count: int, given: Operand) -> Operand:
+    made, partial = library.operand(weights, "weights"), SEMIRINGS["plus_times"].over(given.dtype).partial.name
+    if made.shape != (count,) or (count > 1 and made.strides[0] != 1):
+        raise ShapeError(f"weights is {written(made.shape)}: pass one for each of the {count} rows")
     if made.dtype.name not in (given.dtype.name, partial):
         raise DtypeError(f"weights has dtype {made.dtype}: pass {given.dtype} or {partial}")
     return made
@@ -135,10 +155,12 @@ def _together(given: Operand, other: Operand, role: str) -> None:
         raise DeviceError(f"the rows are on {given.device} and {role} is on {other.device}: bring them together first")
 
 
-def _launch(recipe: Recipe, library: Library, device: str, **pointers: int) -> None:
+def _launched(recipe: Recipe, library: Library, device: str, places: dict[str, Operand | None]) -> Any:
+    """Queued on the caller's stream; what can be launched again."""
     from tilewise.engines.cuda.scratch import scratch
     from tilewise.prepared import recipe_launcher
 
     launcher, stream = recipe_launcher(recipe, device), library.stream(device)
     with scratch(launcher.scratch_bytes, library.name, device, stream) as held:
-        launcher(stream, scratch=held, **pointers)
+        launcher(stream, scratch=held, **{name: x.pointer for name, x in places.items() if x is not None})
+    return launcher

@@ -16,7 +16,7 @@ from host_card import layout_of, run_recipe
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import family_of
-from tilewise.kernels.rows.recipe import add_recipe, take_recipe
+from tilewise.kernels.rows.recipe import add_recipe, take_recipe, weighted_take_recipe
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.wgmma_half.model import ways
 from tilewise.machine import KNOWN_CARDS
@@ -206,17 +206,38 @@ def test_rows_are_gathered(tmp_path_factory, dtype, turned):
         assert (room[:, length:] == 77).all()
 
 
-@pytest.mark.parametrize(("dtype", "weight"), [("bfloat16", "float32"), ("float32", None), ("float64", "float64")])
-def test_rows_are_added_up_in_order(tmp_path_factory, dtype, weight):
+@pytest.mark.parametrize(("dtype", "weight", "length"), [("bfloat16", "float32", 40), ("float32", "float32", 33)])
+def test_gathered_rows_are_weighted(tmp_path_factory, dtype, weight, length):
+    """In words of 16 bytes, and of one element; rounded once."""
     seed = int(time.time())
     rng, number = np.random.default_rng(seed), DTYPES[dtype].numpy
-    y, count = rng.standard_normal((400, 30)).astype(number), 17
+    x, lead = among_poison(rng, (20, length), number, 8), length + 7 + -(length + 7) % 8
+    weights, rows = rng.standard_normal(50).astype(weight), rng.integers(-2, 23, 50).astype(np.int32)
+    room, algebra = np.full((50, lead), 77).astype(number), tw.semirings["plus_times"].over(DTYPES[dtype])
+    recipe = weighted_take_recipe(algebra, 50, length, 20, layout_of(x), lead, DTYPES[weight], False)
+    places = {"M": x, "P": room, "offsets": rows, "scale_m": weights}
+    run_recipe(recipe, tmp_path_factory.getbasetemp(), **{name: a.ctypes.data for name, a in places.items()})
+    inside = (rows >= 0) & (rows < 20)
+    wanted = np.where(inside[:, None], x[rows.clip(0, 19)].astype(np.float32), 0) * weights[:, None]
+    np.testing.assert_array_equal(room[:, :length], wanted.astype(number), err_msg=f"seed {seed}")
+    assert (room[:, length:] == 77).all()
+
+
+@pytest.mark.parametrize(
+    ("dtype", "weight", "n"),
+    [("bfloat16", "float32", 30), ("bfloat16", "float32", 48), ("float32", None, 36), ("float64", "float64", 5)],
+)
+def test_rows_are_added_up_in_order(tmp_path_factory, dtype, weight, n):
+    """Lines that lie in words of 16 bytes, and lines that do not."""
+    seed = int(time.time())
+    rng, number = np.random.default_rng(seed), DTYPES[dtype].numpy
+    y, count = rng.standard_normal((400, n)).astype(number), 17
     rows = rng.integers(-2, count + 2, 400)
     rows[50:250] = 3  # a list too long to be sorted
     weights = rng.standard_normal(400).astype(DTYPES[weight or "float32"].numpy)
-    algebra, P = tw.semirings["plus_times"].over(DTYPES[dtype]), np.full((count, 30), 77).astype(number)
+    algebra, P = tw.semirings["plus_times"].over(DTYPES[dtype]), np.full((count, n), 77).astype(number)
     kind = None if weight is None else DTYPES[weight]
-    recipe = add_recipe(algebra, 400, 30, count, layout_of(y), layout_of(P), kind, True)
+    recipe = add_recipe(algebra, 400, n, count, layout_of(y), layout_of(P), kind, True)
     places = {"M": y, "P": P, "offsets": rows, "scale_m": weights}
     run_recipe(recipe, tmp_path_factory.getbasetemp(), **{name: a.ctypes.data for name, a in places.items()})
     wanted = tw.scatter_rows(y, rows, count, weights=None if weight is None else weights)

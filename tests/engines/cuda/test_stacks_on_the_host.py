@@ -12,6 +12,7 @@ import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, multiplied
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.kernels.cells import model as cells
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.machine import KNOWN_CARDS
@@ -93,6 +94,24 @@ def test_random_stacks_give_the_right_products(tmp_path_factory, name, dtype):
         np.testing.assert_array_equal(P, tw.matmul(M, N, semiring=name), err_msg=f"seed {seed} {kernel}")
         wide[..., 1 : n + 1] = wide[..., :1]
         assert (wide == wide.flat[0]).all(), f"seed {seed}: something was written beside P"
+
+
+@pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize(("m", "n"), [(2, 7), (3, 1), (9, 2), (13, 6)])
+@pytest.mark.parametrize("turned", [False, True])
+def test_threads_of_several_cells(tmp_path, monkeypatch, m, n, turned):
+    """Down columns and along rows, for a P whose rows and one whose columns lie side by side."""
+    monkeypatch.setattr(cells, "MANY_CELLS", 1)
+    cells.cut.cache_clear()
+    seed = int(time.time())
+    rng = np.random.default_rng(seed)
+    M, N = (rng.integers(-9, 9, (3, *sides)).astype(np.float32) for sides in ((m, 5), (5, n)))
+    wide = np.full((3, n + 1, m) if turned else (3, m + 1, n), 77, np.float32)
+    P = wide[:, :-1].swapaxes(1, 2) if turned else wide[:, :-1]
+    multiplied(M, N, tw.semirings["plus_times"], H200, P, tmp_path, kernel="cells")
+    cells.cut.cache_clear()
+    np.testing.assert_array_equal(P, M @ N, err_msg=f"seed {seed}")
+    assert (wide[:, -1] == 77).all()
 
 
 def test_the_k_that_won_in_a_stack(tmp_path):

@@ -41,11 +41,12 @@ def product(x: Tensor, w: Tensor, offsets: Tensor, along: str, semiring: Any, pr
     return made
 
 
-def take_rows(x: Tensor, rows: Tensor) -> Tensor:
-    if _wanted(x):
-        followed: Tensor = Taken.apply(x, rows)
+def take_rows(x: Tensor, rows: Tensor, weights: Tensor | None = None) -> Tensor:
+    """x's rows by their index, each times its weight where there are any."""
+    if _wanted(x, weights):
+        followed: Tensor = Taken.apply(x, rows, weights)
         return followed
-    made: Tensor = by_index.take_rows(x.detach(), rows)
+    made: Tensor = by_index.take_rows(x.detach(), rows, None if weights is None else weights.detach())
     return made
 
 
@@ -84,20 +85,25 @@ class Product(torch.autograd.Function):
 
 class Taken(torch.autograd.Function):
     @staticmethod
-    def forward(ctx: Any, x: Tensor, rows: Tensor) -> Tensor:
-        ctx.save_for_backward(rows)
+    def forward(ctx: Any, x: Tensor, rows: Tensor, weights: Tensor | None) -> Tensor:
+        ctx.save_for_backward(*((rows,) if weights is None else (rows, x, weights)))
         ctx.count = x.shape[0]
-        return take_rows(x, rows)
+        return take_rows(x, rows, weights)
 
     @staticmethod
     def backward(ctx: Any, *flows: Any) -> tuple[Any, ...]:
-        return scatter_rows(flows[0], ctx.saved_tensors[0], ctx.count, None), None
+        """dx[t] = Σ weights[i] · dP[i] over rows[i] == t, dweights[i] = x[rows[i]] · dP[i]."""
+        rows, *more = ctx.saved_tensors
+        x, weights = more or (None, None)
+        dx = scatter_rows(flows[0], rows, ctx.count, weights) if ctx.needs_input_grad[0] else None
+        if weights is None or not ctx.needs_input_grad[2]:
+            return dx, None, None
+        return dx, None, (flows[0] * take_rows(x, rows)).sum(1, dtype=weights.dtype)
 
 
 class Scattered(torch.autograd.Function):
     @staticmethod
     def forward(ctx: Any, y: Tensor, rows: Tensor, count: int, weights: Tensor | None) -> Tensor:
-        ctx.weighted = weights is not None
         ctx.save_for_backward(*((rows,) if weights is None else (rows, y, weights)))
         return scatter_rows(y, rows, count, weights)
 
@@ -105,10 +111,8 @@ class Scattered(torch.autograd.Function):
     def backward(ctx: Any, *flows: Any) -> tuple[Any, ...]:
         """dy[i] = weights[i] · dP[rows[i]], dweights[i] = y[i] · dP[rows[i]]."""
         rows, *more = ctx.saved_tensors
-        flow = take_rows(flows[0], rows)
-        if not ctx.weighted:
-            return flow, None, None, None
-        y, weights = more
-        dy = flow * weights[:, None].to(y.dtype) if ctx.needs_input_grad[0] else None
-        dweights = (flow * y).sum(1, dtype=weights.dtype) if ctx.needs_input_grad[3] else None
-        return dy, None, None, dweights
+        y, weights = more or (None, None)
+        dy = take_rows(flows[0], rows, weights) if ctx.needs_input_grad[0] else None
+        if weights is None or not ctx.needs_input_grad[3]:
+            return dy, None, None, None
+        return dy, None, None, (take_rows(flows[0], rows) * y).sum(1, dtype=weights.dtype)

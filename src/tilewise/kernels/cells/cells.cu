@@ -1,7 +1,10 @@
-// cells: a thread makes WIDTH cells of one row of P, operands straight from the caches; for products so small that tiles
-// in shared memory would cost more than they bring, and for stacks of thousands of them.
+// cells: a thread makes WIDTH cells of P, operands straight from the caches; for products so small or so shallow that tiles in
+// shared memory would cost more than they bring, and for stacks of thousands of them.
 //
-// Layout: any strides; members of the stack lie step_M, step_N and step_P elements apart.
+// Layout: any strides; members of the stack lie step_M, step_N and step_P elements apart. Neighbouring threads make cells that
+//   lie side by side in P: along its rows, or down its columns where ALONG_COLUMNS. A thread's own cells are a WIDTH-th of P
+//   apart, down a column where DOWN, else along a row: what they share is read once, and every store of a warp is one piece.
+// Edges: beyond the last row or column the last one is read again, and not stored.
 // Barrier: none is needed, because nothing is shared.
 
 extern "C" __global__ void __launch_bounds__(256) cells(
@@ -13,27 +16,34 @@ extern "C" __global__ void __launch_bounds__(256) cells(
     let_the_next_start();
     long long id = blockIdx.x * 256ll + threadIdx.x;
     if (id >= threads) return;
-    int across = (n + WIDTH - 1) / WIDTH, each = m * across;
-    long long member = id / each;
-    int rest = (int)(id % each), row = rest / across, first = rest % across * WIDTH;
-    M += member * step_M + row * m_row;
+    int rows = DOWN ? (m + WIDTH - 1) / WIDTH : m, cols = DOWN ? n : (n + WIDTH - 1) / WIDTH, each = rows * cols;
+    long long member = threads < 0x7fffffffll ? (long long)((unsigned)id / (unsigned)each) : id / each;
+    int rest = (int)(id - member * each);
+    int row = ALONG_COLUMNS ? rest % rows : rest / cols, column = ALONG_COLUMNS ? rest / rows : rest % cols;
+    M += member * step_M;
     N += member * step_N;
-    P += member * step_P + row * p_row;
+    P += member * step_P;
 
-    const Element* columns[WIDTH];  // beyond the last column the last one is read again
+    const Element* of_m[DOWN ? WIDTH : 1];
+    const Element* of_n[DOWN ? 1 : WIDTH];
     Partial sums[WIDTH];
     #pragma unroll
     for (int j = 0; j < WIDTH; ++j) {
-        columns[j] = N + min(first + j, n - 1) * n_col;
+        if (DOWN || j == 0) of_m[DOWN ? j : 0] = M + min(row + j * rows, m - 1) * m_row;
+        if (!DOWN || j == 0) of_n[DOWN ? 0 : j] = N + min(column + j * cols, n - 1) * n_col;
         sums[j] = ZERO;
     }
     #pragma unroll 8
     for (int i = 0; i < k; ++i) {
-        Partial x = widen(M[i * m_col]);
+        Partial shared = DOWN ? widen(of_n[0][i * n_row]) : widen(of_m[0][i * m_col]);
         #pragma unroll
-        for (int j = 0; j < WIDTH; ++j) sums[j] = add(sums[j], mul(x, widen(columns[j][i * n_row])));
+        for (int j = 0; j < WIDTH; ++j)
+            sums[j] = add(sums[j], DOWN ? mul(widen(of_m[DOWN ? j : 0][i * m_col]), shared)
+                                        : mul(shared, widen(of_n[DOWN ? 0 : j][i * n_row])));
     }
     #pragma unroll
-    for (int j = 0; j < WIDTH; ++j)
-        if (first + j < n) STORE(P[(first + j) * p_col], sums[j]);
+    for (int j = 0; j < WIDTH; ++j) {
+        int r = DOWN ? row + j * rows : row, c = DOWN ? column : column + j * cols;
+        if (r < m && c < n) STORE(P[r * p_row + c * p_col], sums[j]);
+    }
 }

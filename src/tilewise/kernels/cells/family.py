@@ -32,15 +32,15 @@ class Cells(Family):
         geometry = model.geometry(problem)
         plan = own_tiles(self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, (), packs=(), way=None)
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
-        return plan.but(why=f"{asked}; {model.threads(problem):,} threads of {model.width(problem)} cells each")
+        return plan.but(why=f"{asked}; {model.threads(problem):,} threads of {model.cut(problem).width} cells each")
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         return Offer(problem, machine, model.KERNEL, max(model.seconds(problem, machine), floor), floor)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        for width, accumulate in product((1, 2, 4), (False, True)):
-            yield render_cells(problem.algebra, width, accumulate)
+        for cut, accumulate in product(model.CUTS, (False, True)):
+            yield render_cells(problem.algebra, cut, accumulate)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

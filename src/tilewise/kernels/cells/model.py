@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import math
+from functools import lru_cache
+from typing import NamedTuple
 
 from tilewise.kernels.plain.ways import step_slots
 from tilewise.machine import Machine
@@ -13,29 +15,57 @@ KERNEL = "cells"
 IDEA = "a thread makes a few cells of P from the caches: small products, and stacks of thousands of them"
 THREADS = 256  # of a block
 LONGEST = 256  # k: beyond it sums one after the other are less exact than a tile's, and slower
-LARGEST = 2**22  # steps of one member beyond which tiles always win
+LARGEST = 2**22  # steps of one member beyond which tiles always win,
+SHALLOW, LARGEST_SHALLOW = 16, 2**26  # and in stacks where k is so small that writing P is all there is to do
+MANY_CELLS, MOST_WIDE = 2**17, 4  # a thread makes several where there are so many
 START_SECONDS = 2.5e-6
 STEP_SECONDS = 50e-9  # of one k of 4 bytes, where threads are too few to hide the way to the caches
 RATE_SHARE = 0.05  # of the plain cores' rate: loads set the pace, not the steps
 READING = 0.6  # share of the memory's bandwidth
 
 
-def width(problem: Problem) -> int:
-    """Cells of a thread: more of them read M less often, and leave fewer threads."""
-    wide = problem.members * problem.m * problem.n >= 2**17
-    return 4 if wide and problem.n >= 4 else 2 if wide and problem.n >= 2 else 1
+class Cut(NamedTuple):
+    """A thread's cells: so many, down a column or along a row; `along_columns`: neighbouring threads go down P's
+    columns, because those lie side by side."""
+
+    width: int
+    down: bool
+    along_columns: bool
+
+
+CUTS = [Cut(width, down, along) for width in (1, 2, 4) for down in (False, True)[:width] for along in (False, True)]
+
+
+@lru_cache(maxsize=1024)
+def cut(problem: Problem) -> Cut:
+    """More cells of a thread read operands less often, and leave fewer threads."""
+    p = problem
+    along = abs(p.layout_p.row) < abs(p.layout_p.col) and p.m > 1
+    if p.members * p.m * p.n < MANY_CELLS:
+        return Cut(1, False, along)
+    down = p.m >= MOST_WIDE or p.m >= p.n
+    longest = p.m if down else p.n
+    width = MOST_WIDE if longest >= MOST_WIDE else 2 if longest >= 2 else 1
+    return Cut(width, down and width > 1, along)
 
 
 def threads(problem: Problem) -> int:
-    return problem.members * problem.m * math.ceil(problem.n / width(problem))
+    """Of all members."""
+    return problem.members * threads_of_a_member(problem)
+
+
+def threads_of_a_member(problem: Problem) -> int:
+    p, (width, down, _) = problem, cut(problem)
+    return math.ceil(p.m / width) * p.n if down else p.m * math.ceil(p.n / width)
 
 
 def refusal(problem: Problem) -> str | None:
     p = problem
     if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
         return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n}"
-    if p.m * p.k * p.n > LARGEST or p.k > LONGEST:
-        limits = f"up to {LARGEST:,} steps with k up to {LONGEST}"
+    most = LARGEST_SHALLOW if p.k <= SHALLOW and p.members > 1 else LARGEST
+    if p.m * p.k * p.n > most or p.k > LONGEST:
+        limits = f"up to {most:,} steps with k up to {LONGEST}"
         return f"kernel={KERNEL!r} is for small products, {limits}, and this is {p.shape}"
     return None
 
@@ -51,6 +81,6 @@ def seconds(problem: Problem, machine: Machine) -> float:
 
 def geometry(problem: Problem) -> Geometry:
     """A block as people count it: so many cells of P side by side."""
-    cells = THREADS * width(problem)
+    cells = THREADS * cut(problem).width
     cols = min(problem.n, cells)
     return Geometry((THREADS, 1), max(1, cells // max(1, cols)), max(1, cols), 1, 0)

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 
-from tilewise.kernels.cells.model import KERNEL, THREADS, width
+from tilewise.kernels.cells.model import KERNEL, THREADS, cut, threads_of_a_member
 from tilewise.kernels.cells.text import render_cells
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
@@ -18,9 +18,9 @@ MOST_BLOCKS = 2**31 - 1
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
     p, matrices, made = plan.problem, (given.M, given.N, given.P), []
-    source = render_cells(p.algebra, width(p), p.accumulate)
+    source = render_cells(p.algebra, cut(p), p.accumulate)
     runs = Runs(p.stack, [x.layout.stack for x in matrices], MOST_BLOCKS)
-    each = p.m * math.ceil(p.n / width(p))
+    each = threads_of_a_member(p)
     for first, count in runs.starts():
         threads = count * each
         arguments = (

@@ -6,10 +6,12 @@ from functools import lru_cache
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
-from tilewise.kernels.shared.text import kernel_text
+from tilewise.kernels.cells.model import Cut
+from tilewise.kernels.shared.text import defined, kernel_text
 
 
 @lru_cache(maxsize=256)
-def render_cells(algebra: Algebra, width: int, accumulate: bool) -> str:
-    head = prelude(algebra, accumulate=accumulate)
-    return "\n".join((f"#define WIDTH {width}", "", head, *map(kernel_text, ("plain/in_turn.cuh", "cells/cells.cu"))))
+def render_cells(algebra: Algebra, cut: Cut, accumulate: bool) -> str:
+    head = defined({"WIDTH": cut.width, "DOWN": int(cut.down), "ALONG_COLUMNS": int(cut.along_columns)})
+    body = map(kernel_text, ("plain/in_turn.cuh", "cells/cells.cu"))
+    return "\n".join((*head, "", prelude(algebra, accumulate=accumulate), *body))

@@ -26,14 +26,23 @@ def render_link(wide: bool) -> str:
 
 
 @lru_cache(maxsize=64)
-def render_add(algebra: Algebra, weight: DType | None, wide: bool) -> str:
-    """`weight`: the dtype of weights, the rows' own or that of their sums."""
+def render_add(algebra: Algebra, weight: DType | None, wide: bool, each: int = 1) -> str:
+    """`weight`: the dtype of weights, the rows' own or that of their sums; `each`: elements of a word."""
+    head = (f"#define WEIGHTED {int(weight is not None)}", *_weighted(algebra, weight, wide, each))
+    return "\n".join((*head, kernel_text("rows/add_rows.cu")))
+
+
+@lru_cache(maxsize=64)
+def render_weighted_take(algebra: Algebra, weight: DType, wide: bool, each: int) -> str:
+    return "\n".join((*_weighted(algebra, weight, wide, each), kernel_text("rows/take_weighted_rows.cu")))
+
+
+def _weighted(algebra: Algebra, weight: DType | None, wide: bool, each: int) -> tuple[str, ...]:
     own = weight == algebra.element
-    head = (
-        f"#define WEIGHTED {int(weight is not None)}",
+    return (
         f"#define WIDEN_WEIGHT(x) {'widen(x)' if own else 'x'}",
+        f"#define EACH {each}",
         prelude(algebra),
         f"typedef {'Element' if own or weight is None else c_name(weight)} Weight;",
         offset_type(wide),
     )
-    return "\n".join((*head, kernel_text("rows/add_rows.cu")))
