@@ -10,6 +10,7 @@ FORMATS = {
     "int": "%d", "unsigned int": "%u", "long": "%ld", "unsigned long": "%lu", "short": "%d", "unsigned char": "%d",
     "signed char": "%d", "unsigned short": "%d", "float": "%.6g", "double": "%.10g", "bool": "%d", "char": "%d",
 }  # fmt: skip
+INCLUDES = "\n".join(f"#include <{name}>" for name in ("cstdio", "vector", "algorithm", "string"))
 
 
 class Draw:
@@ -70,16 +71,19 @@ class Draw:
         return "\n".join([*body, "}"])
 
     def program(self) -> str:
+        return f"{INCLUDES}\n{self.body('main')}"
+
+    def body(self, entry: str) -> str:
+        """The program behind its includes; `entry` is the name of its main."""
         r = self.random
-        parts = ["#include <cstdio>", "#include <vector>", "#include <algorithm>", "#include <string>"]
-        parts.append(
+        parts = [
             "struct Point { int x; double y; short z[3]; Point(int a = 0, double b = 0.5) : x(a), y(b) { for (int i = 0; i < 3; i++) z[i] = (short)(a + i); } };"
-        )
+        ]
         parts.append("template <typename T> T twice(T v) { return (T)(v + v); }")
         parts.append("void change(int& r, int* p, const Point& q) { r += q.x & 7; *p ^= q.z[1]; }")
         count = r.randrange(2, 5)
         parts += [self.function(i) for i in range(count)]
-        main = ["int main() {"]
+        main = [f"int {entry}() {{"]
         for i in range(count):
             arguments = ", ".join(str(r.randrange(-100, 1000)) for _ in range(3))
             main.append(f'    printf("%ld\\n", (long)f{i}({arguments}));')
