@@ -68,8 +68,8 @@ def test_gradients_where_they_are_wanted_and_scaled_by_what_follows():
 
 def test_only_a_band_of_logits_is_held(monkeypatch):
     seen = []
-    real = room._to_gradients
-    monkeypatch.setattr(room, "_to_gradients", lambda logits, *more: seen.append(logits.shape) or real(logits, *more))
+    real = room.to_gradients
+    monkeypatch.setattr(room, "to_gradients", lambda logits, *more: seen.append(logits.shape) or real(logits, *more))
     monkeypatch.setattr(room, "BAND_BYTES", 300 * 4 * 130)
     x, w = torch.randn(1000, 8, requires_grad=True), torch.randn(300, 8)
     tw.torch.linear_cross_entropy(x, w, torch.randint(300, (1000,))).backward()
@@ -109,3 +109,14 @@ def test_what_does_not_fit_is_said():
         tw.torch.linear_cross_entropy(x, w[:, 1:], target)
     with pytest.raises(tw.DtypeError, match="floats of one dtype"):
         tw.torch.linear_cross_entropy(x, w.double(), target)
+
+
+def test_the_same_graph_gives_its_gradients_twice():
+    x, w, b, target = drawn(torch.float64)
+    loss = tw.torch.linear_cross_entropy(x, w, target, b)
+    once = torch.autograd.grad(loss * 3, (x, w, b), retain_graph=True)
+    for g in once:
+        g.zero_()  # they are the caller's own
+    again = torch.autograd.grad(loss, (x, w, b))
+    plain = functional.cross_entropy(functional.linear(x, w, b), target)
+    torch.testing.assert_close(again, torch.autograd.grad(plain, (x, w, b)))

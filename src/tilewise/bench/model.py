@@ -66,7 +66,11 @@ class Contestant:
 
 
 WAYS = (("torch", ""), ("tilewise patch", "patch"), ("tilewise accelerate", "accelerate"))
-COMPILED = (("torch.compile", "compile"), ("tilewise patch, compiled", "patch compile"))
+COMPILED = (
+    ("torch.compile", "compile"),
+    ("tilewise patch, compiled", "patch compile"),
+    ("tilewise accelerate, compiled", "accelerate compile"),
+)
 
 
 def contest(kind: str, case: str, device: str, compiled: bool, steps: int = STEPS) -> list[dict[str, Any]]:

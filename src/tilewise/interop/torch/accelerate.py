@@ -17,10 +17,11 @@ from torch import Tensor
 from torch.nn import functional
 
 from tilewise.interop.torch.choice import Account
-from tilewise.interop.torch.compiled import ACTIVE, arranged, hang_in_inductor
+from tilewise.interop.torch.compiled import ACTIVE, arrange, arranged, hang_in_inductor
 from tilewise.interop.torch.places import OPEN, PLACES
-from tilewise.interop.torch.routed import is_compiling, routed_linear, routed_matmul
+from tilewise.interop.torch.routed import decided_linear, is_compiling, routed_matmul, stays
 from tilewise.interop.torch.routed_einsum import routed_einsum
+from tilewise.interop.torch.routed_loss import count_loss, routed_loss
 
 PLAIN = (Tensor, torch.nn.Parameter)
 
@@ -46,7 +47,8 @@ class Acceleration(Account):
 
 
 def accelerate(when: str = "plan") -> Acceleration:
-    """Route linear, matmul, mm, addmm, bmm and einsum (and their gradients) of the block through tilewise.
+    """Route linear, matmul, mm, addmm, bmm and einsum (and their gradients) of the block through tilewise, and
+    cross_entropy of many logits.
 
     when: "plan" routes where the plan's expected time is clearly below that of torch's own kernels; "always" routes all
     that tilewise takes; "never" only counts.
@@ -67,7 +69,7 @@ def _plain(args: Any) -> bool:
 
 
 def _linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
-    return routed_linear(account, input, weight, bias)
+    return decided_linear(account, input, weight, bias)
 
 
 def _matmul(account: Account, M: Tensor, N: Tensor, **other: Any) -> Any:
@@ -114,6 +116,53 @@ def _standing_for(theirs: Any, route: Callable[..., Any]) -> Callable[..., Any]:
     return product
 
 
+def _standing_for_linear(theirs: Any) -> Callable[..., Any]:
+    """The same for layers, most of which stay with torch in most models: those are known before all else is asked."""
+    product = _standing_for(theirs, _linear)
+
+    @wraps(theirs)
+    def linear(input: Tensor, weight: Tensor, bias: Tensor | None = None) -> Any:
+        if is_compiling():
+            arranged()
+            return theirs(input, weight, bias)
+        if input.__class__ in PLAIN and weight.__class__ in PLAIN:
+            blocks = OPEN.blocks
+            if blocks and stays(blocks[-1], input, weight):
+                return theirs(input, weight, bias)
+        return product(input, weight, bias)
+
+    return linear
+
+
+def _standing_for_loss(theirs: Any) -> Callable[..., Any]:
+    """The same for cross_entropy."""
+
+    @wraps(theirs)
+    def cross_entropy(input: Tensor, target: Tensor, *args: Any, **kwargs: Any) -> Any:
+        compiled = is_compiling()
+        when = told() if compiled else OPEN.blocks[-1].when if OPEN.blocks and not OPEN.inside else "never"
+        followed = compiled or not (torch._C._are_functorch_transforms_active() or torch.jit.is_tracing())
+        made = None
+        if followed and (compiled or (input.__class__ in PLAIN and target.__class__ in PLAIN)):
+            made = routed_loss(when, input, target, *args, **kwargs)
+        if made is None:
+            return theirs(input, target, *args, **kwargs)
+        if not compiled:
+            count_loss(OPEN.blocks[-1], input, False)
+        return made
+
+    return cross_entropy
+
+
+@torch.compiler.assume_constant_result
+def told() -> str:
+    """What the innermost open block was told, while a function in it is traced; the passes are in their places."""
+    import torch._inductor  # noqa: F401
+
+    arrange()
+    return ACTIVE[-1].when if ACTIVE else "never"
+
+
 def _compile(*args: Any, **kwargs: Any) -> Any:
     """torch.compile inside a block: what it compiles is looked at by our pass."""
 
@@ -123,7 +172,6 @@ def _compile(*args: Any, **kwargs: Any) -> Any:
 
 theirs_compile = torch.compile
 ROUTES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
-    (functional, "linear", _linear),
     *((torch, name, _matmul) for name in ("mm", "bmm", "matmul")),
     *((Tensor, name, _matmul) for name in ("mm", "bmm", "matmul", "__matmul__")),
     (Tensor, "__rmatmul__", _turned),
@@ -132,5 +180,7 @@ ROUTES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
 )
 STANDING: tuple[tuple[Any, str, Any], ...] = (
     *((owner, name, _standing_for(getattr(owner, name), route)) for owner, name, route in ROUTES),
+    (functional, "linear", _standing_for_linear(functional.linear)),
+    (functional, "cross_entropy", _standing_for_loss(functional.cross_entropy)),
     (torch, "compile", _compile),
 )

@@ -6,6 +6,7 @@ torch's kernels, torch keeps the product.
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 from typing import Any, NamedTuple
@@ -68,6 +69,15 @@ class Choice:
         }
 
 
+class Left:
+    """Layers of one kind, whose products all stay with torch: a call is one look-up and one more of `calls`."""
+
+    __slots__ = ("calls", "choices")
+
+    def __init__(self, choices: list[Choice]) -> None:
+        self.choices, self.calls = choices, 0
+
+
 class Account:
     """The choices that were made: print it."""
 
@@ -77,22 +87,30 @@ class Account:
         self.when = when
         self._choices: dict[tuple[Any, ...], Choice] = {}
         self.met: dict[tuple[Any, ...], Any] = {}  # signature: what was chosen for it
-        self.kinds_left: dict[tuple[Any, ...], list[Choice]] = {}  # layers whose products all stay with torch
+        self.kinds_left: dict[tuple[Any, ...], Left] = {}
 
     @property
     def choices(self) -> list[Choice]:
         """Every kind of product that was met, the ones with the largest gain first."""
-        return sorted((c for c in self._choices.values() if c.calls), key=lambda c: -c.saved)
+        return sorted((c for c in self._counted() if c.calls), key=lambda c: -c.saved)
+
+    def _counted(self) -> list[Choice]:
+        """All choices, with the calls of layers that went straight to torch."""
+        for left in self.kinds_left.values():
+            calls, left.calls = left.calls, 0
+            for choice in left.choices:
+                choice.calls += calls
+        return list(self._choices.values())
 
     @property
     def routed(self) -> int:
         """Products that tilewise took; in a compiled function each counts once, when it is compiled."""
-        return sum(c.calls for c in self._choices.values() if c.routed)
+        return sum(c.calls for c in self._counted() if c.routed)
 
     @property
     def left(self) -> int:
         """Products that torch kept."""
-        return sum(c.calls for c in self._choices.values() if not c.routed)
+        return sum(c.calls for c in self._counted() if not c.routed)
 
     def choice(
         self, operator: str, M: Tensor, N: Tensor, bias: bool = False, within: Surroundings | None = None
@@ -122,6 +140,7 @@ class Account:
     def _make_room(self) -> None:
         """A program of ever new shapes: what was met first is forgotten."""
         if len(self._choices) >= LIMIT:
+            self._counted()
             for old in list(self._choices)[: LIMIT // 4]:
                 del self._choices[old]
             self.met.clear()
@@ -130,16 +149,25 @@ class Account:
     def keep_left(self, kind: tuple[Any, ...], choices: list[Choice]) -> None:
         """Layers of this kind go straight to torch from now on."""
         if len(self.kinds_left) >= LIMIT:
+            self._counted()
             self.kinds_left.clear()
-        self.kinds_left[kind] = choices
+        self.kinds_left[kind] = Left(choices)
 
     def leave(self, operator: str, M: Tensor, N: Tensor, why: str) -> None:
         """Count a product that cannot be taken."""
-        key = (operator, M.shape, N.shape, M.dtype, why)
+
+        def made() -> Choice:
+            shape, dtype = f"{'x'.join(map(str, M.shape))}x{N.shape[-1]}", str(M.dtype).removeprefix("torch.")
+            return Choice(operator, shape, dtype, 0.0, 0.0, False, why)
+
+        self.count((operator, M.shape, N.shape, M.dtype, why), made)
+
+    def count(self, key: tuple[Any, ...], make: Callable[[], Choice]) -> None:
+        """One more call of what is known by `key`, or is made now."""
         known = self._choices.get(key)
         if known is None:
-            shape, dtype = f"{'x'.join(map(str, M.shape))}x{N.shape[-1]}", str(M.dtype).removeprefix("torch.")
-            known = self._choices[key] = Choice(operator, shape, dtype, 0.0, 0.0, False, why)
+            self._make_room()
+            known = self._choices[key] = make()
         known.calls += 1
 
     def _decide(

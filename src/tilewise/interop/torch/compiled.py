@@ -18,6 +18,7 @@ import tilewise
 from tilewise.interop.torch import lowering
 from tilewise.interop.torch.buffers import is_view, lay_out, without_views
 from tilewise.interop.torch.choice import ACCOUNTS, Account, Surroundings
+from tilewise.interop.torch.routed_loss import count_loss
 
 if TYPE_CHECKING:
     from torch.fx import Graph, Node
@@ -43,6 +44,8 @@ def take_products(graph: Graph) -> None:
             _settle(graph, node)
         elif ACTIVE and node.target in PRODUCTS:
             _take(graph, node, ACTIVE[-1])
+        elif ACTIVE and node.target is torch.ops.tilewise.row_losses.default:
+            count_loss(ACTIVE[-1], node.args[0].meta["val"], True)
 
 
 def _settle(graph: Graph, node: Node) -> None:

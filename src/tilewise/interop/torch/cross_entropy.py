@@ -7,19 +7,16 @@ is padded. What would be 2 · rows · vocabulary numbers is a band of at most BA
 
 from __future__ import annotations
 
-import ctypes
-from functools import lru_cache
 from typing import Any, NamedTuple
 
 import torch
 from torch import Tensor
 
 from tilewise import api
-from tilewise.algebra.dtypes import DTYPES
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.interop.torch.called import into
 from tilewise.interop.torch.function import cast
-from tilewise.recipe import Address, Launch, Recipe
+from tilewise.interop.torch.loss_kernels import rounded, scale_in_place, to_gradients
 
 BAND_BYTES = 1 << 28
 LINE = 128  # bytes
@@ -56,10 +53,11 @@ def linear_cross_entropy(
     with torch.autocast(input.device.type, enabled=False):
         rows = input.reshape(-1, input.shape[-1])
         words = target.reshape(-1)
-        losses = (Each if reduction == "none" else All).apply(rows, weight, bias, words, ignore_index)
-    if reduction == "none":
+        if reduction != "none":
+            total: Tensor = All.apply(rows, weight, bias, words, ignore_index, reduction == "mean")
+            return total
+        losses: Tensor = Each.apply(rows, weight, bias, words, ignore_index)
         return losses.reshape(target.shape)
-    return losses if reduction == "sum" else losses / (words != ignore_index).sum()
 
 
 class Swept(NamedTuple):
@@ -70,25 +68,35 @@ class Swept(NamedTuple):
 
 
 class All(torch.autograd.Function):
-    """The sum of all losses; the gradients of one are made with it, so logits are made once."""
+    """The sum or mean of all losses; the gradients of one are made with it, so logits are made once."""
 
     @staticmethod
-    def forward(ctx: Any, X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int) -> Tensor:
-        made = sweep(X.detach(), W.detach(), bias, target, ignored, ctx.needs_input_grad[:3])
-        ctx.save_for_backward(made.dX, made.dW, made.db)
-        ctx.dtypes = X.dtype, W.dtype
-        return made.losses.sum()
+    def forward(ctx: Any, X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int, mean: bool) -> Any:
+        wide = torch.float64 if X.dtype is torch.float64 else torch.float32
+        share = (target != ignored).sum().to(wide).reciprocal() if mean else None
+        folded = None if X.dtype is torch.float16 else share  # float16 has no numbers so small
+        ctx.save_for_backward(X, W, bias, target)
+        ctx.left = share if folded is None else None
+        ctx.how = ignored, ctx.needs_input_grad[:3], None, folded
+        made = sweep(X.detach(), W.detach(), bias, target, *ctx.how)
+        ctx.made = _rounded(made, X.dtype)
+        total = made.losses.sum()
+        return total if share is None else total * share
 
     @staticmethod
     @torch.autograd.function.once_differentiable
     def backward(ctx: Any, g: Tensor) -> Any:
-        dX, dW, db = (None if x is None else _scaled(x, g, ctx.dtypes[0]) for x in ctx.saved_tensors)
-        return dX, dW, db, None, None
+        X, W, bias, target = ctx.saved_tensors
+        made, ctx.made = ctx.made, None
+        if made is None:  # once more through the same graph: what was made has been given away
+            made = _rounded(sweep(X.detach(), W.detach(), bias, target, *ctx.how), X.dtype)
+        g = g if ctx.left is None else g * ctx.left
+        return (*(None if x is None else scale_in_place(x, g) for x in made), None, None, None)
 
 
-def _scaled(x: Tensor, g: Tensor, dtype: torch.dtype) -> Tensor:
-    """x · g in one pass, whatever x is kept in."""
-    return torch.mul(x, g, out=torch.empty(x.shape, dtype=dtype, device=x.device))
+def _rounded(made: Swept, dtype: torch.dtype) -> tuple[Tensor | None, ...]:
+    """The gradients of a sweep in the dtype of its operands."""
+    return tuple(None if x is None else rounded(x, dtype) for x in made[1:])
 
 
 class Each(torch.autograd.Function):
@@ -105,14 +113,21 @@ class Each(torch.autograd.Function):
     def backward(ctx: Any, g: Tensor) -> Any:
         X, W, bias, target = ctx.saved_tensors
         made = sweep(X.detach(), W.detach(), bias, target, ctx.ignored, ctx.needs_input_grad[:3], g)
-        dX, dW, db = (None if x is None else x.to(X.dtype) for x in made[1:])
-        return dX, dW, db, None, None
+        return (*_rounded(made, X.dtype), None, None)
 
 
 def sweep(
-    X: Tensor, W: Tensor, bias: Tensor | None, target: Tensor, ignored: int, wanted: Any, counts: Tensor | None = None
+    X: Tensor,
+    W: Tensor,
+    bias: Tensor | None,
+    target: Tensor,
+    ignored: int,
+    wanted: Any,
+    counts: Tensor | None = None,
+    scale: Tensor | None = None,
 ) -> Swept:
-    """Losses, and what of dX, dW and db is wanted, band by band; `counts`: how much each row counts in them."""
+    """Losses, and what of dX, dW and db is wanted, band by band; `counts`: how much each row counts in them, or
+    `scale`: how much all do."""
     rows, words = X.shape[0], W.shape[0]  # on a CPU rows lie close: torch's bfloat16 there reads past an odd one's end
     step = _rows_at_a_time(rows, words, X.element_size())
     lead = -(-words * X.element_size() // LINE) * LINE // X.element_size() if X.is_cuda else words
@@ -127,7 +142,7 @@ def sweep(
         _multiply(x, W.mT, logits, spare=True)
         if bias is not None:
             logits.add_(bias)
-        _to_gradients(logits, t, losses[start : start + step], ignored, any(wanted))
+        to_gradients(logits, t, losses[start : start + step], ignored, any(wanted), scale)
         share = None if counts is None else counts[start : start + step, None].to(X.dtype)
         if dX is not None:
             _multiply(logits, W, dX[start : start + step])
@@ -175,39 +190,6 @@ def _added(total: Tensor | None, M: Tensor, N: Tensor, wide: torch.dtype | None)
 def _on_sixteen_bytes(x: Tensor) -> bool:
     lead, length = (x.stride(0), x.shape[1]) if x.stride(1) == 1 else (x.stride(1), x.shape[0])
     return all(number % 16 == 0 for number in (x.data_ptr(), lead * x.element_size(), length * x.element_size()))
-
-
-def _to_gradients(logits: Tensor, target: Tensor, losses: Tensor, ignored: int, wanted: bool) -> None:
-    """Each row's loss, and where wanted softmax − onehot in place of the logits."""
-    if logits.is_cuda and logits.dtype is not torch.float64:
-        words = target.to(torch.int64).contiguous()
-        launcher = _launcher(str(logits.dtype), tuple(logits.shape), logits.stride(0), ignored, wanted, logits.device)
-        stream = torch.cuda.current_stream(logits.device).cuda_stream
-        launcher(stream, M=logits.data_ptr(), N=words.data_ptr(), P=losses.data_ptr())
-        return
-    counted = target != ignored
-    safe = torch.where(counted, target, 0)[:, None]
-    whole = logits.to(losses.dtype)
-    lse = whole.logsumexp(-1)
-    losses.copy_(torch.where(counted, lse - whole.gather(1, safe)[:, 0], 0.0))
-    if wanted:
-        whole = whole.sub_(lse[:, None]) if whole is not logits else whole - lse[:, None]
-        whole.exp_().scatter_add_(1, safe, whole.new_full(safe.shape, -1.0))
-        logits.copy_(whole.mul_(counted[:, None]))
-
-
-@lru_cache(maxsize=256)
-def _launcher(dtype: str, shape: tuple[int, int], stride: int, ignored: int, wanted: bool, device: torch.device) -> Any:
-    from tilewise.engines.cuda.launcher import Launcher
-    from tilewise.kernels.cross_entropy.text import THREADS, render_cross_entropy
-
-    text = render_cross_entropy(DTYPES[dtype.removeprefix("torch.")])
-    given = (
-        Address("M"), Address("N"), Address("P"), ctypes.c_longlong(stride), ctypes.c_int(shape[1]),
-        ctypes.c_longlong(ignored), ctypes.c_int(wanted),
-    )  # fmt: skip
-    launch = Launch.of(text, "cross_entropy", (shape[0],), (THREADS,), given)
-    return Launcher(Recipe((launch,)), f"cuda:{device.index or 0}")
 
 
 def _check(input: Tensor, weight: Tensor, target: Tensor, bias: Tensor | None, reduction: str) -> None:

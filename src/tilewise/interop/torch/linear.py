@@ -10,7 +10,7 @@ from torch import Tensor
 
 from tilewise.interop.torch.choice import ACCOUNTS, Account
 from tilewise.interop.torch.function import follows_operators_only, product
-from tilewise.interop.torch.routed import folds, routed_linear
+from tilewise.interop.torch.routed import decided_linear, folds, is_compiling, routed_linear, stays, theirs
 from tilewise.interop.torch.routed_operator import traced_linear
 
 
@@ -75,6 +75,14 @@ class Linear(torch.nn.Linear):
         self.on_lines, self.when = on_lines, when
 
     def forward(self, input: Tensor) -> Tensor:
+        if is_compiling() or self.on_lines:
+            return self._followed(input)
+        account, weight = ACCOUNTS[self.when], self.weight
+        if stays(account, input, weight):
+            return theirs(input, weight, self.bias)
+        return decided_linear(account, input, weight, self.bias)
+
+    def _followed(self, input: Tensor) -> Tensor:
         if self.on_lines:
             return linear(input, self.weight, self.bias, on_lines=True, when=self.when)
         if follows_operators_only() and input.dim() > 1:  # few steps are few guards

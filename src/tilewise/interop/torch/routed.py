@@ -42,15 +42,28 @@ def routed_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor 
             if _is_layer(input, weight)
             else theirs(input, weight, bias)
         )
-    kind = (
-        input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
-        grad_enabled(), any_autocast(),
-    )  # fmt: skip
-    left = account.kinds_left.get(kind)  # by what is quickest to ask: torch's own is right however they lie
-    if left is not None:
-        for choice in left:
-            choice.calls += 1
+    if stays(account, input, weight):
         return theirs(input, weight, bias)
+    return decided_linear(account, input, weight, bias)
+
+
+def stays(account: Account, input: Tensor, weight: Tensor) -> bool:
+    """Whether a layer of this kind is known to stay with torch; counted. Asked of every layer that does, so by what is
+    quickest to ask: torch's own is right however they lie."""
+    left = account.kinds_left.get(
+        (
+            input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
+            grad_enabled(), any_autocast(),
+        )
+    )  # fmt: skip
+    if left is None:
+        return False
+    left.calls += 1
+    return True
+
+
+def decided_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
+    """The same where nothing is known of the kind yet, or a product of it is ours."""
     if not _is_layer(input, weight):
         return theirs(input, weight, bias)
     if follows_operators_only():
@@ -64,6 +77,10 @@ def routed_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor 
     found = choices(account, "linear", flat, weight, True, bias)
     if not any(choice.routed for choice in found):
         if not is_watched():
+            kind = (
+                input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
+                grad_enabled(), any_autocast(),
+            )  # fmt: skip
             account.keep_left(kind, found)
         return theirs(input, weight, bias)
     made = _product(account, flat, weight.mT, bias, "linear")

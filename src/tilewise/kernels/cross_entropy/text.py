@@ -1,4 +1,4 @@
-"""The text of the cross entropy of rows of logits, for one dtype."""
+"""The texts of the cross entropy of rows of logits, and of the scaling of its gradients, for one dtype."""
 
 from __future__ import annotations
 
@@ -10,13 +10,16 @@ from tilewise.kernels.shared.text import defined, kernel_text
 
 THREADS = 512
 WORD = 16  # bytes that are read at a time
-EXPONENTIAL = f"""#define LARGEST __uint_as_float(0x7f800000u)
+MOST_KEPT = 112 * 1024  # bytes of a row that stay in shared memory: two blocks are then on a multiprocessor of Hopper
+NUMBERS = f"""#define LARGEST __uint_as_float(0x7f800000u)
 #define NOT_A_NUMBER __uint_as_float(0x7fffffffu)
-{FUNCTION} float exponential(float x) {{
+{FUNCTION} float power_of_2(float x) {{
 #ifdef __CUDACC_RTC__
-    return __expf(x);
+    float made;
+    asm("ex2.approx.ftz.f32 %0, %1;" : "=f"(made) : "f"(x));
+    return made;
 #else
-    return expf(x);
+    return exp2f(x);
 #endif
 }}
 """
@@ -25,23 +28,53 @@ CONVERSIONS = {
     "float16": (HALF_TO_FLOAT + FLOAT_TO_HALF, "half_to_float(x)", "float_to_half(x)"),
     "float32": ("", "x", "x"),
 }
+# numbers side by side in 4 bytes; cards from Ampere on round two halves at once
+PACKED = {
+    "float32": f"{FUNCTION} unsigned packed(const float* x) {{ return __float_as_uint(x[0]); }}",
+    **{
+        dtype: f"""{FUNCTION} unsigned packed(const float* x) {{
+#if defined(__CUDACC_RTC__) && __CUDA_ARCH__ >= 800
+    unsigned pair;
+    asm("cvt.rn.{short}x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(x[1]), "f"(x[0]));
+    return pair;
+#else
+    return narrow(x[0]) | (unsigned)narrow(x[1]) << 16;
+#endif
+}}"""
+        for dtype, short in (("bfloat16", "bf16"), ("float16", "f16"))
+    },
+}
 
 
 @lru_cache(maxsize=8)
 def render_cross_entropy(dtype: DType) -> str:
-    """The kernel for logits of this dtype; sums are float32."""
+    """The kernels for logits of this dtype; sums are float32."""
+    return _rendered(dtype, "cross_entropy")
+
+
+@lru_cache(maxsize=8)
+def render_scaled(dtype: DType) -> str:
+    """Gradients of this dtype times a number."""
+    return _rendered(dtype, "scaled")
+
+
+def _rendered(dtype: DType, name: str) -> str:
     helpers, widen, narrow = CONVERSIONS[dtype.name]
-    name = c_name(dtype)
+    wide = [f"{FUNCTION} float wide(Element x) {{ return widen(x); }}"]
+    if dtype.name != "float32":
+        wide.append(f"{FUNCTION} float wide(float x) {{ return x; }}")
     return "\n".join(
         (
-            f"// cross_entropy of rows of {dtype}",
-            EXPONENTIAL,
+            f"// {name} of rows of {dtype}",
+            NUMBERS,
             *defined({"THREADS": THREADS, "LANES": WORD // dtype.itemsize}),
-            f"typedef {name} Element;",
+            f"typedef {c_name(dtype)} Element;",
             helpers,
             f"{FUNCTION} float widen(Element x) {{ return {widen}; }}",
             f"{FUNCTION} Element narrow(float x) {{ return {narrow}; }}",
+            PACKED[dtype.name],
+            *(wide if name == "scaled" else ()),
             "",
-            kernel_text("cross_entropy/cross_entropy.cu"),
+            kernel_text(f"cross_entropy/{name}.cu"),
         )
     )

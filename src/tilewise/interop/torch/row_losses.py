@@ -1,0 +1,133 @@
+"""`row_losses`: the cross entropy of each row of logits, one pass over them forward and one backward.
+
+torch writes log_softmax down, fills a gradient with zeros and reads both again; here forward reads the logits and
+keeps a logsumexp for each row, and backward reads them once more and writes softmax − onehot. Rows of that gradient
+start on 128-byte lines, so the products behind it need no odd rows. `accelerate()` puts it in cross_entropy's place.
+
+    tilewise::row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor losses, Tensor logsumexp)
+    tilewise::row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import torch
+from torch import Tensor
+
+from tilewise.interop.torch.lines import lead_on_lines
+from tilewise.interop.torch.loss_kernels import KERNELS, gradient_of, is_taken, losses_of
+
+_LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
+_ANY_STRIDES = (torch.Tag.flexible_layout,) if hasattr(torch.Tag, "flexible_layout") else ()
+_LIBRARY.define(
+    "row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
+)
+_LIBRARY.define(
+    "row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor",
+    tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
+)
+
+
+def row_losses(logits: Tensor, target: Tensor, ignored: int) -> Tensor:
+    """A loss for each row of a matrix of logits, in float32 (float64 for doubles); 0 where the target is ignored."""
+    if torch.compiler.is_compiling():
+        made: Tensor = torch.ops.tilewise.row_losses(logits, target, ignored)[0]
+        return made
+    losses: Tensor = RowLosses.apply(logits, target, ignored)
+    return losses
+
+
+class RowLosses(torch.autograd.Function):
+    """The same in eager torch, without the dispatcher."""
+
+    @staticmethod
+    def forward(ctx: Any, logits: Tensor, target: Tensor, ignored: int) -> Tensor:
+        losses, logsumexp = _losses(logits.detach(), target, ignored)
+        ctx.save_for_backward(logits, target, logsumexp)
+        ctx.ignored = ignored
+        return losses
+
+    @staticmethod
+    def backward(ctx: Any, counts: Tensor) -> Any:
+        logits, target, logsumexp = ctx.saved_tensors
+        if torch.is_grad_enabled():  # somebody goes on from here: torch's own operations, which can be followed
+            logsumexp = logits.to(logsumexp.dtype).logsumexp(-1)
+            return _written_out(logits, target, logsumexp, counts, ctx.ignored), None, None
+        return _gradient(logits, target, logsumexp, counts, ctx.ignored), None, None
+
+
+def _losses(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
+    if is_taken(logits):
+        losses, logsumexp = (torch.empty(len(logits), dtype=torch.float32, device=logits.device) for _ in range(2))
+        losses_of(_side_by_side(logits), target, losses, logsumexp, ignored)
+        return losses, logsumexp
+    wide = logits.to(_wide(logits))
+    logsumexp, counted = wide.logsumexp(-1), target != ignored
+    losses = logsumexp - wide.gather(1, torch.where(counted, target, 0)[:, None])[:, 0]
+    return torch.where(counted, losses, 0.0), logsumexp
+
+
+def _gradient(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
+    if not is_taken(logits):
+        return _written_out(logits, target, logsumexp, counts, ignored)
+    made = _room_for(logits)
+    gradient_of(_side_by_side(logits), target, made, logsumexp, counts, ignored)
+    return made
+
+
+def _written_out(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
+    """(softmax − onehot) · counts in torch's own operations."""
+    counted = (target != ignored)[:, None]
+    share = (logits.to(logsumexp.dtype) - logsumexp[:, None]).exp()
+    onehot = torch.zeros_like(share).scatter(1, torch.where(counted, target[:, None], 0), 1.0)
+    return (torch.where(counted, share - onehot, 0.0) * counts[:, None]).to(logits.dtype)
+
+
+def _wide(logits: Tensor) -> torch.dtype:
+    return torch.float64 if logits.dtype is torch.float64 else torch.float32
+
+
+def _side_by_side(logits: Tensor) -> Tensor:
+    return logits if logits.stride(1) == 1 else logits.contiguous()
+
+
+def _room_for(logits: Tensor) -> Tensor:
+    """As large as logits; on a card its rows start on lines."""
+    rows, columns = logits.shape
+    if not logits.is_cuda or logits.dtype not in KERNELS:
+        return torch.empty((rows, columns), dtype=logits.dtype, device=logits.device)
+    lead = lead_on_lines(columns, logits.element_size())
+    return torch.empty_strided((rows, columns), (lead, 1), dtype=logits.dtype, device=logits.device)
+
+
+for _key in ("CPU", "CUDA"):
+    _LIBRARY.impl("row_losses", _losses, _key)
+    _LIBRARY.impl("row_losses_gradient", _gradient, _key)
+
+
+@torch.library.register_fake("tilewise::row_losses", lib=_LIBRARY)
+def _(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
+    losses, logsumexp = (logits.new_empty(logits.shape[0], dtype=_wide(logits)) for _ in range(2))
+    return losses, logsumexp
+
+
+@torch.library.register_fake("tilewise::row_losses_gradient", lib=_LIBRARY)
+def _(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
+    return _room_for(logits)
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    logits, target, ctx.ignored = inputs
+    ctx.save_for_backward(logits, target, output[1])
+    ctx.mark_non_differentiable(output[1])
+
+
+def _backward(ctx: Any, counts: Tensor, _: Any) -> Any:
+    logits, target, logsumexp = ctx.saved_tensors
+    made = torch.ops.tilewise.row_losses_gradient(logits, target, logsumexp, counts, ctx.ignored)
+    return made, None, None
+
+
+torch.library.register_autograd("tilewise::row_losses", _backward, setup_context=_remember, lib=_LIBRARY)
