@@ -70,7 +70,8 @@ def _settled(M: Tensor, N: Tensor, **how: Any) -> None:
 def into(M: Tensor, N: Tensor, out: Tensor, spare: bool = False, sums: str = "") -> bool:
     """P = M · N in memory of the caller's own on a card, where a kernel takes it; False where nothing was done.
 
-    spare: as above. sums: "first" or "more": `out` is float32 and keeps sums unrounded, more of which are added later.
+    spare: as above. sums: "first" or "more": `out` is float32 and keeps sums unrounded, more of which are added later;
+    "onto": the product is added to what `out` holds, in its own dtype.
     """
     lie = (M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype, out.shape, out.stride(), M.device, spare, sums)
     launch = INTO.get(lie)
@@ -95,7 +96,7 @@ def _launch_for(M: Tensor, N: Tensor, out: Tensor, spare: bool, sums: str = "") 
     problem, device = problem_of(lie, str(M.dtype).removeprefix("torch."), (0, 0), P), str(M.device)
     if problem is None or not problem.k:
         return _never
-    problem = replace(problem, unrounded=bool(sums), accumulate=sums == "more")
+    problem = replace(problem, unrounded=sums in ("first", "more"), accumulate=sums in ("more", "onto"))
     if str(out.dtype).removeprefix("torch.") != problem.result.name:
         return _never
     try:

@@ -19,6 +19,7 @@ from tilewise.interop.torch.function import cast
 from tilewise.interop.torch.loss_kernels import rounded, scale_in_place, to_gradients
 
 BAND_BYTES = 1 << 28
+ROUNDED_BANDS = 1  # so many are added up rounded, more in float32: that is twice the weight's memory, and a pass more
 LINE = 128  # bytes
 REDUCTIONS = ("mean", "sum", "none")
 FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)
@@ -149,7 +150,8 @@ def sweep(
             if share is not None:
                 dX[start : start + step] *= share
         if wanted[1]:
-            dW = _added(dW, logits.mT, x if share is None else x * share, None if step >= rows else wide)
+            kept = wide if rows > ROUNDED_BANDS * step else X.dtype
+            dW = _added(dW, logits.mT, x if share is None else x * share, kept)
         if wanted[2]:
             part = (logits if share is None else logits * share).sum(0, dtype=wide)
             db = part if db is None else db.add_(part)
@@ -176,12 +178,13 @@ def _multiply(M: Tensor, N: Tensor, out: Tensor | None = None, spare: bool = Fal
     return made if spare and into(M, N, made, spare) else api.matmul(M, N, out=made)
 
 
-def _added(total: Tensor | None, M: Tensor, N: Tensor, wide: torch.dtype | None) -> Tensor:
-    """The sum of bands so far with M · N, unrounded where there are several (`wide`)."""
-    if wide is None:
+def _added(total: Tensor | None, M: Tensor, N: Tensor, kept: torch.dtype) -> Tensor:
+    """The sum of bands so far, kept in a dtype that may be wider than theirs, with M · N."""
+    wide = kept != M.dtype
+    if total is None and not wide:
         return _multiply(M, N)
-    made = M.new_empty((M.shape[0], N.shape[1]), dtype=wide) if total is None else total
-    if into(M, N, made, sums="first" if total is None else "more"):
+    made = M.new_empty((M.shape[0], N.shape[1]), dtype=kept) if total is None else total
+    if into(M, N, made, sums="onto" if not wide else "first" if total is None else "more"):
         return made
     part = _multiply(M, N)
     return made.copy_(part) if total is None else made.add_(part)
