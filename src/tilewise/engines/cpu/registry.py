@@ -17,6 +17,8 @@ from tilewise.engines.cpu.kernels.interleaved import INTERLEAVED
 from tilewise.engines.cpu.kernels.little import LITTLE
 from tilewise.engines.cpu.kernels.packed import PACKED
 from tilewise.engines.cpu.kernels.packed_n import PACKED_N
+from tilewise.engines.cpu.kernels.short_dots import SHORT_DOTS
+from tilewise.engines.cpu.kernels.short_rows import SHORT_ROWS
 from tilewise.engines.cpu.kernels.tiny import TINY
 from tilewise.errors import UsageError
 from tilewise.problem import Problem
@@ -25,6 +27,7 @@ INT32 = DTYPES["int32"]
 TIERS: tuple[tuple[Family, ...], ...] = (
     (BITS,),
     (TINY,),
+    (SHORT_DOTS, SHORT_ROWS),
     (INTERLEAVED,),
     (DOTS, LITTLE, FEW_ROWS, FEW_COLUMNS, PACKED_N),
     (PACKED,),

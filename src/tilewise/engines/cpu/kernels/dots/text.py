@@ -74,11 +74,11 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
             following.append(f.op(f"select <{a.lanes} x i1> {mask}, {a.vector} {more}, {a.vector} {total}"))
         tail.next = following
     for total, (row, col) in zip(across(f, a, tail.values), cells, strict=True):
-        _keep(f, a, total, f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
+        keep(f, a, total, f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
     return f
 
 
-def _keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
+def keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
     """Into P, or onto what it holds."""
     with f.when(f.test("ne", "%onto", 0)):
         old = load(f, a.target, a.result, a.partial, place, 1)

@@ -10,6 +10,7 @@ from tilewise.problem import Problem
 
 IDEA = "integers of one and two bytes: several k side by side, multiplied and added at once"
 DEPTH = 1024  # k of a packed strip
+SOME = 24  # rows or columns to which the larger operand is better read where it lies, by `short_rows` or `short_dots`
 STEPS = 2**14  # from which packing costs less than it brings
 
 __all__ = ["IDEA", "KC", "deep", "suits", "takes", "tasks"]
