@@ -8,12 +8,15 @@ a block of its own and writes it out at the end.
 
 from __future__ import annotations
 
+from functools import partial
+
 from tilewise.algebra.to_llvm import Value
 from tilewise.engines.cpu.kernels.packed.model import writes_apart
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load, store
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_load, masked_result, masked_source
 from tilewise.engines.cpu.kernels.shared.merge import merge_function
 from tilewise.engines.cpu.kernels.shared.pack import pack_function, pack_m_function
 from tilewise.engines.cpu.kernels.shared.strips import strip_functions
@@ -255,6 +258,18 @@ def write_function(a: Arithmetic) -> Function:
                 k = f.op(f"load i64, ptr {f.at('i64', args, f.mul(row, '%row_b'), col.index)}")
                 f.do(f"store i64 {k}, ptr {f.at('i64', '%arg', f.mul(row, '%row_a'), f.mul(col.index, '%col_a'))}")
 
+    def under_mask(row: str, start: str) -> None:
+        """The last columns of a row, fewer than a vector has lanes."""
+        mask = mask_below(f, f.sub("%cols", start), a.lanes)
+        new = masked_load(f, a, f.at(a.kind, "%block", f.mul(row, "%row_b"), start), mask)
+        place = f.at(element, "%P", f.mul(row, "%row_p"), start)
+
+        def onto() -> None:
+            old = masked_source(f, a, a.result, place, mask)
+            masked_result(f, a, a.renderer(f, a.lanes).value(a.add, (old,), (new,))[0], place, mask)
+
+        f.either(f.test("eq", "%onto", 0), lambda: masked_result(f, a, new, place, mask), onto)
+
     lanes = 1 if a.tracks_arg else a.lanes
     side_by_side = f.test("eq", "%col_p", 1)
     bulk = f.mul(f.div("%cols", lanes), lanes)
@@ -262,7 +277,11 @@ def write_function(a: Arithmetic) -> Function:
     with f.loop(0, "%rows") as row:
         if lanes > 1:
             cells(row.index, "0", bulk, lanes)
-        cells(row.index, bulk if lanes > 1 else "0", "%cols", 1)
+        one_by_one = partial(cells, row.index, bulk if lanes > 1 else "0", "%cols", 1)
+        if lanes > 1 and a.target.cheap_masks and a.parts == 1 and a.columns == 1:
+            f.either(side_by_side, lambda row=row: under_mask(row.index, bulk), one_by_one)  # type: ignore[misc]
+        else:
+            one_by_one()
     return f
 
 

@@ -11,6 +11,6 @@ PACKED_N = Family(
     model.KC,
     model.tasks,
     text.packed_n_module,
-    lambda a: ("run", "run_strips"),
+    text.entries,
     group=12,
 )

@@ -6,7 +6,7 @@ from dataclasses import replace
 
 from tilewise.algebra.to_llvm import never_signals
 from tilewise.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, even_strips, multiplies
-from tilewise.engines.cpu.family import View, light
+from tilewise.engines.cpu.family import View, halves, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips
 from tilewise.problem import Problem
@@ -14,16 +14,17 @@ from tilewise.problem import Problem
 IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
 NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
 COLUMNS = 64  # from which a repeated M is read often enough
+CHUNK = 16  # rows of a half-precision M that are widened at a time, and stay in the first cache
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light(problem) and view.m_along_k and view.n_along_n and view.p_along_n
+    return light_or_halves(problem) and view.m_along_k and view.n_along_n and view.p_along_n
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     # a narrow element of M takes a port to broadcast, which its arithmetic needs
-    spread = problem.dtype.itemsize < 4 and view.m * view.k * view.n >= NARROW
+    spread = problem.dtype.itemsize < 4 and not halves(problem) and view.m * view.k * view.n >= NARROW
     shared_k = view.k >= TALL_K and view.m * view.n <= SMALL_P
     packs_m = spread or shared_k or (tile.neon and _better_packed(problem, view))
     if tile.registers >= 32 and problem.dtype.kind == "f" and not never_signals(problem.semiring.mul):
@@ -41,6 +42,8 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    if not a.same_storage:
+        return _apart(a, cut, x)
     if x.workers > 1 and x.members == 1 and x.m > HIGH:
         return replace(shared_strips(a, cut, x), each=0)
     task_m, task_n = pieces(x.m, x.n, max(1, x.workers // x.members), cut, False)
@@ -48,3 +51,11 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     each = pages(min(cut.group, -(-task_n // a.NR) * a.NR) * min(cut.KC, x.k) * a.bytes)
     count = x.members * tasks_m * tasks_n
     return Tasks(count, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each)
+
+
+def _apart(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    """Pieces that are made apart, with their packed N and some rows of M beside them."""
+    task_m, task_n = pieces(x.m, x.n, max(1, x.workers // x.members), cut, True)
+    tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
+    each = pages((task_m * task_n + (CHUNK + task_n) * min(cut.KC, x.k)) * a.bytes)
+    return Tasks(x.members * tasks_m * tasks_n, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each)

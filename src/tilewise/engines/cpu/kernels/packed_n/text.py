@@ -4,11 +4,18 @@ For each strip of KC and each group of columns that fits the second cache, N is 
 tile along the group, so that P is walked along its rows and M's few lie in the first cache. Tiles are as high as the
 rows divide evenly. What reads an operand a few times only gains nothing from packing it, so this wins until M is read
 for too many groups.
+
+Half precision is widened on the way: N as it is packed, M a few rows at a time, into a buffer of their own; sums are
+made in a block apart and rounded once, at the end.
 """
 
 from __future__ import annotations
 
+from tilewise.algebra.to_llvm import vector
+from tilewise.engines.cpu.kernels.packed.text import write_function
+from tilewise.engines.cpu.kernels.packed_n.model import CHUNK
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.convert import load
 from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.engines.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
@@ -16,22 +23,26 @@ from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.kernels.shared.pack import pack_function
 from tilewise.engines.cpu.kernels.shared.strips import strip_functions
 
+WIDENED = 4  # vectors at a time
+
 
 def form(a: Arithmetic) -> ExactForm:
     return ExactForm(1, 1, along_k=True, panel=a.width)
 
 
 def packed_n_module(a: Arithmetic) -> str:
-    return module(
-        [
-            pack_function(a, "pack_n", a.width, a.source_n),
-            *tile_functions(a, form(a), "group", a.tile[1]),
-            _group(a),
-            _run(a),
-            _against_strip(a),
-            *strip_functions(a),
-        ]
-    )
+    tiles = [
+        pack_function(a, "pack_n", a.width, a.source_n),
+        *tile_functions(a, form(a), "group", a.tile[1]),
+        _group(a),
+    ]
+    if not a.same_storage:
+        return module([*tiles, write_function(a), _widen(a), _run_apart(a)])
+    return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)])
+
+
+def entries(a: Arithmetic) -> tuple[str, ...]:
+    return ("run", "run_strips") if a.same_storage else ("run",)
 
 
 def _group(a: Arithmetic) -> Function:
@@ -89,6 +100,77 @@ def _run(a: Arithmetic) -> Function:
             f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
             f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first})"
         )
+    return f
+
+
+def _widen(a: Arithmetic) -> Function:
+    """Some rows of M, kc of k, as sums are kept; the last vector of a row may reach back into the one before."""
+    f = Function(
+        "widen", [("ptr", "M"), ("i64", "row_m"), ("i64", "rows"), ("i64", "kc"), ("ptr", "to"), ("i64", "row")]
+    )
+    last = f.sub("%kc", a.lanes)
+    bulk = f.mul(f.div("%kc", WIDENED * a.lanes), WIDENED * a.lanes)
+
+    def copy(source: str, to: str, k: str, lanes: int) -> None:
+        value = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, source, k), lanes)[0]
+        f.do(f"store {vector(a.kind, lanes)} {value}, ptr {f.at(a.kind, to, k)}, align {a.bytes}")
+
+    with f.loop(0, "%rows") as i:
+        source, to = f.at(a.element_m, "%M", f.mul(i.index, "%row_m")), f.at(a.kind, "%to", f.mul(i.index, "%row"))
+        with f.loop(0, bulk, WIDENED * a.lanes) as k:
+            for v in range(WIDENED):
+                copy(source, to, f.add(k.index, v * a.lanes), a.lanes)
+
+        def vectors(source: str = source, to: str = to) -> None:
+            with f.loop(bulk, "%kc", a.lanes) as k:
+                copy(source, to, f.lower(k.index, last), a.lanes)
+
+        def one_by_one(source: str = source, to: str = to) -> None:
+            with f.loop(0, "%kc") as k:
+                copy(source, to, k.index, 1)
+
+        f.either(f.test("sge", last, 0), vectors, one_by_one)
+    return f
+
+
+def _run_apart(a: Arithmetic) -> Function:
+    """One task of half precision: a piece of one member's P, made apart; its workspace is the piece, CHUNK rows of M
+    and the packed group of N."""
+    f = Function("run", TASK_PARAMS, public=True)
+    job = JobReader(f)
+    m, k, n, KC = job.words("m", "k", "n", "KC")
+    tasks_m, tasks_n, task_m, task_n = job.words("tasks_m", "tasks_n", "task_m", "task_n")
+    row_m, row_n, row_p, onto = job.words("row_m", "row_n", "row_p", "onto")
+    rest = f.div("%task", tasks_m)
+    i0, j0, member = f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
+    rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
+    M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
+    N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
+    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
+    block = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    wide = f.at(a.kind, block, f.mul(task_m, task_n))
+    row_w = f.lower(KC, k)
+    panels = f.at(a.kind, wide, f.mul(CHUNK, row_w))
+    alone = f.test("sle", k, KC)  # the only strip's sums are rounded while they lie in the first cache
+    with f.loop(0, k, KC) as p:
+        kc, first = f.lower(f.sub(k, p.index), KC), f.test("eq", p.index, 0)
+        strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
+        f.do(f"call void @pack_n(ptr {strip_n}, i64 1, i64 {row_n}, i64 {cols}, i64 {kc}, ptr {panels})")
+        with f.loop(0, rows, CHUNK) as i:
+            some = f.lower(f.sub(rows, i.index), CHUNK)
+            strip_m = f.at(a.element_m, M, f.mul(i.index, row_m), p.index)
+            f.do(f"call void @widen(ptr {strip_m}, i64 {row_m}, i64 {some}, i64 {kc}, ptr {wide}, i64 {row_w})")
+            sums = f.at(a.kind, block, f.mul(f.op(f"select i1 {alone}, i64 0, i64 {i.index}"), task_n))
+            f.do(
+                f"call void @group(i64 {some}, i64 {cols}, i64 {kc}, ptr {wide}, i64 {row_w}, ptr {panels}, "
+                f"ptr {sums}, i64 {task_n}, i1 {first})"
+            )
+            with f.when(f.test("sge", f.add(p.index, KC), k)):
+                to = f.at(a.element_p, P, f.mul(i.index, row_p))
+                f.do(
+                    f"call void @write(ptr {sums}, i64 {task_n}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, "
+                    f"i64 0, i64 0, i64 {some}, i64 {cols}, i64 {onto})"
+                )
     return f
 
 

@@ -80,12 +80,15 @@ def store(f: Function, target: Target, partial: DType, result: DType, value: Val
             both = f.op(f"shufflevector {t} {value[0]}, {t} {value[1]}, <{2 * lanes} x i32> <{picks}>")
         f.do(f"store {pair} {both}, ptr {address}, align {align}")
         return
-    raw = value[0]
-    if result.kind in "iu" and result.itemsize < partial.itemsize:  # it wraps
-        raw = f.op(f"trunc {vector(scalar_kind(partial), lanes)} {raw} to {vector(kind, lanes)}")
-    if result.name in HALVES:
-        raw = _float_to_half(f, target, result, raw, lanes)
+    raw = narrow(f, target, partial, result, value[0], lanes)
     f.do(f"store {vector(kind, lanes)} {raw}, ptr {address}, align {align}")
+
+
+def narrow(f: Function, target: Target, partial: DType, result: DType, raw: str, lanes: int) -> str:
+    """A register of `partial` as elements of `result`, which is not complex."""
+    if result.kind in "iu" and result.itemsize < partial.itemsize:  # it wraps
+        return f.op(f"trunc {vector(scalar_kind(partial), lanes)} {raw} to {vector(scalar_kind(result), lanes)}")
+    return _float_to_half(f, target, result, raw, lanes) if result.name in HALVES else raw
 
 
 def _half_to_float(f: Function, target: Target, source: DType, raw: str, lanes: int) -> str:

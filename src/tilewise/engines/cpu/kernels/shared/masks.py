@@ -7,7 +7,7 @@ from collections.abc import Callable
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.engines.cpu.kernels.shared.convert import widen
+from tilewise.engines.cpu.kernels.shared.convert import narrow, widen
 from tilewise.engines.cpu.kernels.shared.ir import Function
 
 
@@ -73,6 +73,14 @@ def masked_source(f: Function, a: Arithmetic, source: DType, place: str, mask: s
 def masked_store(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
     to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.bytes), (vector("i1", a.lanes), mask)]
     f.call("void", f"llvm.masked.store.{vector_suffix(a)}.p0", [(a.vector, value), *to])
+
+
+def masked_result(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
+    """The lanes under the mask, as P's elements."""
+    raw, kind = narrow(f, a.target, a.partial, a.result, value, a.lanes), vector(a.element_p, a.lanes)
+    to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.result.itemsize), (vector("i1", a.lanes), mask)]
+    suffix = {"float": "f32", "double": "f64"}.get(a.element_p, a.element_p)
+    f.call("void", f"llvm.masked.store.v{a.lanes}{suffix}.p0", [(kind, raw), *to])
 
 
 def vector_suffix(a: Arithmetic) -> str:

@@ -1,7 +1,7 @@
 """Packing: a strip of M or N, whatever its strides and dtype, as panels the tile reads straight through.
 
 A panel holds `width` lanes (rows of M, columns of N) for every k: dst[panel][k][lane]; complex parts follow each other.
-Lanes past the edge repeat the last one: what they make is never stored. Every k is a real one, so nothing is filled.
+Lanes past the edge repeat the last one or are 0: what they make is never stored. Every k is a real one.
 """
 
 from __future__ import annotations
@@ -11,6 +11,7 @@ from tilewise.algebra.to_llvm import Value, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load
 from tilewise.engines.cpu.kernels.shared.ir import Function
+from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_source
 
 PARAMS = [("ptr", "src"), ("i64", "lane"), ("i64", "step"), ("i64", "lanes"), ("i64", "kc"), ("ptr", "dst")]
 SQUARE = 8  # the side of the squares that are transposed in registers
@@ -37,6 +38,8 @@ class _Pack:
         even = width & -width
         self.chunk = min(even, a.target.vector_bytes // self.bytes)
         self.square = min(even, SQUARE)
+        plain = a.parts == 1 and not a.bits and spread == repeats == 1 and source.kind != "c" and self.chunk == a.lanes
+        self.masked = plain and (a.target.cheap_masks or (a.target.masks and source.itemsize >= 4))
 
     def function(self) -> Function:
         f = self.f
@@ -56,14 +59,15 @@ class _Pack:
 
     def fetch(self, address: str, lanes: int) -> Value:
         value = load(self.f, self.a.target, self.source, self.a.partial, address, lanes)
-        if self.a.quiets:
-            return (self.a.quiet(self.f, value[0], lanes),)
-        if self.spread == 1:
-            return value
+        if self.a.quiets or self.spread == 1:
+            return self.quieted(value, lanes)
         narrow, wide = vector(self.a.kind, lanes), vector("i32", lanes)
         times = "-1" if self.a.bits else "16843009" if self.a.bytes == 1 else "65537"
         times = times if lanes == 1 else f"splat (i32 {times})"
         return (self.f.op(f"mul {wide} {self.f.op(f'zext {narrow} {value[0]} to {wide}')}, {times}"),)
+
+    def quieted(self, value: Value, lanes: int) -> Value:
+        return (self.a.quiet(self.f, value[0], lanes),) if self.a.quiets else value
 
     def size(self, count: int = 1) -> str:
         """The type whose size is `count` source elements."""
@@ -110,7 +114,8 @@ class _Pack:
                     self.keep(value, f.at(self.place, to, c), self.chunk)
 
     def copy_edge(self, whole: str, panels: str) -> None:
-        """The last panel, when it is not whole: vectors as far as they go, then one by one to the end of a vector."""
+        """The last panel, when it is not whole: vectors as far as they go, then the rest under a mask, or one by
+        one to the end of a vector."""
         f = self.f
         left = f.sub("%lanes", f.mul(whole, self.width))
         vectors = f.mul(f.div(left, self.chunk), self.chunk)
@@ -125,9 +130,14 @@ class _Pack:
                 with f.loop(0, vectors, self.chunk) as c:
                     value = self.fetch(f.at(self.size(), src, c.index), self.chunk)
                     self.keep(value, f.at(self.place, place, c.index), self.chunk)
-                with f.loop(vectors, end) as c:
-                    value = self.fetch(f.at(self.size(), src, f.lower(c.index, last)), 1)
-                    self.keep(value, f.at(self.place, place, c.index), 1)
+                with f.loop(vectors, end, self.chunk if self.masked else 1) as c:
+                    to_edge = f.at(self.place, place, c.index)
+                    if self.masked:
+                        some = mask_below(f, f.sub(left, c.index), self.chunk)
+                        found = masked_source(f, self.a, self.source, f.at(self.size(), src, c.index), some)
+                        self.keep(self.quieted((found,), self.chunk), to_edge, self.chunk)
+                    else:
+                        self.keep(self.fetch(f.at(self.size(), src, f.lower(c.index, last)), 1), to_edge, 1)
 
     def transpose(self, panels: str) -> None:
         """k side by side: squares are loaded along k and turned in registers."""
