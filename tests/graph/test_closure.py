@@ -169,7 +169,7 @@ def test_nan_is_no_edge() -> None:
 
 
 def test_progress_counts_blocks_and_an_interruption_leaves_w_alone() -> None:
-    W = weights(600, 1.0, 1)
+    W = weights(150, 1.0, 1)
     kept, calls = W.copy(), []
     tw.closure(W, progress=lambda done, total: calls.append((done, total)))
     assert calls == [(1, 3), (2, 3), (3, 3)]

@@ -40,7 +40,9 @@ if TYPE_CHECKING:
     from tilewise.graph.card_closure import CardClosure
 
 Array = np.ndarray[Any, np.dtype[Any]]
-BLOCKS = (256, 64)  # sides of the blocks, from the outermost; what is not larger than the last is closed by one kernel
+SIDE = 64  # of a square that one kernel closes
+SIDES = ((1536, SIDE), (4096, 128))  # to so many nodes blocks have that side: wide ones make more cells twice
+WIDEST = 256  # beyond
 BAND = 1024  # rows whose predecessors are updated at a time
 
 
@@ -162,7 +164,7 @@ def _on_the_host(
 def _by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | None) -> tuple[Array, Array | None]:
     graph = _Graph.of(W, work, tracks)
     edges = graph.D.copy() if tracks else None
-    _close(graph, 0, len(graph.D), 0, progress)
+    _close(graph, 0, len(graph.D), progress)
     if graph.before is not None and edges is not None:
         repair(graph.before, edges, graph.algebra, graph.one, graph.absent)
     return graph.finished(), graph.before
@@ -280,7 +282,7 @@ def close_block(D: Array, algebra: Algebra, one: Number, first: int = 0) -> None
     """Close a square of a larger closure in place; its nodes are numbered from `first` there."""
     assert not isinstance(algebra.zero, complex)
     try:
-        _close(_Graph(D.copy(), D, None, algebra, one, algebra.zero, algebra), 0, len(D), 0)
+        _close(_Graph(D.copy(), D, None, algebra, one, algebra.zero, algebra), 0, len(D))
     except CycleError as error:
         nodes = tuple(node + first for node in error.nodes)
         named = (
@@ -342,18 +344,16 @@ class _Graph:
         raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
 
 
-def _close(graph: _Graph, start: int, stop: int, level: int, progress: Progress | None = None) -> None:
-    """Close the square of nodes start to stop, with blocks of this level's side."""
+def _close(graph: _Graph, start: int, stop: int, progress: Progress | None = None) -> None:
+    """Close the square of nodes start to stop, block by block."""
     n = stop - start
-    while level < len(BLOCKS) and n <= BLOCKS[level]:
-        level += 1
-    if level == len(BLOCKS):
+    if n <= SIDE:
         _close_small(graph, start, stop)
         return
-    side = BLOCKS[level]
+    side = next((side for most, side in SIDES if n <= most), WIDEST)
     for number, k in enumerate(range(start, stop, side)):
         K = slice(k, min(k + side, stop))
-        _close(graph, K.start, K.stop, level + 1)
+        _close(graph, K.start, K.stop)
         graph.check_diagonal(K.start, K.stop)
         square = slice(start, stop)
         _by_way_of(graph, K, K, square)  # the block's row: first along K itself, then on
