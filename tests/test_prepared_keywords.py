@@ -64,6 +64,7 @@ def test_the_second_call_is_a_prepared_one(name, shape, monkeypatch):
         {"bias": True, "out": True}, {"alpha": 0.5, "activation": "gelu", "out": True},
         {"bias": True, "accumulate": True},
         {"scales": (2.0, 0.5)}, {"scales": ("rows", None)}, {"scales": (3, "columns")}, {"scales": ("one", "columns")},
+        {"scales": ("rows", "columns")}, {"scales": ("one", 2.0)}, {"scales": (None, -0.25)},
         {"semiring": tw.modular(97)}, {"semiring": tw.modular(2**31)},
     ],
     ids=str,
@@ -174,3 +175,60 @@ def test_operands_that_are_copied_for_another_reason_stay_right(order):
             M = A.astype(order)
         np.testing.assert_allclose(tw.matmul(M, A), A @ A)
         np.testing.assert_allclose(tw.matmul(M, A, alpha=2.0), 2 * A @ A)
+
+
+def test_pairs_of_scales_that_lie_otherwise_are_others():
+    """The same signature is of numbers, of arrays that lie alike, and of nothing else."""
+    M = np.eye(4, dtype=np.float32)
+    line = np.arange(8, dtype=np.float32)
+    for scales in (
+        (line[:4], 2),
+        (line[::2], 2),
+        (line[:4].reshape(4, 1), 2),
+        (line[4:], 2.0),
+        (None, line[::-2]),
+        (2, 3),
+    ):
+        for _ in range(2):
+            a, b = (np.reshape(1 if x is None else x, (-1,)) for x in scales)
+            np.testing.assert_array_equal(tw.matmul(M, M, scales=scales), M * a[:, None] * b[None])
+    for wrong in ((line[:3], 2), (line, 2), (np.arange(4.0), 2), (1, 2, 3), "ab", ("a", 2)):
+        for _ in range(2):
+            with pytest.raises(tw.TilewiseError):
+                tw.matmul(M, M, scales=wrong)
+
+
+def test_scales_of_vectors_and_of_whole_numbers():
+    M, x = np.arange(6, dtype=np.float32).reshape(2, 3), np.ones(3, np.float32)
+    for _ in range(3):
+        np.testing.assert_array_equal(tw.matmul(M, x, scales=(None, np.array([2], np.float32))), 2 * M @ x)
+        np.testing.assert_array_equal(tw.matmul(x, x, scales=(2.0, None)), 6)
+    whole = np.full((3, 3), 60, np.uint8)
+    for _ in range(2):
+        with pytest.raises(
+            tw.DtypeError, match="scales= makes floats, and this product is uint8: pass dtype='float32'"
+        ):
+            tw.matmul(whole, whole, scales=(2.0, 3.0))
+        np.testing.assert_array_equal(tw.matmul(whole, whole, scales=(2.0, 3.0), dtype="float32"), 3 * 3600 * 6)
+
+
+def test_small_products_modulo_p_of_any_dtypes_and_strides():
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    kinds = [np.dtype(f"{sign}{size}") for sign in "iu" for size in (1, 2, 4, 8)]
+    for _ in range(150):
+        p, (m, k, n) = int(rng.choice((2, 97, 127, 65_537, 2**31 - 1, 2**31))), rng.integers(1, 12, 3)
+        M, N = (
+            rng.integers(np.iinfo(d).min, np.iinfo(d).max, shape, d, endpoint=True)
+            for d, shape in zip(rng.choice(kinds, 2), ((m, k), (k, n)), strict=True)
+        )
+        M, N = M if rng.random() < 0.5 else np.asfortranarray(M), N if rng.random() < 0.5 else N[:, ::-1]
+        common = np.promote_types(M.dtype, N.dtype)
+        if common.kind == "f" or p - 1 > np.iinfo(common).max:
+            with pytest.raises(tw.DtypeError, match=r"no whole numbers in common|does not hold remainders"):
+                tw.matmul(M, N, semiring=tw.modular(p))
+            continue
+        made = tw.matmul(M, N, semiring=tw.modular(p))
+        assert made.dtype == common
+        assert (made.astype(object) == M.astype(object) @ N.astype(object) % p).all()

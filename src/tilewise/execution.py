@@ -16,7 +16,7 @@ from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays import HostArray, Operand
 from tilewise.engines import cpu, reference
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
-from tilewise.finishing import Finishing
+from tilewise.finishing import Finishing, Scaling
 from tilewise.machine import Machine, Times
 from tilewise.options import Options
 from tilewise.planning import make_plan
@@ -136,7 +136,9 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
         ready = (reference if made.engine == "reference" else cpu).run(made, M, N, sums)
         with np.errstate(all="ignore"):
             P[...] = call.scales.apply(sums).astype(P.dtype)
-        again = None if ready is None or P.dtype != np.float32 else _scaled_again(call, ready)
+        again = None
+        if ready is not None and P.dtype == np.float32 and len(call.shape.product) == 2:
+            again = _scaled_again(call, ready)
         return Done(made, Times(0.0, time.perf_counter() - start, 0.0), again)
     made = make_plan(problem, machine_of("cpu"), kernel, tile)
     start, ready = time.perf_counter(), None
@@ -156,8 +158,11 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
 
 
 def _scaled_again(call: Call, ready: Any) -> MoreThanAProduct:
+    assert call.scales is not None
     ready.shape = call.shape.product
-    return MoreThanAProduct(ready, (call.M.converted, call.N.converted), False, None, True)
+    rows, columns = (None if x is None else x.host for x in (call.scales.of_m, call.scales.of_n))
+    scaling = Scaling(rows, columns, (call.problem.m, call.problem.n))
+    return MoreThanAProduct(ready, (call.M.converted, call.N.converted), False, None, scaling)
 
 
 def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:

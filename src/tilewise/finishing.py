@@ -4,6 +4,7 @@ NumPy, whose vectors pay for its calls."""
 from __future__ import annotations
 
 import ctypes
+import math
 from typing import Any
 
 import numpy as np
@@ -46,6 +47,9 @@ class Finishing:
         self._native(self._at, sums, bias, held)
         if P is None and self._result == dtype:
             return sums
+        if P is not None and P.dtype == dtype:
+            np.copyto(P, sums)
+            return P
         with np.errstate(all="ignore"):
             if P is None:
                 return sums.astype(self._result)
@@ -58,22 +62,31 @@ def _text_of(epilogue: Epilogue) -> Epilogue:
     return Epilogue(1.0 if epilogue.alpha == 1.0 else 2.0, epilogue.bias, epilogue.activation)
 
 
-def scaled(sums: Array, a: Any, b: Any) -> Array:
-    """Fresh float32 sums in rows by a pair of scales as a call has it, which was checked before; they are written
-    over."""
-    if sums.size <= FEW and _in_a_line(a, sums.shape[0]) and _in_a_line(b, sums.shape[1]):
-        rows, columns = (x.__class__ is np.ndarray for x in (a, b))
-        native = compiled_scaling(rows, columns)
-        if native is not None:
-            factor = (1.0 if rows or a is None else a) * (1.0 if columns or b is None else b)
-            record = _Record(*sums.shape, float(np.float32(factor)))
-            native(ctypes.addressof(record), sums, b, a)
-            return sums
-    return scaled_by(sums, a, b)
+class Scaling:
+    """Scales of float32 sums of one shape, for pairs of which the same sides are arrays that lie alike."""
+
+    def __init__(self, rows: Array | None, columns: Array | None, shape: tuple[int, ...]) -> None:
+        """`rows`, `columns`: the arrays of the pair, None where a side is a number or nothing."""
+        lines = zip((rows, columns), shape, strict=True)
+        few = math.prod(shape) <= FEW and all(x is None or _in_a_line(x, extent) for x, extent in lines)
+        self._rows, self._columns = rows is not None, columns is not None
+        self._native = compiled_scaling(self._rows, self._columns) if few else None
+        self._record = _Record(*shape, 1.0)
+        self._at = ctypes.addressof(self._record)
+
+    def __call__(self, sums: Array, a: Any, b: Any) -> Array:
+        """Fresh sums in rows by such a pair, which was checked before; they are written over."""
+        if self._native is None:
+            return scaled_by(sums, a, b)
+        factor = 1.0
+        if not self._rows and a is not None:
+            factor *= a
+        if not self._columns and b is not None:
+            factor *= b
+        self._native(self._at, sums, b, a, factor)
+        return sums
 
 
-def _in_a_line(scale: Any, extent: int) -> bool:
-    """Whether machine code takes it: a number, or one for each row or column, side by side."""
-    if scale.__class__ is not np.ndarray:
-        return True
-    return bool(scale.size == extent > 1 and scale.flags.c_contiguous)
+def _in_a_line(scale: Array, extent: int) -> bool:
+    """Whether machine code takes it: one number for each row or column, side by side."""
+    return bool(scale.size == extent and scale.flags.c_contiguous)

@@ -67,6 +67,8 @@ def understand_scales(scales: Any, problem: Problem, library: Library, device: s
     for name, dtype in (("M", problem.dtype_m), ("N", problem.dtype_n)):  # on the host 8-bit floats come as float32
         if dtype.name not in FLOAT8 and promote(dtype, DTYPES["float32"]) != DTYPES["float32"]:
             raise DtypeError(f"scales= is for 8-bit floats, whose sums are float32, and {name} is {dtype}: multiply P")
+    if problem.result.kind != "f":  # scaled sums are no whole numbers, and would wrap
+        raise DtypeError(f"scales= makes floats, and this product is {problem.result}: pass dtype='float32'")
     if problem.stack or problem.accumulate:
         raise UsageError("scales= is for one product of two matrices, without accumulate=")
     factor = 1.0

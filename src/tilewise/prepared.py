@@ -20,8 +20,8 @@ from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.structured import Structured
 from tilewise.arrays.extent import owned
 from tilewise.arrays.numpy_signature import quickest_signature, written_straight
+from tilewise.engines.cpu.kernels.narrow.run import narrowing_of
 from tilewise.engines.cpu.runtime import pool
-from tilewise.finishing import scaled
 from tilewise.options import Key
 from tilewise.plans import Plan
 from tilewise.recipe import Recipe
@@ -131,50 +131,50 @@ class MoreThanAProduct:
     scales."""
 
     def __init__(
-        self, ready: Any, converted: tuple[bool, bool], arg: bool, finishing: Any = None, scaled: bool = False
+        self, ready: Any, converted: tuple[bool, bool], arg: bool, finishing: Any = None, scaling: Any = None
     ) -> None:
-        self.ready, self.converted, self.arg, self.finishing, self.scaled = ready, converted, arg, finishing, scaled
+        self.ready, self.converted, self.arg, self.finishing, self.scaling = ready, converted, arg, finishing, scaling
 
     def as_a_call(self, M: Any, N: Any) -> Any:
         """As it is kept for arrays like M and N; None where an operand was copied for another reason than its dtype."""
-        kinds: list[Any] = []
+        ways: list[Any] = []
         for x, dtype, converted in zip((M, N), self.ready.dtypes, self.converted, strict=True):
             if converted and (x.__class__ is not np.ndarray or x.dtype == dtype):
                 return None
-            kinds.append(dtype if converted else None)
-        return OnHostWithMore(self, kinds, (M.dtype, N.dtype))
+            ways.append(narrowing_of(x, dtype) if converted else None)
+        return OnHostWithMore(self, ways, (M.dtype, N.dtype))
 
 
 class OnHostWithMore:
     """Such a call, prepared."""
 
-    __slots__ = ("_arg", "_converts", "_dtypes", "_finishing", "_fresh", "_kinds", "_ready", "_scaled", "tick")
+    __slots__ = ("_arg", "_dtypes", "_finishing", "_fresh", "_left", "_ready", "_right", "_scaling", "tick")
 
-    def __init__(self, more: MoreThanAProduct, kinds: list[Any], dtypes: tuple[Any, Any]) -> None:
-        """`kinds`: what M and N are converted to, if they are; `dtypes`: their own, which stay as `OnHost`'s do."""
-        self._ready, self._kinds, self._dtypes = more.ready, kinds, dtypes
-        self._arg, self._finishing, self._scaled = more.arg, more.finishing, more.scaled
-        self._converts = any(kind is not None for kind in kinds)
-        self._fresh = more.ready.into_fresh_memory()
+    def __init__(self, more: MoreThanAProduct, ways: list[Any], dtypes: tuple[Any, Any]) -> None:
+        """`ways`: how M and N are converted, if they are; `dtypes`: their own, which stay as `OnHost`'s do."""
+        self._ready, self._dtypes = more.ready, dtypes
+        self._left, self._right = ways
+        self._arg, self._finishing, self._scaling = more.arg, more.finishing, more.scaling
+        ready = more.ready
+        self._fresh = ready.into_fresh_memory_with_arg() if more.arg else ready.into_fresh_memory()
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or P and the k that won; None where `out` cannot be written."""
         ready, out = self._ready, keywords.get("out")
-        if self._converts:
-            left, right = self._kinds
-            with np.errstate(all="ignore"):
-                M = M if left is None else M.astype(left, order="C")
-                N = N if right is None else N.astype(right, order="C")
+        if self._left is not None:
+            M = self._left(M)
+        if self._right is not None:
+            N = self._right(N)
         if self._finishing is not None:
             if out is not None and not (out.flags.writeable and owned(out)):
                 return None
             return self._finishing(self._fresh(M, N), keywords.get("bias"), out)
-        if out is not None and (self._scaled or not ready.takes(out, M, N)):
+        if out is not None and (self._scaling is not None or not ready.takes(out, M, N)):
             return None
         if self._arg:
-            return ready.multiply_with_arg(M, N, out)
+            return self._fresh(M, N) if out is None else ready.multiply_with_arg(M, N, out)
         P = self._fresh(M, N) if out is None else ready.multiply(M, N, out)
-        return scaled(P, *keywords["scales"]) if self._scaled else P
+        return P if self._scaling is None else self._scaling(P, *keywords["scales"])
 
 
 class OnCard:

@@ -12,6 +12,7 @@ from typing import Any, Protocol, cast
 
 from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.modular import LazilyReduced as Reduced
+from tilewise.algebra.modular import remainders
 from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.structured import Structured
 from tilewise.options import DEFAULTS, Key, Options
@@ -91,7 +92,10 @@ class LazilyReduced:
         return bool(lazy(o.semiring, M, N)) and not o.given(*others)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        reduced = Reduced(M, N, o.semiring.modulus, matmul)  # type: ignore[union-attr]
+        from tilewise.engines.cpu.kernels.modular.run import few_modulo
+
+        p: int = o.semiring.modulus  # type: ignore[union-attr]
+        reduced: Any = few_modulo(M, N, p, remainders(M, N, p)) or Reduced(M, N, p, matmul)
         if key is not None:
             PREPARED.keep(key, reduced)
         return reduced(M, N)

@@ -69,3 +69,13 @@ def test_a_sign_that_is_still_to_be_turned():
     assert turned.is_neg()
     for _ in range(2):
         torch.testing.assert_close(tw.matmul(turned, turned), turned @ turned)
+
+
+def test_a_dtype_that_numpy_does_not_have_is_right_again_and_again():
+    for dtype in (torch.int8, torch.bfloat16, torch.float32):
+        for shape in ((8, 8), (300, 300)):
+            M = torch.randint(0, 3, shape).to(dtype)
+            for _ in range(3):
+                made = tw.matmul(M, M, dtype="bfloat16")
+                assert made.dtype == torch.bfloat16
+                torch.testing.assert_close(made.double(), M.double() @ M.double(), rtol=1e-2, atol=0)

@@ -74,3 +74,10 @@ def test_a_bias_that_is_copied_first_is_not_remembered_by_its_address():
         torch.testing.assert_close(tw.matmul(M, N, out=torch.empty(6, 7, dtype=torch.float64), bias=wide[::2]), exact)
     with pytest.raises(tw.UsageError, match="bias is of numpy"):
         tw.matmul(M, N, out=torch.empty(6, 7, dtype=torch.float64), bias=bias.numpy())
+
+
+def test_the_winning_k_and_an_epilogue_exclude_each_other():
+    M = torch.ones(3, 3, requires_grad=True)
+    for semiring in ("plus_times", "min_plus"):
+        with pytest.raises(tw.UsageError, match=r"return_arg"):
+            tw.matmul(M, M, semiring=semiring, bias=torch.ones(3), return_arg=True)

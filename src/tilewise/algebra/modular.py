@@ -56,15 +56,23 @@ def takes(ring: Any, M: Any, N: Any) -> bool:
     return isinstance(ring, Modular) and all(type(x) is np.ndarray and x.dtype.kind in "iu" for x in (M, N))
 
 
+def remainders(M: Array, N: Array, p: int) -> np.dtype[Any]:
+    """The dtype of a product modulo p: the operands' common one."""
+    result = np.promote_types(M.dtype, N.dtype)
+    if result.kind not in "iu":
+        raise DtypeError(f"{M.dtype} and {N.dtype} have no whole numbers in common: convert one of the operands")
+    if p - 1 > np.iinfo(result).max:
+        raise DtypeError(f"{result} does not hold remainders up to {p - 1}: convert M and N")
+    return result
+
+
 class LazilyReduced:
     """M · N modulo p for arrays like these, in the operands' common dtype; kept for the next call of its kind."""
 
     __slots__ = ("_dtypes", "_matmul", "_modulus", "_narrow", "_p", "_result", "_stretch", "_sums", "_whole", "tick")
 
     def __init__(self, M: Array, N: Array, p: int, matmul: Callable[..., Any]) -> None:
-        result = np.promote_types(M.dtype, N.dtype)
-        if p - 1 > np.iinfo(result).max:
-            raise DtypeError(f"{result} does not hold remainders up to {p - 1}: convert M and N")
+        result = remainders(M, N, p)
         limit, sums = (EXACT, np.float64) if (p - 1) ** 2 < EXACT // 64 else (WIDE, np.uint64)
         self._stretch = max(1, (limit - p) // max(1, (p - 1) ** 2))
         self._p, self._result, self._sums, self._matmul = p, result, np.dtype(sums), matmul

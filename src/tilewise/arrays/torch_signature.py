@@ -18,10 +18,10 @@ _is_compiling, _grad_enabled, _any_autocast = (
     torch.is_grad_enabled,
     _C._is_any_autocast_enabled,
 )
-_FLOATS = (torch.float16, torch.float32, torch.float64)
+_FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
 _SEEN = frozenset(
     (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
-)  # by NumPy too
+)  # by NumPy too, bfloat16 as its bits
 GRADIENT = "gradient"  # stands before the signature of a call whose gradient is wanted
 _empty_strided, _strided, _get_device = torch.empty_strided, torch.strided, getattr(_C, "_cuda_getDevice", int)
 _modes, _transforms, _tracing, _forward = (
@@ -112,9 +112,14 @@ class OnHostMemory:
         if self._at_addresses is not None:
             self._at_addresses(M.data_ptr(), N.data_ptr(), P.data_ptr())
         else:
-            left, right = (x.detach().numpy() if x.requires_grad else x.numpy() for x in (M, N))
-            self._ready.multiply(left, right, P.numpy())
+            self._ready.multiply(_memory(M), _memory(N), _memory(P))
         return P
+
+
+def _memory(x: Any) -> Any:
+    """A tensor's memory as an array that lies alike; a prepared call knows what its bits are."""
+    x = x.detach() if x.requires_grad else x
+    return x.view(torch.int16).numpy() if x.dtype is torch.bfloat16 else x.numpy()
 
 
 def _reach(x: Any) -> int:

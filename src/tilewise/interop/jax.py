@@ -1,5 +1,5 @@
 """JAX under `jit`, `vmap` and `grad`, on the CPU: the traced program calls our kernel itself (`jax_native.py`), or,
-where a product takes more than a kernel (integers' "no edge", bfloat16), calls back to the host for it.
+where a product takes more than a kernel (operands that are converted first), calls back to the host for it.
 
 Outside of them a JAX array needs none of this (`arrays/jax_library.py`). On a card a callback would carry every operand
 through the host, which is no speed at all, so there `tw.matmul` asks to be called outside of jit.

@@ -2,7 +2,8 @@
 
 It reads XLA's call frame where its C header has the fields (`xla/ffi/api/c_api.h`, a stable interface): the buffers of
 M and N, those of P, of the winning k where they are wanted and of scratch memory, and the attribute that is the address
-of a record. A record of one thread is launched from here; one of several goes by Python, which has the threads.
+of a record. A product of one thread is launched from here, of integers once they are seen to be weights; one of several
+threads, or with missing edges, goes by Python.
 """
 
 from __future__ import annotations
@@ -11,8 +12,8 @@ FRAME = {"extension": 8, "api": 16, "stage": 32, "args": 72, "rets": 112, "attrs
 METADATA, EXECUTE = 1, 3  # an extension that asks for the version; the stage that runs
 ERROR_CREATE = 48  # in the table of functions: behind sizes, the version and a pointer
 INTERNAL = 13  # the code of an error
-RECORD = ("launch", "template", "swapped", "arg", "scratch", "threads")  # its words
-FAILED = "tilewise could not run a product inside of jax.jit"
+# its words; `python`, `look` and `said` are addresses: of a function, of one that is told `weights`, of what went wrong
+RECORD = ("launch", "template", "swapped", "arg", "scratch", "alone", "python", "look", "weights", "said")
 
 
 def handler_text(minor: int) -> str:
@@ -22,11 +23,7 @@ def handler_text(minor: int) -> str:
 
 def _asked_text(minor: int) -> str:
     """Which call this is: for the version, for a stage with nothing to do, or to run."""
-    message = FAILED.encode() + b"\0"
-    spelled = "".join(f"\\{byte:02X}" for byte in message)
     return f"""
-@failed = private constant [{len(message)} x i8] c"{spelled}"
-
 define private ptr @elements(ptr %buffers, i64 %number) {{
   %at = getelementptr ptr, ptr %buffers, i64 %number
   %buffer = load ptr, ptr %at
@@ -104,20 +101,29 @@ space:
 
 
 def _launch_text() -> str:
-    """The launch, here or by Python's threads, and an error where that failed."""
+    """The launch, here or by Python, and an error where that failed."""
     return f"""
 go:
   %held = phi ptr [null, %room], [%aligned, %space]
-  %many = icmp ne i64 %threads, 0
-  br i1 %many, label %python, label %here
+  %one = icmp ne i64 %alone, 0
+  br i1 %one, label %looked, label %by.python
+looked:
+  %looks = icmp ne i64 %look, 0
+  br i1 %looks, label %ask, label %here
+ask:
+  %look.function = inttoptr i64 %look to ptr
+  %range = inttoptr i64 %weights to ptr
+  %within = call i64 %look.function(ptr %range, ptr %M, ptr %N)
+  %all.weights = icmp ne i64 %within, 0
+  br i1 %all.weights, label %here, label %by.python
 here:
   %launch.function = inttoptr i64 %launch to ptr
   %job = inttoptr i64 %template to ptr
   call void %launch.function(ptr null, ptr %job, ptr %left, ptr %right, ptr %P, ptr %k, ptr %held)
   ret ptr null
-python:
-  %threads.function = inttoptr i64 %threads to ptr
-  %status = call i64 %threads.function(ptr %record, ptr %left, ptr %right, ptr %P, ptr %k, ptr %held)
+by.python:
+  %python.function = inttoptr i64 %python to ptr
+  %status = call i64 %python.function(ptr %record, ptr %left, ptr %right, ptr %P, ptr %k, ptr %held)
   %good = icmp eq i64 %status, 0
   br i1 %good, label %nothing, label %wrong
 wrong:
@@ -129,7 +135,7 @@ wrong:
   %none.at = getelementptr i64, ptr %arguments, i64 1
   store i64 0, ptr %none.at
   %said.at = getelementptr i64, ptr %arguments, i64 2
-  store ptr @failed, ptr %said.at
+  store i64 %said, ptr %said.at
   %code.at = getelementptr i64, ptr %arguments, i64 3
   store i64 {INTERNAL}, ptr %code.at
   %error = call ptr %create(ptr %arguments)

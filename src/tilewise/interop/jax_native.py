@@ -7,6 +7,7 @@ of the program, beside a number that no other process has: a program that is kep
 from __future__ import annotations
 
 import ctypes
+import math
 import os
 import re
 from functools import lru_cache
@@ -30,6 +31,8 @@ from tilewise.understanding import understand
 
 TARGET = "tilewise_product"
 PROCESS = int.from_bytes(os.urandom(7), "little")
+MESSAGE = 1024  # bytes of a sentence that says what went wrong
+Array = np.ndarray[Any, np.dtype[Any]]
 _RUN = ctypes.CFUNCTYPE(ctypes.c_int64, *[ctypes.c_void_p] * 6)
 _records: dict[int, Record] = {}  # by address: programs hold no references
 
@@ -37,32 +40,52 @@ _records: dict[int, Record] = {}  # by address: programs hold no references
 class Record:
     """A product of arrays of these shapes, as the handler reads it."""
 
-    def __init__(self, ready: Ready, arg: bool) -> None:
-        self.ready, self.arg = ready, arg
+    def __init__(self, ready: Ready, arrays: tuple[Array, ...]) -> None:
+        """`arrays`: M, N, P, and the winning k where they are wanted: how they lie is what counts."""
+        self.ready, self.arg, self.lying = ready, len(arrays) == 4, [(x.shape, x.dtype) for x in arrays]
         self.scratch = ready.space + 64 if ready.space else 0
         self.words = (ctypes.c_int64 * len(RECORD))()
         self.address = ctypes.addressof(self.words)
-        threads = 0 if ready.workers == 1 and ready.reduction is None else _by_threads()[1]
-        values = (native_addresses()["launch"], ready.template_address, ready.swapped, arg, bool(ready.space), threads)
-        self.words[:] = [int(value) for value in values]
+        self.said = ctypes.create_string_buffer(MESSAGE)
+        alone = ready.workers == 1 and ready.reduction is None and (ready.no_edge is None or ready.look is not None)
+        look = (0, 0) if ready.look is None else (ready.look.function, ready.look.record)
+        values = {
+            "launch": native_addresses()["launch"], "template": ready.template_address, "swapped": ready.swapped,
+            "arg": self.arg, "scratch": bool(ready.space), "alone": alone, "python": _by_python()[1],
+            "look": look[0], "weights": look[1], "said": ctypes.addressof(self.said),
+        }  # fmt: skip
+        self.words[:] = [int(values[name]) for name in RECORD]
         _records[self.address] = self
 
     def run(self, places: tuple[int, ...]) -> None:
-        """By threads; `places`: M, N, P, the winning k and scratch memory, 0 where there is none."""
+        """By threads, or with missing edges; `places`: left, right, P, the winning k and scratch memory, 0 where there
+        is none."""
+        if self.ready.no_edge is not None:
+            first, second, *others = places[:4]
+            at = (second, first, *others) if self.ready.swapped else (first, second, *others)
+            self.ready.run(*(_array(*how, where) for how, where in zip(self.lying, at, strict=False)))
+            return
         launch, pool = native()["launch"], current_pool()
         launch(pool.address if pool is not None else 0, self.ready.template_address, *places)
         if self.ready.reduction is not None:
             launch(0, ctypes.addressof(self.ready.reduction), *places)
 
 
+def _array(shape: tuple[int, ...], dtype: np.dtype[Any], address: int) -> Array:
+    """XLA's memory, rows side by side, as an array."""
+    room = (ctypes.c_uint8 * (math.prod(shape) * dtype.itemsize)).from_address(address)
+    return np.frombuffer(memoryview(room), dtype).reshape(shape)
+
+
 @lru_cache(maxsize=1)
-def _by_threads() -> tuple[Any, int]:
-    """The function that the handler calls for a product of several threads, and its address."""
+def _by_python() -> tuple[Any, int]:
+    """The function that the handler calls for what it cannot launch itself, and its address."""
 
     def run(record: int, *places: int | None) -> int:
         try:
             _records[record].run(tuple(x or 0 for x in places))
-        except Exception:  # what is raised here ends nowhere: XLA is told that it failed
+        except Exception as error:  # what is raised here ends nowhere: XLA is told what it says
+            _records[record].said.value = str(error).encode()[: MESSAGE - 1]
             return 1
         return 0
 
@@ -91,15 +114,15 @@ def record_of(
 ) -> Record | None:
     """What multiplies arrays in rows, each given by (shape, dtype); None where that takes more than a kernel."""
     M, N = (np.empty(shape, dtype) for shape, dtype in (left, right))  # never touched: how they lie is what counts
-    if not (M.size and N.size) or any(x.dtype.kind not in "iufcb" for x in (M, N)) or not registered():
-        return None
     call = understand(M, N, Options(semiring=ring, precision=precision, return_arg=return_arg))
+    if not (M.size and N.size) or not registered():
+        return None
     made = make_plan(call.problem, machine_of("cpu"), None, None)
     if made.engine == "reference" or call.M.converted or call.N.converted:
         return None
     P = np.empty((*call.problem.stack, call.problem.m, call.problem.n), call.problem.result.numpy)
-    ready = Ready(made, M, N, P, np.empty(P.shape, np.int64) if return_arg else None, None)
-    return Record(ready, return_arg) if ready.no_edge is None else None
+    arg = np.empty(P.shape, np.int64) if return_arg else None
+    return Record(Ready(made, M, N, P, arg, None), (M, N, P) if arg is None else (M, N, P, arg))
 
 
 def product(record: Record, M: Any, N: Any, shape: tuple[int, ...], result: Any) -> Any:

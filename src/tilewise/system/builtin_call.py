@@ -20,7 +20,8 @@ METH_FASTCALL = 0x80
 ASKED = (
     "PyLong_AsUnsignedLongLongMask", "PyLong_FromLongLong", "PyErr_Occurred", "PyErr_BadArgument", "PyEval_SaveThread",
     "PyEval_RestoreThread", "PyBytes_FromStringAndSize", "PyObject_Vectorcall", "PyDict_Size",
-    "PyDict_GetItem", "PyDict_Next", "PyTuple_New", "PyTuple_SetItem", "Py_IncRef", "PyObject_CallNoArgs",
+    "PyDict_GetItem", "PyDict_Next", "PyTuple_New", "PyTuple_SetItem", "PyTuple_Size", "PyTuple_GetItem",
+    "Py_IncRef", "PyObject_CallNoArgs",
     "PyObject_GetAttr", "PyErr_Clear", "Py_DecRef",
 )  # fmt: skip
 DECLARED = """
@@ -37,6 +38,8 @@ declare ptr @PyDict_GetItem(ptr, ptr)
 declare i32 @PyDict_Next(ptr, ptr, ptr, ptr)
 declare ptr @PyTuple_New(i64)
 declare i32 @PyTuple_SetItem(ptr, i64, ptr)
+declare i64 @PyTuple_Size(ptr)
+declare ptr @PyTuple_GetItem(ptr, i64)
 declare void @Py_IncRef(ptr)
 declare ptr @PyObject_CallNoArgs(ptr)
 declare ptr @PyObject_GetAttr(ptr, ptr)

@@ -17,6 +17,7 @@ from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmeti
 from tilewise.engines.cpu.kernels.shared.job import WORDS
 from tilewise.engines.cpu.kernels.shared.strips import count_words
 from tilewise.engines.cpu.kernels.shared.tasks import Extents
+from tilewise.engines.cpu.kernels.weights.run import look_at
 from tilewise.engines.cpu.registry import FAMILIES
 from tilewise.engines.cpu.runtime import compile, workspace
 from tilewise.engines.cpu.runtime.address import address, data_field
@@ -100,6 +101,7 @@ class Ready:
         enter = self.functions.get("enter", 0)
         self.enter = builtin(enter, "wooo", answers=False, keeps_gil=self.keeps_gil) if short else None
         self.no_edge = no_edge_of(problem.algebra)
+        self.look = look_at(self.no_edge, M, N)
         self.onto = problem.algebra if problem.accumulate else None
         self.result = problem.result.numpy
         self.dtypes = problem.dtype_m.numpy, problem.dtype_n.numpy
@@ -134,8 +136,7 @@ class Ready:
     def multiply(self, M: Array, N: Array, out: Array | None = None) -> Any:
         """The product of operands that lie as the ones this was made for."""
         P = np.empty(self.shape, self.result) if out is None else out
-        edges = self.no_edge
-        if self.enter is not None and (edges is None or (edges.within(M) and edges.within(N))):
+        if self.enter is not None and (self.no_edge is None or (self.look is not None and self.look(M, N))):
             if self.swapped:
                 M, N = N, M
             self.enter(self.template_address, M, N, P)
@@ -197,6 +198,24 @@ class Ready:
         self.run(M, N, P, arg)
         return (P, arg) if self.shape or out is not None else (P[()], arg[()])
 
+    def into_fresh_memory_with_arg(self) -> Callable[[Array, Array], Any]:
+        """`multiply_with_arg` without `out`, with everything that is known by now bound."""
+        if self.space or self.workers > 1 or not (self.by_object and self.shape):
+            return self.multiply_with_arg
+        launch, job, shape, result = native()["launch_arrays_and_arg"], self.template_address, self.shape, self.result
+        edges, look, swapped, empty, whole = self.no_edge, self.look, self.swapped, np.empty, np.dtype(np.int64)
+
+        def product(M: Array, N: Array) -> Any:
+            if edges is not None and (look is None or not look(M, N)):
+                return self.multiply_with_arg(M, N)
+            P, arg = empty(shape, result), empty(shape, whole)
+            if swapped:
+                M, N = N, M
+            launch(0, job, M, N, P, arg, 0)
+            return P, arg
+
+        return product
+
     def takes(self, out: Any, M: Array, N: Array) -> bool:
         """Whether `out` can be written straight: an array of the product's shape and dtype, apart from M and N."""
         if type(out) is not np.ndarray or out.shape != self.shape or out.dtype != self.result:
@@ -209,7 +228,8 @@ class Ready:
         return not (np.may_share_memory(out, M) or np.may_share_memory(out, N))
 
     def run(self, M: Array, N: Array, P: Array, arg: Array | None = None) -> None:
-        around(self.no_edge, self._launch, M, N, P, arg, self.onto)
+        weights = self.look is not None and self.look(M, N)
+        around(None if weights else self.no_edge, self._launch, M, N, P, arg, self.onto)
 
     def _launch(self, M: Array, N: Array, P: Array, arg: Array | None) -> None:
         if self.swapped:

@@ -19,6 +19,8 @@ def followed_matmul(M: Tensor, N: Tensor, o: Options) -> Any:
     if o.dtype is not None:
         raise UsageError("dtype= takes no part in gradients, torch.compile or autocast: convert M and N first")
     check_call(M, o.out, o.device, o.kernel, o.tile, o.accumulate)
+    if o.has_epilogue and o.return_arg:
+        raise UsageError("alpha=, bias= and activation= need plus_times, and return_arg=True a min or max semiring")
     made = matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
     if not o.has_epilogue:
         if o.semiring == "plus_times" and o.precision == "high" and not o.return_arg:

@@ -18,7 +18,10 @@ from tilewise.engines.cpu.runtime.workers import WORDS, pool_module
 from tilewise.errors import UsageError
 from tilewise.system.builtin_call import builtin
 
-KINDS = {"run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "start": "ww", "stop": "ww"}
+KINDS = {
+    "run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "launch_arrays_and_arg": "wwoooow", "start": "ww",
+    "stop": "ww",
+}  # fmt: skip
 
 
 @lru_cache(maxsize=1)

@@ -30,7 +30,7 @@ def pool_module(target: Target, data_field: int, system: System | None = None) -
     system, spin = system or system_of(), SPIN_ARM if _arm(target) else SPIN
     take = [_deal(), _take_shares(), _take()]
     pool = [pause_function(target), *take, _work(system, spin), _submit(system, spin), _start(system), _stop(system)]
-    return module([*pool, _serial(), _run(), _launch(), _launch_arrays(data_field)])
+    return module([*pool, _serial(), _run(), _launch(), *(_launch_arrays(data_field, arg) for arg in (False, True))])
 
 
 def pause_function(target: Target) -> Function:
@@ -288,16 +288,15 @@ def _launch() -> Function:
     return f
 
 
-def _launch_arrays(data_field: int) -> Function:
-    """The same for array objects of NumPy, whose first field after the header is where their elements are."""
-    f = Function(
-        "launch_arrays", [("ptr", "pool"), ("ptr", "template"), *((("ptr", name) for _, name in PLACES))], public=True
-    )
-    places = [f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P")]
-    f.do(
-        f"call void @launch(ptr %pool, ptr %template, ptr {places[0]}, ptr {places[1]}, ptr {places[2]}, ptr %arg, "
-        "ptr %space)"
-    )
+def _launch_arrays(data_field: int, with_arg: bool) -> Function:
+    """The same for array objects of NumPy, whose first field after the header is where their elements are; `with_arg`:
+    where the winning k go is one of them, else it is an address."""
+    name = "launch_arrays_and_arg" if with_arg else "launch_arrays"
+    f = Function(name, [("ptr", "pool"), ("ptr", "template"), *((("ptr", name) for _, name in PLACES))], public=True)
+    objects = ("M", "N", "P", "arg") if with_arg else ("M", "N", "P")
+    places = {x: f.op(f"load ptr, ptr {f.at('i8', f'%{x}', data_field)}") for x in objects}
+    given = ", ".join(f"ptr {places.get(x, f'%{x}')}" for x in ("pool", "template", *(x for _, x in PLACES)))
+    f.do(f"call void @launch({given})")
     return f
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 from collections.abc import Callable
 from functools import lru_cache
 from importlib.util import find_spec
@@ -35,8 +36,10 @@ def compiled_epilogue(epilogue: Epilogue, dtype: str, onto: bool) -> Callable[..
 
 @lru_cache(maxsize=4)
 def compiled_scaling(rows: bool, columns: bool) -> Callable[..., int] | None:
-    """`finish(record, sums, columns, rows)` of float32 sums, scaled; None where there is no compiler."""
-    if not data_field() or find_spec("llvmlite") is None:
+    """`finish(record, sums, columns, rows, factor)` of float32 sums, scaled; None where there is no compiler, or where
+    a float object does not hold its number behind its header."""
+    field, number = data_field(), 0.375
+    if not field or ctypes.c_double.from_address(id(number) + field).value != number or find_spec("llvmlite") is None:
         return None
-    address = compile.load(scaling_module(rows, columns, data_field()), host_target(), ("finish",))["finish"]
-    return builtin(address, "wooo", answers=False, keeps_gil=True)
+    address = compile.load(scaling_module(rows, columns, field), host_target(), ("finish",))["finish"]
+    return builtin(address, "woooo", answers=False, keeps_gil=True)

@@ -35,28 +35,30 @@ def epilogue_module(epilogue: Epilogue, dtype: str, onto: bool, data_field: int)
 
 
 def scaling_module(rows: bool, columns: bool, data_field: int) -> str:
-    """The same function for scales of float32 sums: by alpha, by a number for each row, which P has, and by one for
-    each column, which the bias has."""
+    """`finish(record, sums, columns, rows, factor)` for scales of float32 sums: by the number that the last, a float
+    object, holds where an array has its elements' address, then by one for each row and one for each column."""
     step = _Step("float")
     steps = step.then("fmul", "%alpha")
     if rows:
         steps += _loaded("held", "%P.data", "%i", "float") + step.then("fmul", "%held")
     if columns:
         steps += _loaded("added", "%bias.data", "%j", "float") + step.then("fmul", "%added")
-    return _over_cells(step, steps, data_field, columns, rows)
+    return _over_cells(step, steps, data_field, columns, rows, factor=True)
 
 
-def _over_cells(step: _Step, steps: str, data_field: int, bias: bool, P: bool) -> str:
-    """`finish`: the steps for every cell, from row %i and column %j; `bias`, `P`: whether those are read."""
+def _over_cells(step: _Step, steps: str, data_field: int, bias: bool, P: bool, factor: bool = False) -> str:
+    """`finish`: the steps for every cell, from row %i and column %j; `bias`, `P`: whether those are read; `factor`:
+    whether alpha is an argument of its own."""
     kind = step.kind
+    alpha = f"i8, ptr %factor, i64 {data_field}" if factor else "i64, ptr %record, i64 2"
     narrowed = "fptrunc double %wide to float" if kind == "float" else "fadd double %wide, -0.0"
     return f"""
-define void @finish(ptr %record, ptr %sums, ptr %bias, ptr %P) {{
+define void @finish(ptr %record, ptr %sums, ptr %bias, ptr %P{", ptr %factor" if factor else ""}) {{
 entry:
   %rows = load i64, ptr %record
   %cols.at = getelementptr i64, ptr %record, i64 1
   %cols = load i64, ptr %cols.at
-  %alpha.at = getelementptr i64, ptr %record, i64 2
+  %alpha.at = getelementptr {alpha}
   %wide = load double, ptr %alpha.at
   %alpha = {narrowed}
 {_elements("sums", data_field)}{_elements("bias", data_field) if bias else ""}\

@@ -1,0 +1,1 @@
+"""Few numbers taken to a narrower dtype."""

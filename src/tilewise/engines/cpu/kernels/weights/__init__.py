@@ -1,0 +1,1 @@
+"""Whether integers are weights, before sums are made of them."""

@@ -1,0 +1,33 @@
+"""Nothing is silent: calls drawn at random give what their keywords mean, or are refused."""
+
+from __future__ import annotations
+
+import time
+from importlib.util import find_spec
+
+import pytest
+
+from audited_calls import LIBRARIES, audit
+
+COUNT = {"numpy": 40, "lists": 20, "torch": 60, "torch gradient": 30, "jax": 40, "jax jit": 25}
+
+
+@pytest.mark.parametrize(
+    "library",
+    [
+        "numpy", "lists",
+        *(
+            pytest.param(x, marks=[pytest.mark.interop, pytest.mark.skipif(not find_spec(x.split()[0]), reason=x)])
+            for x in LIBRARIES if x not in ("numpy", "lists")
+        ),
+    ],
+)  # fmt: skip
+def test_random_keywords_and_dtypes(library):
+    seed = time.time_ns() % 2**40
+    print("seed", seed)
+    made = 0
+    for number in range(COUNT[library]):
+        kind, wrong = audit(seed + number, (library,))
+        assert wrong is None, f"seed {seed + number}: {wrong}"
+        made += kind == "made"
+    assert made > COUNT[library] // 5
