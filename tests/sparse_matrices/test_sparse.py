@@ -195,3 +195,22 @@ def test_a_few_sources(semiring):
     loop = np.array([[np.inf, 1.0], [-2.0, np.inf]])
     with pytest.raises(tw.CycleError, match="0 → 1 → 0"):
         tw.closure(loop, sources=[0])
+
+
+@pytest.mark.parametrize("ring", ["min_plus", "max_min", "lor_land"])
+def test_few_cells_in_one_pass_are_the_same_bits_as_counted_first(ring, monkeypatch):
+    from tilewise.engines.cpu.kernels.gustavson import run
+
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = np.random.default_rng(seed)
+    for rows, cols, share in ((1, 1, 1.0), (40, 3000, 0.01), (300, 70, 0.05), (5000, 5000, 0.0002), (7, 9, 0.0)):
+        M = sp.random_array((rows, cols), density=share, rng=rng, format="csr")
+        N = sp.random_array((cols, rows), density=share, rng=rng, format="csr")
+        at_once = tw.matmul(M, N, semiring=ring)
+        with monkeypatch.context() as counted:
+            counted.setattr(run, "PAIRS", 0)
+            other = tw.matmul(M, N, semiring=ring)
+        for name in ("indptr", "indices", "data"):
+            np.testing.assert_array_equal(getattr(at_once, name), getattr(other, name))
+        assert at_once.has_canonical_format

@@ -146,9 +146,9 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
 
     kind = scipy.sparse.csr_matrix if isinstance(like, scipy.sparse.spmatrix) else scipy.sparse.csr_array
     shape, zero = (M.shape[0], N.shape[1]), False if algebra.semiring.boolean else algebra.zero
-    meets = np.concatenate(([0], np.cumsum(np.diff(N.starts)[M.indices], dtype=np.int64)))[M.starts]  # before each row
+    meets = int(np.diff(N.starts).take(M.indices).sum(dtype=np.int64))
     whole = M.shape[0] * M.shape[1] * N.shape[1]
-    if meets[-1] * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and _absorbs(algebra):
+    if meets * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and _absorbs(algebra):
         operands = (x.dense(algebra.zero, x.data.dtype) for x in (M, N))
         made = Rows.of_dense(np.asarray(dense(*operands, semiring=algebra.semiring)), zero)
         return kind((made.data, made.indices, made.starts), shape=shape)
@@ -157,22 +157,24 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
         from tilewise.engines.cpu.kernels.gustavson.run import product_of_rows
 
         left, right = (M.starts, M.indices, M.data), (N.starts, N.indices, N.data)
-        made = Rows(shape, *product_of_rows(left, right, N.shape[1], int(meets[-1]), algebra))
+        made = Rows(shape, *product_of_rows(left, right, N.shape[1], meets, algebra))
     else:
-        made = _by_sorting(M, N, meets, algebra)
+        made = _by_sorting(M, N, algebra)
     kept = Rows(shape, made.starts, made.indices, _outside(made.data, algebra)).without(zero)
     return kind((kept.data, kept.indices, kept.starts), shape=shape)
 
 
+@lru_cache(maxsize=256)
 def _compiles(algebra: Algebra) -> bool:
     from importlib.util import find_spec
 
     return algebra.partial.kind in "biuf" and find_spec("llvmlite") is not None
 
 
-def _by_sorting(M: Rows, N: Rows, meets: Array, algebra: Algebra) -> Rows:
+def _by_sorting(M: Rows, N: Rows, algebra: Algebra) -> Rows:
     """Without a compiler, and for complex numbers: every pair of cells that meet, sorted by where they go, reduced."""
     lengths, columns = np.diff(N.starts), N.shape[1]
+    meets = np.concatenate(([0], np.cumsum(lengths[M.indices], dtype=np.int64)))[M.starts]  # before each row
     parts: list[tuple[Array, Array, Array]] = [(*(np.zeros(0, np.int64),) * 2, np.zeros(0, algebra.partial.numpy))]
     with np.errstate(all="ignore"):
         for first, last in _bands(meets, BAND):

@@ -1,4 +1,4 @@
-"""A product of sparse matrices by all threads: cells of P are counted, then filled."""
+"""A product of sparse matrices by all threads: cells of P are counted, then filled; a small one is filled at once."""
 
 from __future__ import annotations
 
@@ -19,14 +19,14 @@ from tilewise.system.memory import check_room
 Array = np.ndarray[Any, np.dtype[Any]]
 Cells = tuple[Array, Array, Array]  # starts, columns, values
 LINE = 64
-PAIRS = 1 << 16  # that a task should meet at least
+PAIRS = 1 << 16  # that a task should meet at least; fewer are one pass of one thread
 MANY = 1 << 22  # cells; before fewer nobody is asked whether there is room
 AT_ONCE = 256  # tasks between two chances to be interrupted
 
 
 @lru_cache(maxsize=256)
 def _compiled(algebra: Algebra, deep: bool) -> dict[str, int]:
-    return compile.load(gustavson_module(algebra, deep), host_target(), ("count", "fill"))
+    return compile.load(gustavson_module(algebra, deep), host_target(), ("count", "fill", "once"))
 
 
 def product_of_rows(M: Cells, N: Cells, columns: int, pairs: int, algebra: Algebra) -> Cells:
@@ -40,7 +40,7 @@ def product_of_rows(M: Cells, N: Cells, columns: int, pairs: int, algebra: Algeb
     deep_at = -(-8 * words // LINE) * LINE
     sums_at = deep_at + -(-8 * -(-words // 64) // LINE) * LINE
     room = -(-(sums_at + columns * kind.itemsize) // LINE) * LINE
-    threads = num_threads()
+    threads = num_threads() if pairs > PAIRS else 1
     spaces = np.zeros((threads, room), np.uint8)
     spaces[:, sums_at : sums_at + columns * kind.itemsize].view(kind)[...] = algebra.zero
     rows = max(1, min(-(-m // (4 * threads)), PAIRS * m // pairs))
@@ -51,6 +51,11 @@ def product_of_rows(M: Cells, N: Cells, columns: int, pairs: int, algebra: Algeb
         "P": starts.ctypes.data, "m": m, "n": columns, "task_m": rows, "workspace": spaces.ctypes.data,
         "workspace_bytes": room, "strip": deep_at, "sums_at": sums_at,
     }  # fmt: skip
+    if pairs <= PAIRS:
+        made, data = np.empty(pairs, np.int32), np.empty(pairs, kind)
+        values |= {"row_p": made.ctypes.data, "col_p": data.ctypes.data, "task_m": m}
+        _run(functions["once"], values, 1, 1)
+        return starts, made[: starts[-1]], data[: starts[-1]]
     _run(functions["count"], values, -(-m // rows), threads)
     np.cumsum(starts, out=starts)
     cells = int(starts[-1])

@@ -2,6 +2,7 @@
 
     count    how many cells each row of P has
     fill     their columns, in order, and their values
+    once     all of it in one pass, for few cells: one task, memory for every pair that meets
 
 A row of P is gathered in a dense row of sums, all zero before and after, and a bit for each column that is met; reading
 the bits in order sorts the columns. Where rows are short beside their width, a second row of bits says which words of
@@ -17,19 +18,19 @@ from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 
 
 def gustavson_module(algebra: Algebra, deep: bool) -> str:
-    """`count` and `fill`, tasks of `task_m` rows each, from the one on that `tasks_m` says.
+    """`count` and `fill`, tasks of `task_m` rows each, from the one on that `tasks_m` says; and `once`.
 
     Words of the job: M, row_m, col_m: M's starts, columns (int32) and values; so for N, and for P. A worker's workspace
     has the bits, from `strip` on those that say which words hold any (`deep`), from `sums_at` on the sums.
     """
-    return module([_Rows(algebra, deep, fills).function() for fills in (False, True)])
+    return module([_Rows(algebra, deep, name).function() for name in ("count", "fill", "once")])
 
 
 class _Rows:
-    def __init__(self, algebra: Algebra, deep: bool, fills: bool) -> None:
-        self.algebra, self.deep, self.fills = algebra, deep, fills
+    def __init__(self, algebra: Algebra, deep: bool, name: str) -> None:
+        self.algebra, self.deep, self.name, self.fills = algebra, deep, name, name != "count"
         self.kind = scalar_kind(algebra.partial)
-        self.f = f = Function("fill" if fills else "count", TASK_PARAMS, public=True)
+        self.f = f = Function(name, TASK_PARAMS, public=True)
         job = JobReader(f)
         self.m, self.n, self.rows, self.first = job.words("m", "n", "task_m", "tasks_m")
         self.starts_m, self.columns_m, self.data_m = (job.pointer(x) for x in ("M", "row_m", "col_m"))
@@ -45,13 +46,14 @@ class _Rows:
         f = self.f
         first = f.mul(f.add("%task", self.first), self.rows)
         last = f.lower(f.add(first, self.rows), self.m)
-        with f.loop(first, last) as i:
+        with f.loop(first, last, 1, [("i64", "0")]) as i:
             with f.loop(self._start(self.starts_m, i.index), self._start(self.starts_m, f.add(i.index, 1))) as e:
                 self._row_of_n(e.index)
-            begin = self._start(self.starts_p, i.index) if self.fills else "0"
-            count = self._all_words(begin)
-            if not self.fills:
-                f.do(f"store i64 {count}, ptr {f.at('i64', self.starts_p, i.index, 1)}")
+            begin = {"count": "0", "fill": "", "once": i.values[0]}[self.name]
+            end = self._all_words(begin or self._start(self.starts_p, i.index))
+            if self.name != "fill":
+                f.do(f"store i64 {end}, ptr {f.at('i64', self.starts_p, i.index, 1)}")
+            i.next = [end]
         return f
 
     def _start(self, starts: str, row: str) -> str:
