@@ -4,6 +4,11 @@ VENV   := .venv
 BIN    := $(VENV)/bin
 BASE   := $(VENV)/.base
 READY  := $(VENV)/.ready
+# Workers take tests from each other, neighbours stay together: what one compiled, the next finds.
+PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
+
+# Tests start Python hundreds of times; without bytecode each start would compile NumPy's source again.
+unexport PYTHONDONTWRITEBYTECODE
 
 .PHONY: demo test test-all test-interop test-emulated torture test-browser test-cuda sanitize docs lint format lock clean
 
@@ -12,10 +17,10 @@ demo: $(BASE)
 	$(BIN)/tilewise demo
 
 test: $(READY) lint
-	$(BIN)/python -m pytest -n auto
+	$(PYTEST)
 
 test-all: $(READY) lint
-	$(BIN)/python -m pytest -n auto -m 'not cuda and not browser and not interop and not emulated and not torture'
+	$(PYTEST) -m 'not cuda and not browser and not interop and not emulated and not torture'
 
 # Faults on purpose (kills, full disks, damage, forks, …) and fuzzed readers, for TORTURE_SECONDS (600) each; prints how many of each kind.
 torture: $(READY)
@@ -23,7 +28,7 @@ torture: $(READY)
 
 # Gradients, torch.compile, jit: with PyTorch or JAX in the environment (.venv/bin/pip install torch jax).
 test-interop: $(READY)
-	$(BIN)/python -m pytest -n auto -m 'interop and not slow and not cuda' tests/interop tests/docs
+	$(PYTEST) -m 'interop and not slow and not cuda' tests/interop tests/docs
 
 # Kernels of the other architecture, compiled here and executed under qemu (Debian: .ci/emulation unpacks what it needs).
 test-emulated: $(READY)
@@ -31,7 +36,7 @@ test-emulated: $(READY)
 
 # The page in a real Chromium (Debian: apt-get install chromium chromium-driver); axe-core comes through npm.
 test-browser: $(READY)
-	$(BIN)/python -m pytest -m browser tests/browser
+	$(PYTEST) -m browser tests/browser
 
 # On a machine with a card; uses the Python at hand, which may already hold torch or CuPy.
 test-cuda:

@@ -5,18 +5,21 @@ What only a card has (asynchronous copies, packed halves) is not there: the text
 
 from __future__ import annotations
 
+import atexit
 import ctypes
 import hashlib
 import re
 import shutil
 import subprocess
+import tempfile
+from functools import cache
 from pathlib import Path
 
 from tilewise.kernels.shared.text import kernel_text
 
 COMPILER = shutil.which("g++") or shutil.which("clang++")
 SHIM = Path(__file__).with_name("card_shim.h")
-FLAGS = ("-std=c++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-shared", "-fPIC")
+FLAGS = ("-std=c++17", "-O1", "-w", "-fwrapv", "-ffp-contract=off", "-fno-strict-aliasing", "-fsigned-char", "-fPIC")
 
 
 HOPPER = Path(__file__).with_name("hopper_shim.h")
@@ -113,6 +116,18 @@ def _mma(found):
 }}"""
 
 
+@cache
+def headers():
+    """A folder with what every kernel includes, precompiled: to read it is most of the work for a little kernel."""
+    made = Path(tempfile.mkdtemp(prefix="shim-"))
+    atexit.register(shutil.rmtree, made, ignore_errors=True)
+    for header in (SHIM, SHIM.with_name("fibers.h")):
+        shutil.copy(header, made)
+    shim = made / SHIM.name
+    subprocess.run([COMPILER, *FLAGS, "-x", "c++-header", "-o", f"{shim}.gch", shim], check=True)
+    return made
+
+
 def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values."""
     if kernel_text("shared/ptx.cuh") in text:
@@ -129,7 +144,7 @@ def built(text, kernel, folder):
     name = f"{kernel}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
     path, library = folder / f"{name}.cpp", folder / f"{name}.so"
     path.write_text(
-        f'#include "{SHIM}"\n{text}\n'
+        f'#include "{SHIM.name}"\n{text}\n'
         "#include <utility>\n"
         "template <class... A, size_t... I>\n"
         "static void with(void (*kernel)(A...), void** given, std::index_sequence<I...>)\n"
@@ -140,7 +155,7 @@ def built(text, kernel, folder):
         f"    launch({{gx, gy, gz}}, {{bx, by, 1}}, [=] {{ with({kernel}, given); }}, spoil_shared);\n}}\n"
     )
     if not library.exists():
-        subprocess.run([COMPILER, *FLAGS, "-o", library, path], check=True)
+        subprocess.run([COMPILER, *FLAGS, "-shared", f"-I{headers()}", "-o", library, path], check=True)
     run = ctypes.CDLL(str(library)).run
 
     def call(grid, block, arguments):

@@ -12,7 +12,7 @@ from small_kernels import BLOCKS, INPUTS, OUT_EACH, OUTPUTS, THREADS, kernel
 from tilewise.engines import simt
 
 COMPILER = shutil.which("g++") or shutil.which("clang++") or shutil.which("c++")
-FLAGS = ("-std=c++17", "-O0", "-w", "-fwrapv", "-ffp-contract=off", "-fno-fast-math")
+FLAGS = ("-std=c++17", "-O0", "-w", "-fwrapv", "-ffp-contract=off", "-fno-fast-math", "-fsigned-char")
 SHIM = Path(__file__).with_name("shim.h")
 CELLS = THREADS * BLOCKS * OUT_EACH
 

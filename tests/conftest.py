@@ -3,7 +3,9 @@
 from __future__ import annotations
 
 import os
+import random
 import sys
+import time
 from pathlib import Path
 
 import pytest
@@ -18,12 +20,43 @@ settings.register_profile("all", max_examples=2500, deadline=None, suppress_heal
 settings.load_profile(os.environ.get("TILEWISE_TEST_PROFILE", "ci"))
 
 
+# One for all workers of a run, which start with this environment; given, it repeats an earlier run.
+SEED = os.environ.setdefault("TILEWISE_TEST_SEED", str(time.time_ns() % 2**31))
+
+
+def pytest_terminal_summary(terminalreporter: pytest.TerminalReporter) -> None:
+    terminalreporter.write_line(f"cases were drawn by TILEWISE_TEST_SEED={SEED}")
+
+
 def pytest_configure(config: pytest.Config) -> None:
     for name in ("thread_unsafe", "leaks_references", "valgrind_error", "parametrize_threads"):
         config.addinivalue_line("markers", f"{name}: NumPy's, on its own tests")
 
 
+@pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
+def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
+    """`drawn(n)`: n cases of a test, drawn by the clock, are quick enough for every run; the others are slow."""
+    cases: dict[str, list[pytest.Item]] = {}
+    for item in items:
+        if item.get_closest_marker("drawn") and not item.get_closest_marker("slow"):
+            cases.setdefault(item.nodeid.partition("[")[0], []).append(item)
+    for name, all_of_them in cases.items():
+        (count,) = all_of_them[0].get_closest_marker("drawn").args
+        now = random.Random(SEED + name).sample(all_of_them, min(count, len(all_of_them)))
+        for item in set(all_of_them) - set(now):
+            item.add_marker(pytest.mark.slow)
+
+
+@pytest.fixture(scope="session")
+def run_folder(tmp_path_factory: pytest.TempPathFactory) -> Path:
+    """One for all workers of this run."""
+    base = tmp_path_factory.getbasetemp()
+    return base.parent if "PYTEST_XDIST_WORKER" in os.environ else base
+
+
 @pytest.fixture(scope="session", autouse=True)
-def own_cache(tmp_path_factory: pytest.TempPathFactory) -> None:
+def own_cache(run_folder: Path) -> None:
     chosen = os.environ.get("TILEWISE_TEST_CACHE")  # to share what is compiled among several runs on purpose
-    os.environ["TILEWISE_CACHE_DIR"] = chosen or str(tmp_path_factory.mktemp("cache"))
+    folder = Path(chosen) if chosen else run_folder / "cache"
+    folder.mkdir(mode=0o700, exist_ok=True)
+    os.environ["TILEWISE_CACHE_DIR"] = str(folder)

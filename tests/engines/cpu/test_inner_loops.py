@@ -38,6 +38,7 @@ def main_loop(kernel: str, a: Arithmetic, tile: str) -> Loop:
     return max((x for x in loops_of(kernel, a) if x.function == f"tile_{tile}"), key=lambda loop: loop.instructions)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
 def test_neons_packed_tile_is_fused_multiply_adds(dtype: str) -> None:
     a = of("neon", "plus_times", dtype)
@@ -54,6 +55,7 @@ FORMS = {
 }
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("kernel", FORMS)
 def test_neons_other_tiles_do_not_spill(kernel: str, dtype: str) -> None:
@@ -85,6 +87,7 @@ SEMIRINGS = [("min_plus", "float32"), ("min_plus", "float64"), ("max_min", "floa
              ("max_times", "float32"), ("min_plus", "int32"), ("max_min", "int32")]  # fmt: skip
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("ring", "dtype"), SEMIRINGS)
 def test_a_step_of_a_semiring_is_two_operations_on_neon(ring: str, dtype: str) -> None:
     a = of("neon", ring, dtype)
@@ -95,6 +98,7 @@ def test_a_step_of_a_semiring_is_two_operations_on_neon(ring: str, dtype: str) -
     assert beside.spills == 0, beside
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("ring", ["plus_times", "min_plus", "max_min", "max_times"])
 @pytest.mark.parametrize("target", ["avx512", "avx2"])
@@ -118,6 +122,7 @@ def test_a_closures_square_has_no_branches_but_its_loops(target: str) -> None:
         assert loop.count(r"\t(b\.|cb|tb|j)\w+") == 1, loop
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("target", ["avx512", "avx2"])
 def test_tiles_of_any_height_do_not_spill_on_x86(target: str, dtype: str) -> None:
@@ -132,6 +137,7 @@ def test_tiles_of_any_height_do_not_spill_on_x86(target: str, dtype: str) -> Non
             assert loop.instructions <= loop.fma + rows + vectors + asked + 7, loop
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("ring", "dtype"), [("max_min", "float32"), ("min_plus", "float32"), ("max_times", "float64")])
 @pytest.mark.parametrize("target", ["avx512", "avx2", "neon"])
 def test_the_port_limit_is_made_of_the_tiles_own_instructions(target: str, ring: str, dtype: str) -> None:

@@ -111,6 +111,7 @@ def test_random_products_of_short_integers_are_exact(name: str, kernel: str) -> 
     assert ran or is_arm()
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("types", [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("uint8", "uint8")])
 def test_nothing_saturates_where_all_bytes_are_extreme(name: str, types: tuple[str, str]) -> None:
@@ -135,6 +136,7 @@ def deep_arithmetic(name: str, dtype: str, deep: int, features: str) -> Arithmet
     return arithmetic(algebra, number, number, target, deep=deep)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("name", "dtype", "deep", "features", "instruction"),
     [

@@ -50,6 +50,7 @@ def multiply(target: Target, ring: str, dtype: str, shape: tuple[int, int, int])
     return P, tw.matmul(M, N, semiring=ring, kernel="reference")
 
 
+@pytest.mark.drawn(9)
 @pytest.mark.parametrize(("ring", "dtype"), CASES)
 @pytest.mark.parametrize("name", executable())
 def test_lesser_instruction_sets_make_the_same_products(name: str, ring: str, dtype: str) -> None:
@@ -58,6 +59,7 @@ def test_lesser_instruction_sets_make_the_same_products(name: str, ring: str, dt
         np.testing.assert_allclose(made.astype(np.complex128), right.astype(np.complex128), rtol=1e-5)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(("ring", "dtype"), CASES)
 def test_neon_compiles(ring: str, dtype: str) -> None:
     target, number = known_target("neon"), DTYPES[dtype]

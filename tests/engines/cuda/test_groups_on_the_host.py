@@ -124,6 +124,7 @@ def run(plan, M, N, P, offsets, folder):
 CASES = [("plus_times", "bfloat16"), ("plus_times", "float32"), ("min_plus", "int32"), ("max_plus", "float64")]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("along", ["rows", "k"])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_groups_over_any_algebra(tmp_path_factory, name, dtype, along):

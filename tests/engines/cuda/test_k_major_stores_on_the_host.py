@@ -91,6 +91,7 @@ def check(store, cols, size, m, n, extra, offset, onto=0):
         assert (memory == 77).all(), "something was written outside P"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("size", "pack"), [(4, 1), (2, 1), (2, 2), (1, 1)])
 def test_rows_of_any_stride(tmp_path, size, pack):
     for cols in (64, 208):

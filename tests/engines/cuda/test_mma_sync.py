@@ -54,6 +54,7 @@ def forms(size):
     ]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("arch", "name", "number"),
     [

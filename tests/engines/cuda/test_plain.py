@@ -58,6 +58,7 @@ def forms(way):
     yield Form(way, False, False, full, full, False, False, tail=way.name != "where")
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("arch", "name", "dtype", "how"),
     [

@@ -87,6 +87,7 @@ def first(cases, rest):
     return [*cases, *(pytest.param(*case, marks=pytest.mark.slow) for case in rest)]
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize(("name", "dtype", "way_m", "way_n", "shape"), first(CASES, MORE_CASES))
 def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
     m, k, n = shape

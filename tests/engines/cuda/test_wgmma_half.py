@@ -55,7 +55,7 @@ FORMS = [
 
 
 def test_a_sample_compiles(tmp_path):
-    """The passes beside it, and four forms drawn by the clock; all of them in `test_no_form_spills_or_serialises`."""
+    """The passes beside it, and two forms drawn by the clock; all of them in `test_no_form_spills_or_serialises`."""
     seed = time.time_ns() % 10**9
     print("seed", seed)
     cache = DiskCache("cubin", tmp_path)
@@ -65,7 +65,7 @@ def test_a_sample_compiles(tmp_path):
         render_gather("float16", True, 8),
         render_gather("bfloat16", False, 1),
     ]
-    pairs = random.Random(seed).sample(list(zip(TILES, FORMS, strict=False)), 4)
+    pairs = random.Random(seed).sample(list(zip(TILES, FORMS, strict=False)), 2)
     texts += [render_wgmma_half("bfloat16", tile, **form) for tile, form in pairs]
     turned = TensorTile(128, 176, 2)
     texts.append(render_wgmma_half("float16", turned, m_along_k=False, n_along_k=True, store="turned"))
