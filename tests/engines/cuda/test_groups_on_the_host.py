@@ -15,13 +15,14 @@ from behind_a_compiler import COMPILER, built
 from host_card import layout_of, run_recipe
 from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.direct_half.model import TILES
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.rows.recipe import add_recipe, take_recipe, weighted_take_recipe
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.wgmma_half.model import ways
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
-from tilewise.problem import Groups, Layout, Problem
+from tilewise.problem import Groups, Layout, Problem, row_major
 
 pytestmark = pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 
@@ -136,7 +137,7 @@ def test_groups_over_any_algebra(tmp_path_factory, name, dtype, along):
 
 
 def check(rng, rows, k, n, groups, number, ring, choose, folder, words):
-    """A product of random groups by the planner's kernel, or by a way that `choose` picks."""
+    """A product of random groups by the kernel for any of them, or by any way of the family that `choose` names."""
     by_k, extra = groups.along == "k", int(rng.choice([0, 3]))
     extra = extra if choose is None or rng.random() < 0.5 else -k % 8
     x = among_poison(rng, (rows, k), number, extra)
@@ -146,12 +147,11 @@ def check(rng, rows, k, n, groups, number, ring, choose, folder, words):
     ends = sizes(rng, rows, groups.count)
     offsets = ends.astype(np.int64 if groups.wide else np.int32)
     problem = problem_of(M, w, P, ring, groups)
-    tensor_cores = family_of("wgmma_half")
-    if choose is None or tensor_cores.refusal(problem, H200):  # a single row of a group along k lies along k, too
+    if choose is None or family_of(choose).refusal(problem, H200):  # a single row of a group along k lies along k, too
         plan = make_plan(problem, H200, "grouped")
     else:
-        options = ways(problem, H200)
-        plan = tensor_cores.pinned(problem, H200, options[int(rng.integers(len(options)))])
+        options = ways(problem, H200) if choose == "wgmma_half" else TILES
+        plan = family_of(choose).pinned(problem, H200, options[int(rng.integers(len(options)))])
     memory = P.base
     before = memory.copy()
     words = f"{words}: {plan} {plan.way} ends {ends.tolist()}"
@@ -173,7 +173,30 @@ def test_groups_on_tensor_cores(tmp_path_factory, along):
     groups = Groups(int(rng.integers(1, 7)), along, bool(rng.random() < 0.5))
     rows, k, n = int(rng.integers(1, 500)), int(rng.integers(1, 150)), int(rng.integers(1, 300))
     folder = tmp_path_factory.getbasetemp()
-    check(rng, rows, k, n, groups, number, tw.semirings["plus_times"], True, folder, f"seed {seed}")
+    check(rng, rows, k, n, groups, number, tw.semirings["plus_times"], "wgmma_half", folder, f"seed {seed}")
+
+
+@pytest.mark.parametrize("number", [ml_dtypes.bfloat16, np.float16])
+def test_groups_of_lines_that_start_anywhere(tmp_path_factory, number):
+    seed = int(time.time())
+    rng, folder = np.random.default_rng(seed), tmp_path_factory.getbasetemp()
+    groups = Groups(int(rng.integers(1, 7)), "rows", bool(rng.random() < 0.5))
+    rows, k, n = int(rng.integers(1, 300)), int(rng.integers(1, 150)), int(rng.integers(1, 200))
+    check(rng, rows, k, n, groups, number, tw.semirings["plus_times"], "direct_half", folder, f"seed {seed}")
+
+
+def test_odd_weights_are_read_once():
+    """Groups of few rows by matrices whose rows start on no 16 bytes: no copy of them is made first."""
+    half, ring = DTYPES["bfloat16"], tw.semirings["plus_times"]
+    odd, even = (
+        Problem(
+            3000, side, side, (), half, half, ring, row_major(3000, side), row_major(side, side, (256,)),
+            row_major(3000, side), groups=Groups(256),
+        )
+        for side in (1409, 1408)
+    )  # fmt: skip
+    assert make_plan(odd, H200).kernel == "direct_half"
+    assert make_plan(even, H200).kernel == "wgmma_half"
 
 
 def test_groups_that_the_copy_engine_stores(tmp_path_factory):

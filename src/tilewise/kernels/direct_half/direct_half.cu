@@ -7,6 +7,8 @@
 //   what `ldmatrix` reads at a time lies in all banks. A member's tiles are neighbouring blocks, members follow one another.
 // Edges: a word is read only if it holds an element of its own line; those that stick out of all the operand go by elements.
 //   Elements behind k are 0 in both operands; those outside of P are not stored.
+// Groups: where BY_ROWS, M's rows are those of groups, one after the other, each with a matrix of N of its own; `walk` has the
+//   tiles (walk_groups.cu). A tile ends with its group, and rows behind the last group are 0.
 // Barrier: one a phase, before its products: behind it, the phase before is used up, and its memory takes the next one.
 // Stores: sums leave through shared memory, 16 bytes at a time between P's own boundaries, whatever its stride.
 
@@ -165,10 +167,18 @@ struct Reach { long long low, high; };
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
     const Element* __restrict__ M, const Element* __restrict__ N, Element* P, Epilogue epilogue, int m, int k, int n,
     long long ldm, long long ldn, long long ldp, Reach of_m, Reach of_n, int tiles, int tiles_n,
-    long long step_M, long long step_N, long long step_P)
+    long long step_M, long long step_N, long long step_P, const int* walk)
 {
+#if BY_ROWS
+    int tile = blockIdx.x / tiles_n, left = blockIdx.x % tiles_n * BLOCK_N;
+    if (tile >= walk[0]) return;
+    int member = walk[4 * (1 + tile)], top = walk[4 * (1 + tile) + 1];
+    m = walk[4 * (1 + tile) + 2];
+    if (member < 0) member = k = 0;
+#else
     int member = blockIdx.x / tiles, tile = blockIdx.x - member * tiles;
     int top = tile / tiles_n * BLOCK_M, left = tile % tiles_n * BLOCK_N;
+#endif
     int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
     bool busy = top + row < m && left + column < n;
     OperandM from_m = {M + member * step_M, M + of_m.low, M + of_m.high, ldm, top, m, k};

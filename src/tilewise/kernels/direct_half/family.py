@@ -10,6 +10,7 @@ from tilewise.kernels.direct_half import model
 from tilewise.kernels.direct_half.recipe import launches
 from tilewise.kernels.direct_half.text import render_direct_half
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, tensor_reason
+from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -21,12 +22,17 @@ class DirectHalf(Family):
     name = "direct_half"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     fuses = True
+    groups = True
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.members > 1  # single products: its model has not been held against any
+        """Single products: its model has not been held against any. Groups that the copy engine takes as they are go to
+        wgmma_half."""
+        if problem.groups is None:
+            return problem.members > 1
+        return any(layout.row * 2 % 16 and layout.col * 2 % 16 for layout in (problem.layout_m, problem.layout_n))
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *model.best_tile(problem, machine))
@@ -59,8 +65,10 @@ class DirectHalf(Family):
         return launches(plan, given, scratch)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        if problem.groups:
+            yield render_walk(problem.groups.wide)
         for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
-            yield render_direct_half(problem.dtype, tile, (m_along_k, n_along_k))
+            yield render_direct_half(problem.dtype, tile, (m_along_k, n_along_k), by_rows=problem.groups is not None)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.HalfTile]:
         return model.TILES

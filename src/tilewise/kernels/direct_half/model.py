@@ -6,6 +6,7 @@ import math
 from dataclasses import dataclass
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import contiguous_lines
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry
@@ -21,6 +22,7 @@ STORE_SECONDS, CELL_SECONDS = 1.8e-6, 0.9e-6 / 2**14  # and of a tile's sums, it
 UNIT_BANDWIDTH = 24e9  # bytes a second that a multiprocessor loads, shifts and puts into shared memory
 RATE_SHARE = 0.138  # of the tensor cores' rate on paper: mma.sync has half of it, fragments come from shared memory
 MEMORY_SHARE = 0.37
+WALK_SECONDS = 4e-6  # the tiles of groups are found before
 
 
 @dataclass(frozen=True)
@@ -74,6 +76,8 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
         return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {p.dtype_m} by {p.dtype_n}"
     if not is_plus_times(p.semiring):
         return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
+    if p.groups and (p.groups.along == "k" or p.accumulate or p.epilogue):
+        return f"kernel={KERNEL!r} takes groups of rows, not of k, and stores them as they are"
     if p.unrounded:
         return f"kernel={KERNEL!r} rounds its sums to {p.dtype}"
     sides = ("M", p.layout_m, p.m, p.k), ("N", p.layout_n, p.k, p.n)
@@ -91,7 +95,8 @@ def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
     """Waves of blocks, each as long as its phases one after the other, or the multiprocessor's loads or products."""
     p = problem
     down, across = tiles_of(p, tile)
-    blocks, phases = p.members * down * across, max(1, math.ceil(p.k / DEPTH))
+    phases = max(1, math.ceil(p.k / DEPTH))
+    blocks = expected_tiles(p, tile.rows) * across if p.groups else p.members * down * across
     waves = blocks / (machine.units * tile.resident)
     waves = math.ceil(waves) if waves < 4 else waves + 0.5
     together = min(tile.resident, max(1, math.ceil(blocks / machine.units)))
@@ -101,7 +106,8 @@ def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
     products = together * tile.rows * tile.cols * 16 * math.ceil(deep / 16) / rate
     storing = STORE_SECONDS + CELL_SECONDS * together * tile.rows * tile.cols
     work = waves * (phases * max(PHASE_SECONDS, loads, products) + storing)
-    return START_SECONDS + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
+    finding = WALK_SECONDS if p.groups else 0.0
+    return START_SECONDS + finding + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
 
 
 def best_tile(problem: Problem, machine: Machine) -> tuple[HalfTile, float]:

@@ -1,18 +1,21 @@
-"""The launches of `direct_half`: one for all members of a stack that lie evenly."""
+"""The launches of `direct_half`: one for all members of a stack that lie evenly, or for all groups of rows."""
 
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Sequence
+from typing import Any
 
 from tilewise.kernels.direct_half.model import KERNEL, HalfTile, tiles_of
 from tilewise.kernels.direct_half.text import render_direct_half
+from tilewise.kernels.shared.groups import most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import along_k
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import lines_of
 from tilewise.kernels.shared.split_k import epilogue_argument
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.plans import Plan
-from tilewise.recipe import Argument, Launch, Scratch, structure
+from tilewise.recipe import Address, Argument, Launch, Scratch, structure
 
 MOST_BLOCKS = 2**31 - 1
 
@@ -29,22 +32,45 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     assert isinstance(tile, HalfTile)
     M, N, P = given.M, given.N, given.P
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-    source = render_direct_half(p.dtype, tile, lying, p.accumulate, p.epilogue)
+    source = render_direct_half(p.dtype, tile, lying, p.accumulate, p.epilogue, p.groups is not None)
     down, across = tiles_of(p, tile)
+    if p.groups is not None:
+        walk, found = walk_launch(p, tile.rows, scratch)
+        steps = (0, N.layout.stack[0], 0)
+        reach = [_reach(M, 0, 1), _reach(N, steps[1], p.groups.count)]
+        arguments = _arguments(plan, given, [x.pointer for x in (M, N, P)], reach, steps, (across, found))
+        grid = (most_tiles(p, tile.rows) * across,)
+        return [walk, Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes)]
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_BLOCKS // (down * across))
     for first, count in runs.starts():
-        arguments = (
-            *(x.member(first) for x in (M, N, P)),
-            epilogue_argument(p.epilogue, "float32", given.bias),
-            *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
-            *(ctypes.c_longlong(x) for x in (lines_of(M)[2], lines_of(N)[2], P.lead)),
-            *(_reach(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)),
-            *(ctypes.c_int(x) for x in (down * across, across)),
-            *(ctypes.c_longlong(step) for step in runs.steps),
-        )
+        reach = [_reach(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)]
+        places = [x.member(first) for x in (M, N, P)]
+        arguments = _arguments(plan, given, places, reach, runs.steps, (across, None))
         grid = (down * across * count,)
         made.append(Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes))
     return made
+
+
+def _arguments(
+    plan: Plan,
+    given: Operands,
+    places: Sequence[Address],
+    reach: Sequence[Argument],
+    steps: Sequence[int],
+    tiles: tuple[int, Address | None],
+) -> tuple[Any, ...]:
+    """`tiles`: how many there are across P, and where those of groups stand."""
+    p, (across, walk), down = plan.problem, tiles, tiles_of(plan.problem, plan.way)[0]
+    return (
+        *places,
+        epilogue_argument(p.epilogue, "float32", given.bias),
+        *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
+        *(ctypes.c_longlong(x) for x in (lines_of(given.M)[2], lines_of(given.N)[2], given.P.lead)),
+        *reach,
+        *(ctypes.c_int(x) for x in (down * across, across)),
+        *(ctypes.c_longlong(step) for step in steps),
+        walk,
+    )
 
 
 def _reach(x: Placed, step: int, members: int) -> Argument:

@@ -21,8 +21,9 @@ def render_direct_half(
     along_k: tuple[bool, bool],
     accumulate: bool = False,
     epilogue: Epilogue = PLAIN,
+    by_rows: bool = False,
 ) -> str:
-    """`along_k`: whether the k of M and of N lie side by side."""
+    """`along_k`: whether the k of M and of N lie side by side; `by_rows`: of groups of rows."""
     sums = DTYPES["float32"]
     defines = {
         "BLOCK_M": tile.rows,
@@ -32,6 +33,7 @@ def render_direct_half(
         "RESIDENT": tile.resident,
         "M_ALONG_K": int(along_k[0]),
         "N_ALONG_K": int(along_k[1]),
+        "BY_ROWS": int(by_rows),
     }
     return "\n".join(
         (

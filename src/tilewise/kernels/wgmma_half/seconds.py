@@ -29,7 +29,8 @@ TILE_SECONDS = {
 LINES_OUT_SECONDS = {"carried": 14.5e-6 / 2**15, "rows": 5.4e-6 / 2**15}  # a cell of a tile that leaves in lines
 UNEVEN = 3  # how little cores and memory work side by side on groups of unknown sizes;
 THREE_SLOW = 1.08  # by so much three consumers are slower there than two,
-IDLE_SLOW = 0.05  # and each one that has no rows of its own, by stages that stay empty
+IDLE_SLOW = 0.05  # and each one that has no rows of its own, by stages that stay empty;
+NARROW, WIDE_SLOW = 128, 1.15  # along k, tiles of more columns store as long as they multiply
 START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
 GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
@@ -73,6 +74,8 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
         turns: float = waves
         if problem.groups.along == "rows":
             turns = drawn_turns(way, problem, machine.units) * (THREE_SLOW if tile.groups > 2 else 1.0)
+        elif tile.cols > NARROW:
+            turns *= WIDE_SLOW
         work = ((turns * each) ** UNEVEN + bytes_seconds**UNEVEN) ** (1 / UNEVEN)
         work *= 1 + IDLE_SLOW * (tile.groups - rows / 64)
     work += (_launches(problem) - 1) * LAUNCH_SECONDS
