@@ -103,14 +103,12 @@ def test_random_stacks_give_the_right_products(tmp_path_factory, name, dtype):
 def test_threads_of_several_cells(tmp_path, monkeypatch, m, n, turned):
     """Down columns and along rows, for a P whose rows and one whose columns lie side by side."""
     monkeypatch.setattr(cells, "MANY_CELLS", 1)
-    cells.cut.cache_clear()
     seed = int(time.time())
     rng = np.random.default_rng(seed)
     M, N = (rng.integers(-9, 9, (3, *sides)).astype(np.float32) for sides in ((m, 5), (5, n)))
     wide = np.full((3, n + 1, m) if turned else (3, m + 1, n), 77, np.float32)
     P = wide[:, :-1].swapaxes(1, 2) if turned else wide[:, :-1]
     multiplied(M, N, tw.semirings["plus_times"], H200, P, tmp_path, kernel="cells")
-    cells.cut.cache_clear()
     np.testing.assert_array_equal(P, M @ N, err_msg=f"seed {seed}")
     assert (wide[:, -1] == 77).all()
 

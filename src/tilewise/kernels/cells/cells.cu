@@ -2,7 +2,7 @@
 // shared memory would cost more than they bring, and for stacks of thousands of them.
 //
 // Layout: any strides; members of the stack lie step_M, step_N and step_P elements apart. Neighbouring threads make cells that
-//   lie side by side in P: along its rows, or down its columns where ALONG_COLUMNS. A thread's own cells are a WIDTH-th of P
+//   lie side by side in P: along its rows, or down its columns where `along_columns`. A thread's own cells are a WIDTH-th of P
 //   apart, down a column where DOWN, else along a row: what they share is read once, and every store of a warp is one piece.
 // Edges: beyond the last row or column the last one is read again, and not stored.
 // Barrier: none is needed, because nothing is shared.
@@ -10,7 +10,7 @@
 extern "C" __global__ void __launch_bounds__(256) cells(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
     long long m_row, long long m_col, long long n_row, long long n_col, long long p_row, long long p_col,
-    long long step_M, long long step_N, long long step_P, long long threads)
+    long long step_M, long long step_N, long long step_P, long long threads, int along_columns)
 {
     wait_for_the_one_before();
     let_the_next_start();
@@ -19,7 +19,7 @@ extern "C" __global__ void __launch_bounds__(256) cells(
     int rows = DOWN ? (m + WIDTH - 1) / WIDTH : m, cols = DOWN ? n : (n + WIDTH - 1) / WIDTH, each = rows * cols;
     long long member = threads < 0x7fffffffll ? (long long)((unsigned)id / (unsigned)each) : id / each;
     int rest = (int)(id - member * each);
-    int row = ALONG_COLUMNS ? rest % rows : rest / cols, column = ALONG_COLUMNS ? rest / rows : rest % cols;
+    int row = along_columns ? rest % rows : rest / cols, column = along_columns ? rest / rows : rest % cols;
     M += member * step_M;
     N += member * step_N;
     P += member * step_P;

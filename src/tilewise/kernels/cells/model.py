@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-from functools import lru_cache
 from typing import NamedTuple
 
 from tilewise.kernels.plain.ways import step_slots
@@ -25,28 +24,29 @@ READING = 0.6  # share of the memory's bandwidth
 
 
 class Cut(NamedTuple):
-    """A thread's cells: so many, down a column or along a row; `along_columns`: neighbouring threads go down P's
-    columns, because those lie side by side."""
+    """A thread's cells: so many, down a column or along a row."""
 
     width: int
     down: bool
-    along_columns: bool
 
 
-CUTS = [Cut(width, down, along) for width in (1, 2, 4) for down in (False, True)[:width] for along in (False, True)]
+CUTS = (Cut(1, False), *(Cut(width, down) for width in (2, MOST_WIDE) for down in (False, True)))
 
 
-@lru_cache(maxsize=1024)
 def cut(problem: Problem) -> Cut:
     """More cells of a thread read operands less often, and leave fewer threads."""
     p = problem
-    along = abs(p.layout_p.row) < abs(p.layout_p.col) and p.m > 1
     if p.members * p.m * p.n < MANY_CELLS:
-        return Cut(1, False, along)
+        return CUTS[0]
     down = p.m >= MOST_WIDE or p.m >= p.n
     longest = p.m if down else p.n
     width = MOST_WIDE if longest >= MOST_WIDE else 2 if longest >= 2 else 1
-    return Cut(width, down and width > 1, along)
+    return Cut(width, down and width > 1)
+
+
+def along_columns(problem: Problem) -> bool:
+    """Whether neighbouring threads go down P's columns, because those lie side by side."""
+    return problem.m > 1 and abs(problem.layout_p.row) < abs(problem.layout_p.col)
 
 
 def threads(problem: Problem) -> int:
@@ -55,7 +55,7 @@ def threads(problem: Problem) -> int:
 
 
 def threads_of_a_member(problem: Problem) -> int:
-    p, (width, down, _) = problem, cut(problem)
+    p, (width, down) = problem, cut(problem)
     return math.ceil(p.m / width) * p.n if down else p.m * math.ceil(p.n / width)
 
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import ctypes
 import math
 
-from tilewise.kernels.cells.model import KERNEL, THREADS, cut, threads_of_a_member
+from tilewise.kernels.cells.model import KERNEL, THREADS, along_columns, cut, threads_of_a_member
 from tilewise.kernels.cells.text import render_cells
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.stacked import Runs
@@ -29,6 +29,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(ctypes.c_longlong(s) for x in matrices for s in (x.layout.row, x.layout.col)),
             *(ctypes.c_longlong(step) for step in runs.steps),
             ctypes.c_longlong(threads),
+            ctypes.c_int(along_columns(p)),
         )
         made.append(Launch.of(source, KERNEL, (math.ceil(threads / THREADS),), (THREADS,), arguments))
     return made

@@ -12,6 +12,6 @@ from tilewise.kernels.shared.text import defined, kernel_text
 
 @lru_cache(maxsize=256)
 def render_cells(algebra: Algebra, cut: Cut, accumulate: bool) -> str:
-    head = defined({"WIDTH": cut.width, "DOWN": int(cut.down), "ALONG_COLUMNS": int(cut.along_columns)})
+    head = defined({"WIDTH": cut.width, "DOWN": int(cut.down)})
     body = map(kernel_text, ("plain/in_turn.cuh", "cells/cells.cu"))
     return "\n".join((*head, "", prelude(algebra, accumulate=accumulate), *body))
