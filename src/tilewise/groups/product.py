@@ -67,7 +67,8 @@ def grouped_matmul(
     if rows is not None:
         from tilewise.groups.rows import take_rows
 
-        x = take_rows(x, rows)
+        how: dict[str, Any] = {"along": along, "semiring": semiring, "out": out, "precision": precision}
+        return grouped_matmul(take_rows(x, rows), w, offsets, kernel=kernel, **how)  # prepared, from the second time on
     call = understand_groups(x, w, offsets, along, semiring, precision, out)
     product = call.out or call.library.empty(call.shape, call.problem.result, call.device)
     if call.device == "cpu":
