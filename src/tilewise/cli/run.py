@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import sys
+from itertools import takewhile
 from pathlib import Path
 
 import click
@@ -10,11 +11,20 @@ import click
 FORMATS = ("text", "sanitizer", "sarif", "json")
 
 
-@click.command("run", context_settings={"ignore_unknown_options": False})
+class _WithArguments(click.Command):
+    """What stands behind the first -- is the program's own: options and files before it, nothing of ours behind it."""
+
+    def parse_args(self, ctx: click.Context, args: list[str]) -> list[str]:
+        at = args.index("--") if "--" in args else len(args)
+        ctx.meta["own"] = args[at + 1 :]
+        return super().parse_args(ctx, args[:at])
+
+
+@click.command("run", cls=_WithArguments)
 @click.argument("program", type=click.Path(dir_okay=False, path_type=Path))
-@click.argument("arguments", nargs=-1, type=click.UNPROCESSED)
+@click.argument("words", nargs=-1, metavar="[FURTHER.cu|.cpp …] [-- ARGUMENTS]")
 @click.option("--card", default="t4", show_default=True, help="The card to model: t4, a100, rtx4090, h100, h200.")
-@click.option("--include", multiple=True, type=click.Path(file_okay=False), help="A folder of local headers.")
+@click.option("--include", "-I", multiple=True, type=click.Path(file_okay=False), help="A folder of local headers.")
 @click.option("-D", "defines", multiple=True, metavar="NAME[=VALUE]", help="Define a macro.")
 @click.option("--allow-write", multiple=True, type=click.Path(file_okay=False), help="A folder it may write to.")
 @click.option(
@@ -39,12 +49,13 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
 @click.option("--lang", default=None, help="Of what is said about it: en, vi or pt; the locale's where not given.")
 @click.option("--all", "everything", is_flag=True, help="Every finding, not only the first dozen.")
 def command(
-    program: Path, arguments: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
+    program: Path, words: tuple[str, ...], card: str, include: tuple[str, ...], defines: tuple[str, ...],
     allow_write: tuple[str, ...], limit_time: float, interpret: float, limit_memory: str, limit_output: str,
     real_time: bool, form: str, as_json: bool, lang: str | None, everything: bool,
 ) -> int:  # fmt: skip
     """Run PROGRAM.cu, its main included, with no GPU, no compiler and no headers installed.
 
+    Further files of the program stand behind it; those that define what it declares are also found beside it.
     Its arguments follow --. What it prints goes to stdout; faults of host and kernels go to stderr, each at its line
     with the change that mends it. The exit status is the program's own; 1 where that is 0 and faults were found.
     Event times come from a model of --card. With --format json, sarif or sanitizer the report goes to stderr.
@@ -56,7 +67,8 @@ def command(
     from tilewise.words import chosen_language
 
     language = chosen_language(lang)
-
+    further = list(takewhile(_is_source, words))
+    arguments = [*words[len(further) :], *click.get_current_context().meta["own"]]
     options = Options(
         seconds=limit_time,
         interpret=interpret,
@@ -66,10 +78,11 @@ def command(
         real_time=real_time,
         writable=list(allow_write),
         include=list(include),
+        sources=further,
         defines={d.partition("=")[0]: d.partition("=")[2] if "=" in d else "1" for d in defines},
     )
     sys.stdout.flush()
-    report = run_program(program, list(arguments), options)
+    report = run_program(program, arguments, options)
     form = "json" if as_json else form
     if form == "json":
         text = json_text(report.to_json())
@@ -90,3 +103,10 @@ def command(
     if text:
         click.echo(text, err=True)
     return report.exit_code
+
+
+def _is_source(word: str) -> bool:
+    """Whether a word before -- is a further file of the program."""
+    from tilewise.engines.simt.host.project import SOURCES
+
+    return word.endswith(SOURCES) and Path(word).is_file()

@@ -1,8 +1,8 @@
 """Programs drawn at random, side by side under `tilewise run` and under g++: the same bytes, the same status.
 
-Most of g++'s time goes into the standard headers and most of ours into the same vector and string, so programs go by the
-dozen: each stands in a namespace of its own with its own main, one file calls them in turn, both sides get that file. Where
-a file is refused or its bytes differ its programs are tried one by one, as files of their own.
+Most of g++'s time goes into the standard headers and most of ours into the same vector and string, so programs go by
+the dozen: each stands in a namespace of its own with its own main, one file calls them in turn, both sides get that
+file. Where it is refused or its bytes differ its programs are tried one by one, as files of their own.
 
     python tests/engines/simt/host/compared_programs.py COUNT PROCESSES SECONDS [SEED]     counts as a last line of JSON
 """
@@ -46,7 +46,7 @@ def under_compiler(source: Path) -> tuple[str, int]:
 
 
 def under_ours(source: Path) -> tuple[str, int, str]:
-    """Output, status, and why it did not end by itself; in a process forked from this one, which has everything loaded."""
+    """Output, status, and why it did not end by itself; in a process forked from this one, with all loaded."""
     printed = source.with_suffix(".out")
     reader, writer = os.pipe()
     settings = {
@@ -113,9 +113,7 @@ def many(count: int, processes: int, seconds: float, first: int) -> tuple[int, l
     parts = [range(at, min(at + TOGETHER, first + count)) for at in range(first, first + count, TOGETHER)]
     for job in (*parts, *[None] * processes):
         jobs.put(job)
-    workers = [
-        multiprocessing.Process(target=_work, args=(jobs, time.time() + seconds, out)) for _ in range(processes)
-    ]
+    workers = [multiprocessing.Process(target=_work, args=(jobs, time.time() + seconds, out)) for _ in range(processes)]
     for worker in workers:
         worker.start()
     results = [out.get() for _ in parts]

@@ -34,10 +34,10 @@ def test_programs_drawn_at_random_print_what_a_compiler_prints(tmp_path):
 
 def test_a_difference_is_seen(tmp_path):
     """Clocks stand still here and run there: a program that prints one differs."""
-    text = "#include <cstdio>\n#include <ctime>\nint main() { printf(\"%ld\\n\", (long)time(0)); return 3; }\n"
+    text = '#include <cstdio>\n#include <ctime>\nint main() { printf("%ld\\n", (long)time(0)); return 3; }\n'
     assert "line 1 of the output" in difference(text, tmp_path)
     assert "status" in difference("int main() {\n#ifdef __CUDACC__\n return 3;\n#endif\n}\n", tmp_path)
-    assert "refused" in difference("#include <regex>\nint main() { std::regex pattern(\"a\"); return 0; }\n", tmp_path)
+    assert "refused" in difference('#include <regex>\nint main() { std::regex pattern("a"); return 0; }\n', tmp_path)
 
 
 @pytest.mark.slow

@@ -21,13 +21,14 @@ THRUST = "thrust.h"
 KNOWN: dict[str, str] = {
     **dict.fromkeys(
         ("stdio.h", "stdlib.h", "string.h", "math.h", "time.h", "assert.h", "limits.h", "float.h", "stdint.h",
-         "stdbool.h", "stddef.h", "ctype.h", "sys/time.h", "unistd.h", "errno.h", "malloc.h", "inttypes.h",
+         "stdbool.h", "stddef.h", "ctype.h", "sys/time.h", "errno.h", "malloc.h", "inttypes.h",
          "cstdio", "cstdlib", "cstring", "cmath", "ctime", "cassert", "climits", "cfloat", "cstdint", "cstddef",
          "cctype", "cinttypes", "sys/types.h", "sys/stat.h", "memory.h", "strings.h", "signal.h", "csignal",
          "cerrno", "conio.h", "windows.h", "Windows.h", "omp.h", "stdarg.h", "cstdarg", "sys/resource.h",
-         "libgen.h", "getopt.h", "sys/utime.h", "utime.h", "io.h", "process.h", "direct.h", "sys/timeb.h",
+         "libgen.h", "sys/utime.h", "utime.h", "io.h", "process.h", "direct.h", "sys/timeb.h",
          "sys/times.h",
          "locale.h", "clocale", "xmmintrin.h", "immintrin.h", "x86intrin.h", "fcntl.h"), C),
+    **dict.fromkeys(("getopt.h", "unistd.h"), "getopt.h"), "dirent.h": "dirent.h",
     **dict.fromkeys(
         ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h",
          "cuda_profiler_api.h", "vector_types.h", "vector_functions.h", "driver_types.h",

@@ -23,6 +23,7 @@ class Options:
     writable: list[str] = field(default_factory=list)
     defines: dict[str, str] = field(default_factory=dict)
     include: list[str] = field(default_factory=list)
+    sources: list[str] = field(default_factory=list)  # further files of the program
 
     @property
     def clock(self) -> float:

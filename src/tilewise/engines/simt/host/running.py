@@ -6,9 +6,11 @@ import ctypes
 import threading
 from collections.abc import Callable
 from importlib import import_module
+from pathlib import Path
 from typing import Any
 
-from tilewise.engines.simt.host.language.read_entity import read_tokens
+from tilewise.engines.simt.host.joined_files import declared_only, further_files
+from tilewise.engines.simt.host.language.read_entity import Declared, read_tokens
 from tilewise.engines.simt.host.lower.jit import compile_module
 from tilewise.engines.simt.host.lower.module import module_text
 from tilewise.engines.simt.host.lower.program import Program
@@ -22,14 +24,15 @@ from tilewise.engines.simt.host.runtime import (
     cuda_api,
     cuda_libraries,
     host_faults,
+    program_files,
     releases,
     streams,
     thrust,
 )
 from tilewise.engines.simt.host.runtime.linking import symbols_of
 from tilewise.engines.simt.host.runtime.session import Session
-from tilewise.engines.simt.host.translation_unit import read_unit
-from tilewise.errors import EngineError, TilewiseError
+from tilewise.engines.simt.host.translation_unit import Unit, read_unit
+from tilewise.errors import EngineError, FileError, TilewiseError
 
 STACK_BYTES = 512 << 20
 REGISTERED = (
@@ -40,6 +43,7 @@ REGISTERED = (
     cuda_api,
     cuda_libraries,
     host_faults,
+    program_files,
     releases,
     streams,
     thrust,
@@ -49,12 +53,11 @@ REGISTERED = (
 def build(path: str, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
     """The session and the LLVM text of a program."""
     try:
-        unit = read_unit(path, options.include, options.defines)
+        unit, known, declared, said, doubt = _read(path, options)
     except RecursionError:
         raise EngineError("the program is nested too deep") from None
     session = Session(unit.source, options, report)
-    known = set(unit.declared.entities.order)
-    declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
+    session.faults.notes += said
     entities = declared.entities
     program = Program(unit.source, entities, declared.names, session.memory)
     program.library_variables = known
@@ -64,13 +67,35 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
     session.at_end.append(comparisons.judge_comparisons)
     try:
         text = module_text(program)
-    except TilewiseError:
+    except TilewiseError as error:
+        if doubt and "never defined" in str(error):
+            raise FileError(f"{error}\n{doubt}") from None
         if entities.refusals:  # what could not be read comes first: the rest may follow from it
             raise entities.refusals[0] from None
         raise
     except RecursionError:
         raise EngineError("the program is nested too deep") from None
     return session, text
+
+
+def _read(path: str, options: Options) -> tuple[Unit, set[str], Declared, list[str], str]:
+    """The program's files as far as they are known, then those that define what is only declared; what to say of it."""
+    given = [Path(p).resolve() for p in options.sources]
+    said: list[str] = []
+    while True:
+        others = [Path(p).resolve() for p in options.sources]
+        unit = read_unit(path, options.include, options.defines, others=others)
+        known = set(unit.declared.entities.order)
+        declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
+        missing = declared_only(declared.entities)
+        if given or not missing:  # who names files names all of them
+            return unit, known, declared, said, ""
+        taken = [Path(path).resolve(), *others]
+        more, doubt = further_files(missing, taken, [Path(p) for p in unit.local])
+        if not more:
+            return unit, known, declared, said, doubt
+        options.sources += [str(p) for p in more]
+        said += [f"{p.name} was read as part of the program: it defines what is declared here" for p in more]
 
 
 def execute(session: Session, text: str, arguments: list[str], name: str) -> None:

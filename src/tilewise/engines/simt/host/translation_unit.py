@@ -1,5 +1,8 @@
 """A program's files as one stream of tokens: local headers read, known headers taken from `headers/`, nothing else.
 
+Further source files of the program follow its main file, each with the macros it sets itself; what a header declares
+stands there once.
+
 Lines of included files are numbered on from `SPAN` times their number, so that one integer names file and line."""
 
 from __future__ import annotations
@@ -14,6 +17,7 @@ from tilewise.engines.simt.frontend.source import Source, read_source
 from tilewise.engines.simt.host.header_cache import load_headers
 from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, KNOWN
 from tilewise.engines.simt.host.language.read_entity import Declared
+from tilewise.engines.simt.host.project import folders_above, in_project, usual_folders
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
 from tilewise.errors import FileError
 
@@ -25,18 +29,23 @@ class Unit:
     source: Sources
     tokens: list[Token]  # of the program itself
     declared: Declared  # what the known headers declare
-    local: list[str]  # files that were read
+    local: list[str]  # files that were included
 
 
 class UnitReader(Preprocessor):
     """The preprocessor, with includes: files beside the program or under --include, and headers known by name."""
 
-    def __init__(self, source: Source, folders: list[Path], defines: dict[str, str], host: bool) -> None:
+    def __init__(
+        self, source: Source, folders: list[Path], above: list[Path], defines: dict[str, str], host: bool
+    ) -> None:
         self.sources = Sources(source)
         super().__init__(self.sources, defines)
         if host:
             self.macros.pop("__CUDA_ARCH__", None)
-        self.folders = folders
+        self.folders = [folder.resolve() for folder in folders]
+        self.above = above  # the folders of its project, above its own
+        self.usual = usual_folders(self.folders[0], above) if folders else []
+        self.told: set[str] = set()  # headers whose declarations stand in an earlier file of the program
         self.once: set[str] = set()
         self.local: list[str] = []
         self.depth = 0
@@ -44,18 +53,30 @@ class UnitReader(Preprocessor):
         self.host = host
         self._texts = [source.text]
 
-    def unit(self) -> Unit:
+    def unit(self, others: list[Path]) -> Unit:
         """Known headers first: their declarations do not depend on the program's macros."""
         main = tokenize(self.source)
         declared = Declared()
+        texts = [read_source(path) for path in others]
         if self.host:
             named = self._named(main, set())
+            for path, text in zip(others, texts, strict=True):
+                self._texts.append(text.text)
+                self.beside.append(path.parent)
+                named += self._named(tokenize(text), set())
+                self.beside.pop()
             kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
             library = load_headers([*ALWAYS, *named, *kernels])
             self.sources.others = [Source(name, text) for name, text in library.files]
             self.macros = {**library.macros, **self.macros}
             declared = library.declared
+        macros = dict(self.macros)
         body = self.process(main)
+        for path, text in zip(others, texts, strict=True):
+            self.told |= set(self.local)
+            self.once.clear()
+            self.macros = dict(macros)
+            body += self._placed(text, path.parent)
         return Unit(self.sources, [*body, main[-1]], declared, self.local)
 
     def _named(self, tokens: list[Token], seen: set[str]) -> list[str]:
@@ -112,8 +133,11 @@ class UnitReader(Preprocessor):
         text = read_source(path)
         if "#pragma once" in text.text:
             self.once.add(str(path))
+        tokens = self._placed(text, path.parent)
+        if str(path) in self.told:
+            return []
         self.local.append(str(path))
-        return self._placed(text, path.parent)
+        return tokens
 
     def _placed(self, source: Source, folder: Path) -> list[Token]:
         tokens = placed_tokens(self.sources, source)
@@ -137,12 +161,13 @@ class UnitReader(Preprocessor):
         return None
 
     def _find(self, name: str) -> Path | None:
-        """A file of that name: beside the one that includes it, or in the allowed folders; inside these in any case."""
-        allowed = [folder.resolve() for folder in self.folders]
-        for folder in (*self.beside[-1:], *allowed):
+        """A file of that name: beside the one that includes it, in the allowed folders, or in its project."""
+        for folder in (*self.beside[-1:], *self.folders, *self.usual):
             try:
                 path = (folder / name).resolve()
-                if path.is_file() and any(path.is_relative_to(a) for a in allowed):
+                if path.is_file() and (
+                    any(path.is_relative_to(a) for a in self.folders) or in_project(path, self.above)
+                ):
                     return path
             except (OSError, ValueError):
                 continue
@@ -154,13 +179,17 @@ def header_name(name: str) -> str:
     return name if name in KNOWN else name.replace("\\", "/").rpartition("/")[2]
 
 
-def read_unit(path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True) -> Unit:
+def read_unit(
+    path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True, others: list[Path] | None = None
+) -> Unit:
     source = read_source(path)
-    if source.name == "<text>":
-        places = [Path(f) for f in folders]
-    else:
-        places = [Path(path).resolve().parent, *(Path(f) for f in folders)]
+    places = [Path(f) for f in folders]
+    above: list[Path] = []
+    if source.name != "<text>":
+        own = Path(path).resolve().parent
+        places = [own, *places]
+        above = folders_above(own)
     for folder in places:
         if not folder.is_dir():
             raise FileError(f"{folder}: not a folder")
-    return UnitReader(source, places, defines, host).unit()
+    return UnitReader(source, places, above, defines, host).unit(others or [])

@@ -7,6 +7,7 @@ not count, nor do those in which it waits for a person to type. The parent proce
 
 from __future__ import annotations
 
+import os
 import sys
 import threading
 import time
@@ -28,6 +29,8 @@ class Watch:
         self.part = "reading it"
         self.session: Any = None  # as soon as there is one: it knows the line, and what was found
         self._stop, self._typed = stop, _is_typed()
+        self.tasks = "/proc/self/task"
+        self._waits: dict[str, int] = {}  # nanoseconds that each thread was ready and had no core
         self._thread = threading.Thread(target=self._watch, name="tilewise watch", daemon=True)
         self._thread.start()
 
@@ -43,7 +46,7 @@ class Watch:
 
     def _look(self) -> str:
         passed = time.monotonic() - self.began
-        own = time.process_time() if self._typed else passed - _without_a_core()
+        own = time.process_time() if self._typed else passed - self.without_a_core()
         if own > self.options.seconds:
             return f"the program took longer than {self.options.seconds:g} s: --limit-time raises it"
         if passed > self.options.clock:
@@ -53,14 +56,19 @@ class Watch:
             return f"{size(most)} of memory were used up, shadow and all: --limit-memory raises it"
         return ""
 
+    def without_a_core(self) -> float:
+        """Seconds in which the program's threads could have run but others did; 0 where the system does not tell.
 
-def _without_a_core() -> float:
-    """Seconds in which the program's thread could have run but others did; 0 where the system does not tell."""
-    try:
-        with open("/proc/self/schedstat", encoding="ascii") as file:
-            return int(file.read().split()[1]) * 1e-9
-    except (OSError, ValueError, IndexError):
-        return 0.0
+        /proc/self/schedstat is the first thread's alone, and the program runs in another. Only one of them is at work
+        at a time, so their waits add up; the watch's own do not belong to them, those of a thread that ended do."""
+        try:
+            for thread in os.listdir(self.tasks):
+                if int(thread) != threading.get_native_id():
+                    with open(f"{self.tasks}/{thread}/schedstat", encoding="ascii") as file:
+                        self._waits[thread] = int(file.read().split()[1])
+        except (OSError, ValueError, IndexError):
+            pass
+        return sum(self._waits.values()) * 1e-9
 
 
 def _is_typed() -> bool:

@@ -46,3 +46,5 @@ float sdkGetTimerValue(StopWatchInterface** t) { return (float)((*t)->total * 1e
 // and of "CUDA by Example"
 #define HANDLE_ERROR(v) __helper_check((v), #v, __FILE__, __LINE__)
 #define HANDLE_NULL(a) { if (a == NULL) { printf("Host memory failed in %s at line %d\n", __FILE__, __LINE__); exit(EXIT_FAILURE); } }
+bool getCmdLineArgumentString(int argc, const char** argv, const char* name, char** value) { const char* v; if (!__flag(argc, argv, name, &v)) { *value = 0; return false; } *value = (char*)v; return true; }
+float getCmdLineArgumentFloat(int argc, const char** argv, const char* name) { const char* v; return __flag(argc, argv, name, &v) ? (float)atof(v) : 0.0f; }

@@ -81,6 +81,9 @@ def skip_entity(reader: Reader) -> None:
 
 def entity(reader: Reader, out: Entities, template: list[tree.TemplateParameter]) -> None:
     text = reader.token.text
+    if text == "main" and reader.peek().text == "(":  # main() { … }: its int is left out, as compilers let pass
+        function_rest(reader, out, tree.TypeFixed(types.INT), set(), template)
+        return
     known = ENTITIES.get(text)
     if known is not None and known(reader, out, template):
         return

@@ -4,11 +4,11 @@ from __future__ import annotations
 
 import ctypes
 import sys
-from pathlib import Path
 from typing import Any
 
 from tilewise.engines.simt.host.runtime.c_memory import put_text, readable, string, writable
 from tilewise.engines.simt.host.runtime.formatting import formatted
+from tilewise.engines.simt.host.runtime.program_files import opened, removed
 from tilewise.engines.simt.host.runtime.scanning import scan
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
@@ -144,34 +144,10 @@ def setvbuf(s: Session, stream: int, buffer: int, mode: int, size: int) -> int:
 # -- files
 
 
-def allowed(s: Session, name: str, writing: bool) -> Path | None:
-    """The file, where the program may touch it: under its own folder to read, under --allow-write to write."""
-    folders = s.options.writable if writing else [s.options.folder, *s.options.include, *s.options.writable]
-    for folder in folders:
-        root = Path(folder).resolve()
-        path = (root / name).resolve() if not Path(name).is_absolute() else Path(name).resolve()
-        try:
-            if path.is_relative_to(root):
-                return path
-        except (OSError, ValueError):
-            continue
-    return None
-
-
 def open_file(s: Session, name: str, mode: str) -> int:
     """The handle's address, or 0 as fopen has it."""
-    writing = any(c in mode for c in "wa+")
-    path = allowed(s, name, writing)
-    if path is None:
-        note = f"line {s.line}: {name} was not opened: " + (
-            "writing needs --allow-write DIR" if writing else "it is outside the program's folder"
-        )
-        if note not in s.faults.notes:
-            s.faults.notes.append(note)
-        return 0
-    try:
-        handle = open(path, mode.replace("t", "").replace("b", "") + "b")  # noqa: SIM115
-    except (OSError, ValueError):
+    handle = opened(s, name, mode or "r")
+    if handle is None:
         return 0
     address = s.memory.allocate(8, "fopen", s.line).address
     found = Stream(handle, name)
@@ -288,14 +264,7 @@ def ferror(s: Session, stream: int) -> int:
 
 @runtime("remove")
 def remove(s: Session, name: int) -> int:
-    path = allowed(s, string(s, name).decode("utf-8", "replace"), True)
-    if path is None:
-        return -1
-    try:
-        path.unlink()
-    except OSError:
-        return -1
-    return 0
+    return 0 if removed(s, string(s, name).decode("utf-8", "replace")) else -1
 
 
 @runtime("scanf")

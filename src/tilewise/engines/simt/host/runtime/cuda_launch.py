@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from pathlib import Path
 from typing import Any
 
 from tilewise.engines.simt.compile.kernel import compile_kernel
@@ -34,7 +35,8 @@ def load_kernels(s: Session) -> File:
     """The file once more, as kernels see it."""
     card: Card = s.cuda
     if card.loaded is None:
-        unit = read_unit(card.path, s.options.include, s.options.defines, host=False)
+        others = [Path(p) for p in s.options.sources]
+        unit = read_unit(card.path, s.options.include, s.options.defines, host=False, others=others)
         card.loaded = (unit.source, Parser(unit.source, unit.tokens, Limits()).parse())
         for name, (item, words) in card.loaded[1].variables.items():
             if "__constant__" in words:

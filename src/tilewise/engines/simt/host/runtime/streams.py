@@ -226,16 +226,16 @@ def is_new(s: Session, text: int, size: int) -> int:
 
 @runtime("__is_file")
 def is_file(s: Session, name: int) -> int:
-    from tilewise.engines.simt.host.runtime.c_stdio import allowed
+    from tilewise.engines.simt.host.runtime.program_files import opened
 
-    path = allowed(s, string(s, name).decode("utf-8", "replace"), False)
+    handle = opened(s, string(s, name).decode("utf-8", "replace"), "r")
+    if handle is None:
+        return -1
     source(s, 0)
     known = s.state["in"]
-    try:
-        known[len(known)] = In(path.read_bytes() if path is not None else b"")
-    except OSError:
-        return -1
-    return len(known) - 1 if path is not None else -1
+    with handle:
+        known[len(known)] = In(handle.read())
+    return len(known) - 1
 
 
 @runtime("__is_word")

@@ -1,0 +1,66 @@
+"""Files of a program: what it writes without leave goes to memory and is read back; nothing on the disk changes."""
+
+from __future__ import annotations
+
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.process import run_program
+from tilewise.engines.simt.host.watch import Watch
+
+PROGRAM = r"""
+#include <stdio.h>
+#include <fstream>
+#include <iostream>
+#include <string>
+#include <unistd.h>
+#include <dirent.h>
+main(int argc, char** argv) {
+  FILE* f = fopen("out.txt", "w"); if (!f) return 3;
+  fprintf(f, "%d %d\n", 4, 5); fclose(f);
+  f = fopen("out.txt", "a"); fprintf(f, "%d\n", 6); fclose(f);
+  f = fopen("out.txt", "r"); int a, b, c; fscanf(f, "%d %d %d", &a, &b, &c); fclose(f); printf("%d %d %d\n", a, b, c);
+  { std::ofstream o("/else/where.txt"); o << "hello " << 3 << std::endl; }
+  std::ifstream i("/else/where.txt"); std::string w; int n; i >> w >> n; std::cout << w << n << std::endl;
+  f = fopen("given.txt", "r+"); char line[8]; fgets(line, 8, f); fputs("more", f); fclose(f); printf("%s", line);
+  int o; while ((o = getopt(argc, argv, "ab:")) != -1) printf("%c %s\n", o, optarg ? optarg : "-");
+  DIR* d = opendir("."); struct dirent* e;
+  while ((e = readdir(d)) != NULL) if (e->d_type == DT_REG) printf("%s ", e->d_name);
+  closedir(d);
+  printf("%d %d %d\n", remove("out.txt"), fopen("out.txt", "r") == NULL, opendir("..") == NULL);
+  return 0;
+}
+"""
+
+
+def test_written_files_stay_in_memory_and_are_read_back(tmp_path):
+    (tmp_path / "p.cu").write_text(PROGRAM)
+    (tmp_path / "given.txt").write_text("as it\n")
+    report = run_program(tmp_path / "p.cu", ["-a", "-b", "7", "x"], capture=True)
+    assert report.output == "4 5 6\nhello3\nas it\na -\nb 7\ngiven.txt p.cu 0 1 1\n", report.message
+    assert sorted(p.name for p in tmp_path.iterdir()) == ["given.txt", "p.cu"]
+    assert (tmp_path / "given.txt").read_text() == "as it\n"
+    assert [n.split(" is ")[0] for n in report.notes] == [
+        "line 9: out.txt",
+        "line 13: /else/where.txt",
+        "line 15: given.txt",
+    ]
+
+
+def test_with_leave_they_are_written(tmp_path):
+    (tmp_path / "p.cu").write_text(
+        '#include <stdio.h>\nint main() { FILE* f = fopen("o", "w"); fputs("x", f); fclose(f); }\n'
+    )
+    assert run_program(tmp_path / "p.cu", [], Options(writable=[str(tmp_path)]), capture=True).notes == []
+    assert (tmp_path / "o").read_text() == "x"
+
+
+def test_waits_of_every_thread_of_the_program_are_left_out(tmp_path):
+    """The program runs in a thread of its own: what the first thread waited says nothing about it."""
+    for thread, waited in (("11", 2), ("12", 5)):
+        (tmp_path / thread).mkdir()
+        (tmp_path / thread / "schedstat").write_text(f"9 {waited}000000000 1\n")
+    watch = Watch.__new__(Watch)
+    watch._waits, watch.tasks = {}, str(tmp_path)
+    assert watch.without_a_core() == 7.0
+    (tmp_path / "11" / "schedstat").unlink()
+    (tmp_path / "11").rmdir()
+    assert watch.without_a_core() == 7.0
