@@ -85,7 +85,7 @@ class Addresses:
     def __init__(self) -> None:
         self.next = self.base + (1 << 30)
 
-    def static(self, size, name, device):
+    def static(self, size, name, device, host=False):
         self.next += size + 64
         return self.next
 

@@ -7,6 +7,19 @@ ALWAYS = ("c_library.h", "cuda_runtime.h")
 C = "c_library.h"
 CUDA = "cuda_runtime.h"
 DEVICE = "device.h"  # where the program has kernels
+TEXTURES = "textures.h"  # where it names one of these
+TEXTURE_WORDS = (
+    "texture",
+    "cudaArray",
+    "MallocArray",
+    "Texture",
+    "surf2D",
+    "Surface",
+    "cudaMalloc3D",
+    "cudaPitchedPtr",
+    "cudaExtent",
+    "cudaChannelFormat",
+)
 STREAMS = "streams.h"
 VECTOR = "vector.h"
 STRING = "cpp_string.h"
@@ -69,6 +82,7 @@ KNOWN: dict[str, str] = {
     "bits/stdc++.h": "everything.h",
 }  # fmt: skip
 NEEDS: dict[str, tuple[str, ...]] = {
+    TEXTURES: (DEVICE,),
     STREAMS: (STRING,), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
     MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,), THRUST: (VECTOR,), "wb.h": (STREAMS,),
     "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY, CONTAINERS, THREADS),

@@ -23,6 +23,7 @@ from tilewise.engines.simt.host.runtime import (
     cpp_library,
     cuda_api,
     cuda_libraries,
+    exceptions,
     host_faults,
     program_files,
     releases,
@@ -42,6 +43,7 @@ REGISTERED = (
     cpp_library,
     cuda_api,
     cuda_libraries,
+    exceptions,
     host_faults,
     program_files,
     releases,
@@ -61,6 +63,7 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
     entities = declared.entities
     program = Program(unit.source, entities, declared.names, session.memory)
     program.library_variables = known
+    program.catches = any(token.text == "catch" for token in unit.tokens)
     session.program = program
     session.before_report.append(host_faults.small_allocations)
     session.cuda = cuda_api.new_card(session, path)

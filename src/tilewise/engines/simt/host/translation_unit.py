@@ -15,7 +15,7 @@ from tilewise.engines.simt.frontend.lexer import Token, tokenize
 from tilewise.engines.simt.frontend.preprocess import Preprocessor
 from tilewise.engines.simt.frontend.source import Source, read_source
 from tilewise.engines.simt.host.header_cache import load_headers
-from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, KNOWN
+from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, KNOWN, TEXTURE_WORDS, TEXTURES
 from tilewise.engines.simt.host.language.read_entity import Declared
 from tilewise.engines.simt.host.project import folders_above, in_project, usual_folders
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
@@ -66,7 +66,8 @@ class UnitReader(Preprocessor):
                 named += self._named(tokenize(text), set())
                 self.beside.pop()
             kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
-            library = load_headers([*ALWAYS, *named, *kernels])
+            textures = [TEXTURES] if any(word in text for text in self._texts for word in TEXTURE_WORDS) else []
+            library = load_headers([*ALWAYS, *named, *kernels, *textures])
             self.sources.others = [Source(name, text) for name, text in library.files]
             self.macros = {**library.macros, **self.macros}
             declared = library.declared

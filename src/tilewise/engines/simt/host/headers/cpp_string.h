@@ -85,10 +85,15 @@ unsigned long stoul(const string& s) { return strtoul(s.c_str(), nullptr, 10); }
 unsigned long long stoull(const string& s) { return strtoul(s.c_str(), nullptr, 10); }
 float stof(const string& s) { return strtof(s.c_str(), nullptr); }
 double stod(const string& s) { return strtod(s.c_str(), nullptr); }
-class exception { public: string _what; exception() {} exception(const string& s) : _what(s) {} const char* what() const { return _what.c_str(); } };
+class exception { public: string _what; exception() : _what("std::exception") {} exception(const string& s) : _what(s) {} virtual ~exception() {} virtual const char* what() const { return _what.c_str(); } };
 class runtime_error : public exception { public: runtime_error(const string& s) : exception(s) {} };
 class logic_error : public exception { public: logic_error(const string& s) : exception(s) {} };
-class invalid_argument : public exception { public: invalid_argument(const string& s) : exception(s) {} };
-class out_of_range : public exception { public: out_of_range(const string& s) : exception(s) {} };
-class bad_alloc : public exception { public: bad_alloc() {} };
+class invalid_argument : public logic_error { public: invalid_argument(const string& s) : logic_error(s) {} };
+class out_of_range : public logic_error { public: out_of_range(const string& s) : logic_error(s) {} };
+class domain_error : public logic_error { public: domain_error(const string& s) : logic_error(s) {} };
+class length_error : public logic_error { public: length_error(const string& s) : logic_error(s) {} };
+class range_error : public runtime_error { public: range_error(const string& s) : runtime_error(s) {} };
+class overflow_error : public runtime_error { public: overflow_error(const string& s) : runtime_error(s) {} };
+class underflow_error : public runtime_error { public: underflow_error(const string& s) : runtime_error(s) {} };
+class bad_alloc : public exception { public: bad_alloc() : exception("std::bad_alloc") {} };
 }

@@ -355,6 +355,8 @@ def _is_function(reader: Reader) -> bool:
 
 
 def _variables(reader: Reader, out: Entities, base: Any, words: frozenset[str]) -> None:
+    if isinstance(base, tree.TypeName) and base.name == "texture":  # the host binds it, kernels fetch through it
+        words |= {"__managed__"}
     while True:
         item = read_statement.variable(reader, base, words)
         reader.local_values[-1].discard(item.name)

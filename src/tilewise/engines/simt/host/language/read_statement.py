@@ -276,11 +276,16 @@ def _goto(reader: Reader) -> Any:
 def _try(reader: Reader) -> Any:
     token = reader.advance()
     body = block(reader)
+    made = tree.Try(body, line=token.line, column=token.column)
     while reader.at("catch"):
-        reader.advance()
-        reader.skip_balanced()
-        reader.skip_balanced()
-    return tree.Try(body, line=token.line, column=token.column)
+        start = reader.advance()
+        with reader.local_scope():
+            found, variadic = read_type.parameters(reader)
+            if len(found) != (0 if variadic else 1):
+                raise reader.error("a catch takes one exception, or ...", start)
+            reader.local_values[-1] |= {p.name for p in found if p.name}
+            made.handlers.append(tree.Handler(found[0] if found else None, block(reader), line=start.line))
+    return made
 
 
 def _asm(reader: Reader) -> Any:

@@ -312,8 +312,17 @@ class Return(Node):
 
 
 @dataclass(eq=False, slots=True)
+class Handler(Node):
+    """catch (T name) { … }; no parameter for catch (...)."""
+
+    parameter: Any
+    body: Any
+
+
+@dataclass(eq=False, slots=True)
 class Try(Node):
     body: Any
+    handlers: list[Handler] = field(default_factory=list)
 
 
 @dataclass(eq=False, slots=True)

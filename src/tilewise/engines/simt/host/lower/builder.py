@@ -45,6 +45,7 @@ class Builder:
         self.frame = 0
         self.targets: list[Target] = []
         self.labels: dict[str, str] = {}
+        self.handlers: list[tuple[int, str]] = []  # of the try blocks around: scopes that stay open, and where they are
         self.temporaries: list[tuple[Record, str]] = []
         self.result: Type | None = None
         self.calls: set[str] = set()

@@ -130,6 +130,7 @@ def call_instance(
     text = b.call(result, symbol, given, "void" if space else None)
     if not instance.node.library:
         b.noted_line = 0
+    late.ask_thrown(b)
     return finished(b, result, space or text)
 
 
@@ -175,6 +176,7 @@ def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.C
     given += [pass_value(b, v, t) for v, t in zip(values, target.parameters, strict=True)]
     b.noted_line = 0
     text = b.call(target.result, pointer.text, given, "void" if space else None)
+    late.ask_thrown(b)
     return finished(b, target.result, space or text)
 
 

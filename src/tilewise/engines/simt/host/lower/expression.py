@@ -80,6 +80,8 @@ def _this(b: Builder, node: tree.This) -> Any:
 def _ternary(b: Builder, node: tree.Ternary) -> Any:
     condition = truth(b, lower(b, node.condition))
     yes, no, done = b.label(), b.label(), b.label()
+    if isinstance(node.yes, tree.Throw) or isinstance(node.no, tree.Throw):
+        return _or_throw(b, node, condition)
     b.branch(condition, yes, no)
     b.begin(yes)
     kept, b.temporaries = b.temporaries, []
@@ -118,6 +120,18 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
     if type_ is types.VOID:
         return Value(type_, "")
     return Value(type_, b.make(f"load {type_.llvm}, ptr {space}"))
+
+
+def _or_throw(b: Builder, node: tree.Ternary, condition: str) -> Any:
+    """x > 1 ? throw … : x: its value is the other side's."""
+    thrown, value = (node.yes, node.no) if isinstance(node.yes, tree.Throw) else (node.no, node.yes)
+    bad, good = b.label(), b.label()
+    b.branch(condition, *((bad, good) if thrown is node.yes else (good, bad)))
+    b.begin(bad)
+    lower(b, thrown)
+    b.jump(good)
+    b.begin(good)
+    return lower(b, value)
 
 
 def _space(b: Builder, type_: Type) -> str:
@@ -284,6 +298,9 @@ def _delete(b: Builder, node: tree.Delete) -> Any:
 
 
 def _throw(b: Builder, node: tree.Throw) -> Any:
+    """Where nobody catches anything: the end of the program."""
+    if b.program.catches and not b.program.device:
+        return late.lower_throw(b, node)
     text = ""
     if node.value is not None:
         value = lower(b, node.value)

@@ -50,7 +50,7 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
         type_ = _type(b, item)
         b.env = kept
         device = bool(item.words & DEVICE)
-        address = program.memory.static(program.size_of(type_), name, device)
+        address = program.memory.static(program.size_of(type_), name, device, "__managed__" in item.words)
         program.globals[name] = (type_, address)
     return program.globals[name]
 

@@ -38,6 +38,8 @@ RUNTIME = {
     "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_stack": "void (i64, i32, i32)",
     "rt_stack_overflow": "void (i32)", "rt_variable_length": "ptr (i64, i32, i32)",
     "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_count": "i64 (ptr, i64)",
+    "rt_exception_memory": "ptr (i64)", "rt_raise": "void (ptr, i64, i32, ptr, i32)", "rt_rethrow": "void (i32)",
+    "rt_catch": "ptr (i32)", "rt_uncaught": "void ()",
     "rt_throw": "void (i32, i32)", "rt_throw_what": "void (i32, ptr, i32)",
     "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
     "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",
@@ -87,7 +89,11 @@ def _start(p: Program, main: Instance) -> list[str]:
         given.append(f"{type_.llvm} " + ("%argc" if i == 0 else "%argv" if i == 1 else "null"))
     call = f"call {main.result.llvm} {main.symbol}({', '.join(given)})"
     nothing = main.result is types.VOID
-    body = [f"  {call}", "  ret i32 0"] if nothing else [f"  %status = {call}", "  ret i32 %status"]
+    asked: list[str] = []
+    if p.catches:
+        p.external("rt_uncaught")
+        asked = ["  call void @rt_uncaught()"]
+    body = [f"  {call}", *asked, "  ret i32 0"] if nothing else [f"  %status = {call}", *asked, "  ret i32 %status"]
     return ["define i32 @start(i32 %argc, ptr %argv) {", "  call void @first_values()", *body, "}"]
 
 

@@ -96,6 +96,9 @@ class Program:
         self.device = False  # what is lowered now runs in a kernel's threads
         self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
         self.dynamic_shared = 0  # the address of extern __shared__ memory
+        self.catches = False  # it has a catch: exceptions are followed
+        self.exception_numbers: dict[Any, int] = {}
+        self.thrown_address = 0  # of the flag that is set while an exception looks for its handler
         self.library_variables: set[str] = set()  # of known headers: made only where they are used
 
     # -- refusing

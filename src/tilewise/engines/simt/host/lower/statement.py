@@ -10,6 +10,7 @@ from tilewise.engines.simt.host.lower import constants
 from tilewise.engines.simt.host.lower.builder import Builder, Target
 from tilewise.engines.simt.host.lower.conversion import bind, convert, rvalue, truth
 from tilewise.engines.simt.host.lower.declare import lower_bindings, lower_declaration, lower_for_each
+from tilewise.engines.simt.host.lower.exceptions import lower_try
 from tilewise.engines.simt.host.lower.expression import lower
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.program import AUTO
@@ -224,10 +225,6 @@ def _give(b: Builder, node: tree.Return) -> None:
     b.emit(f"store {result.llvm} {made.text}, ptr %returned")
 
 
-def _try(b: Builder, node: tree.Try) -> None:
-    statement(b, node.body)
-
-
 def _nothing(b: Builder, node: tree.Nothing) -> None:
     return
 
@@ -235,7 +232,7 @@ def _nothing(b: Builder, node: tree.Nothing) -> None:
 TABLE: dict[type, Any] = {
     tree.Block: _block, tree.Expression: _expression, tree.Declaration: lower_declaration, tree.If: _if,
     tree.For: _for, tree.ForEach: lower_for_each, tree.While: _while, tree.Switch: _switch, tree.Case: _case,
-    tree.Jump: _jump, tree.Label: _label, tree.Goto: _goto, tree.Return: _return, tree.Try: _try,
+    tree.Jump: _jump, tree.Label: _label, tree.Goto: _goto, tree.Return: _return, tree.Try: lower_try,
     tree.Nothing: _nothing, tree.Bindings: lower_bindings,
 }  # fmt: skip
 

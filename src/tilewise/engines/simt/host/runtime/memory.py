@@ -88,8 +88,10 @@ class Memory:
 
     # -- giving out
 
-    def static(self, size: int, name: str, device: bool) -> int:
-        """File-level memory: zero, which is a value."""
+    def static(self, size: int, name: str, device: bool, host: bool = False) -> int:
+        """File-level memory: zero, which is a value. `host`: the host reaches the card's memory, too."""
+        if device and host:
+            return self.allocate(max(1, size), "__managed__", 0, name, device=True, state=HAS).address
         if device:
             return self.allocate(max(1, size), "__device__", 0, name, device=True, host=False, state=CARD_HAS).address
         at = -(-self._static // 64) * 64
