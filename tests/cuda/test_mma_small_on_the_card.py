@@ -40,8 +40,8 @@ def matrix(rng, rows, cols, kind, size=1.0):
     return view.T if turned else view
 
 
-def extents(rng, count, largest):
-    sides = [int(math.exp(rng.uniform(0, math.log(largest)))) for _ in range(count)]
+def extents(rng, count, largest, least=1):
+    sides = [int(math.exp(rng.uniform(math.log(least), math.log(largest)))) for _ in range(count)]
     return [max(8, side // 8 * 8) for side in sides] if rng.random() < 0.3 else sides
 
 
@@ -64,7 +64,7 @@ def test_random_products_by_random_tiles_and_clusters(kind):
         stream = torch.cuda.current_stream().cuda_stream
         launcher(stream, M=M.data_ptr(), N=N.data_ptr(), P=P.data_ptr())
         exact, said = M.double() @ N.double(), f"seed {seed}: {m}x{k}x{n} {way.words()} {M.stride()} {N.stride()}"
-        assert (P.double() - exact).abs().max() <= BOUNDS[kind] * exact.abs().max(), said
+        assert (P.double() - exact).abs().max() <= BOUNDS[kind] * (M.double().abs() @ N.double().abs()).max(), said
         P.fill_(7.0)
         assert bool((around == 7.0).all()), f"written beside P, {said}"
     assert max(clusters) >= 8, "clusters were drawn"
@@ -80,7 +80,7 @@ def test_products_in_a_chain_wait_for_each_other(kind, captured):
     end = time.monotonic() + SECONDS
     while time.monotonic() < end:
         (m,) = extents(rng, 1, 1000)
-        sides = extents(rng, 7, 1200)
+        sides = extents(rng, 7, 1200, least=8)  # a row through a side of 1 is one number, which may cancel
         weights = [matrix(rng, a, b, kind, a**-0.5) for a, b in pairwise(sides)]
         buffers = [torch.full((m * max(sides),), math.nan, device="cuda", dtype=dtype_of(kind)) for _ in range(2)]
         X = matrix(rng, m, sides[0], kind)

@@ -16,12 +16,11 @@ from tilewise.kernels.mma_small.family import MmaSmall
 from tilewise.kernels.mma_sync.family import MmaSync
 from tilewise.kernels.plain.family import Plain
 from tilewise.kernels.shallow.family import Shallow
-from tilewise.kernels.thin.family import Thin
 from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
-    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), Shallow(), Thin(), Plain(), Gemv(), Direct(), DirectHalf(),
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), Shallow(), Plain(), Gemv(), Direct(), DirectHalf(),
     Cells(), Grouped(), COURSE,
 ]  # fmt: skip
 

@@ -147,18 +147,8 @@ static __device__ __forceinline__ void multiply_phase(
 static __device__ __forceinline__ void store_tile(Element* P, long long ldp, int height, int width) {
     const int lanes = BLOCK_N / 8 < 8 ? 8 : BLOCK_N / 8;  // to a row; as many as elements at its ends, at least
     int i = threadIdx.x % lanes;
-    for (int row = threadIdx.x / lanes; row < height; row += THREADS / lanes) {
-        const unsigned char* staged = memory + row * PITCH;
-        const Element* of = reinterpret_cast<const Element*>(staged);
-        Element* line = P + row * ldp;
-        int head = (8 - elements_after_boundary(line)) % 8, at = head + i * 8, tail = head + (width - head) / 8 * 8;
-        if (at + 8 <= width) {
-            uint4 low = reinterpret_cast<const uint4*>(staged)[i], high = reinterpret_cast<const uint4*>(staged)[i + 1];
-            *reinterpret_cast<uint4*>(line + at) = shifted_by(low, high, head);
-        }
-        if (i < head && i < width) line[i] = of[i];
-        if (width > head && tail + i < width) line[tail + i] = of[tail + i];
-    }
+    for (int row = threadIdx.x / lanes; row < height; row += THREADS / lanes)
+        store_pieces(P + row * ldp, reinterpret_cast<const Element*>(memory + row * PITCH), i, width);
 }
 
 // `low` and `high`: where all members of M and of N begin and end, in elements from M and N.

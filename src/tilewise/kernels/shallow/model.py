@@ -67,6 +67,8 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
         return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
     if p.accumulate:
         return f"kernel={KERNEL!r} writes P, and cannot add onto it"
+    if any(abs(stride) * DEEPEST >= 2**31 for x in (p.layout_m, p.layout_n) for stride in (x.row, x.col)):
+        return f"kernel={KERNEL!r} takes lines less than {2**31 // DEEPEST:,} elements apart"
     if p.k > DEEPEST or not any(ways(p, machine)):
         return f"kernel={KERNEL!r} is for a k of at most {DEEPEST}, and of fewer in float64; this is {p.shape}"
     return None

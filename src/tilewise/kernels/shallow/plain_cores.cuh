@@ -30,11 +30,19 @@ struct Sums {
 
     // To P, which points at the warp's first row and column.
     __device__ __forceinline__ void store(Element* P, long long lead, int height, int width, Element*) const {
-        int lane = threadIdx.x % 32;
+        P += threadIdx.x % 32;
+        width -= threadIdx.x % 32;
+        if (height == ROWS && width > TN - 32) {
+            #pragma unroll
+            for (int i = 0; i < ROWS; ++i, P += lead)
+                #pragma unroll
+                for (int j = 0; j < COLUMNS; ++j) P[32 * j] = of[i][j];
+            return;
+        }
         #pragma unroll
-        for (int i = 0; i < ROWS; ++i)
+        for (int i = 0; i < ROWS; ++i, P += lead)
             #pragma unroll
             for (int j = 0; j < COLUMNS; ++j)
-                if (i < height && lane + 32 * j < width) P[i * lead + lane + 32 * j] = of[i][j];
+                if (i < height && 32 * j < width) P[32 * j] = of[i][j];
     }
 };

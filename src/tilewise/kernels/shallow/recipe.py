@@ -24,7 +24,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         arguments = (
             *(x.member(first) for x in (M, N, P)),
             *(ctypes.c_int(extent) for extent in (p.m, p.k, p.n)),
-            *(ctypes.c_longlong(s) for x in (M, N) for s in (x.layout.row, x.layout.col)),
+            *(ctypes.c_int(s) for x in (M, N) for s in (x.layout.row, x.layout.col)),
             ctypes.c_longlong(P.lead),
             *(ctypes.c_int(x) for x in (steps_of(p), way.blocks)),
             *(ctypes.c_longlong(step) for step in runs.steps),

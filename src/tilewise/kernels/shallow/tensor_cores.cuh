@@ -35,33 +35,40 @@ struct Sums {
             for (int j = 0; j < COLUMNS; ++j)
                 put_pair(staged + lane / 4 * STAGE_PITCH + j * 8 + lane % 4 * 2, of[j][2 * half], of[j][2 * half + 1]);
             __syncwarp();
-            #pragma unroll 2
-            for (int row = 0; row < 8; ++row)
-                if (half * 8 + row < height)
-                    store_row(P + (half * 8 + row) * lead, staged + row * STAGE_PITCH, width);
+            store_rows(P + half * 8 * lead, lead, min(8, height - half * 8), width, staged);
         }
     }
 
-    static __device__ __forceinline__ void store_row(Element* to, const Element* from, int width) {
-        int lane = threadIdx.x % 32;
 #if SIZE == 2
-        // two at a time, between P's own boundaries of 4 bytes
-        int odd = (int)((unsigned long long)to >> 1 & 1);
-        #pragma unroll
-        for (int i = 0; i < (TN + 63) / 64; ++i) {
-            int e = 2 * (lane + 32 * i) - odd;
-            if (e >= 0 && e + 1 < width) {
-                unsigned pair = odd ? from[e] | (unsigned)from[e + 1] << 16 : *reinterpret_cast<const unsigned*>(from + e);
-                *reinterpret_cast<unsigned*>(to + e) = pair;
-            } else if (e < width) {
-                to[e + (e < 0)] = from[e + (e < 0)];
-            }
-        }
-        if (odd && lane == 0 && width == TN) to[TN - 1] = from[TN - 1];  // the pair it is the first of is another block's
-#else
-        #pragma unroll
-        for (int i = 0; i < TN / 32; ++i)
-            if (lane + 32 * i < width) to[lane + 32 * i] = from[lane + 32 * i];
-#endif
+    // 16 bytes at a time, between P's own boundaries.
+    static __device__ __forceinline__ void store_rows(
+        Element* P, long long lead, int height, int width, const Element* staged)
+    {
+        const int lanes = TN / 8 < 8 ? 8 : TN / 8;  // to a row; as many as elements at its ends, at least
+        int i = threadIdx.x % lanes;
+        for (int row = threadIdx.x % 32 / lanes; row < height; row += 32 / lanes)
+            store_pieces(P + row * lead, staged + row * STAGE_PITCH, i, width);
     }
+#else
+    // 16 bytes at a time where all rows start on such a boundary, and else element by element.
+    static __device__ __forceinline__ void store_rows(
+        Element* P, long long lead, int height, int width, const Element* staged)
+    {
+        const int each = 16 / SIZE, lanes = TN / each < 32 ? TN / each : 32;
+        int lane = threadIdx.x % 32;
+        if (width == TN && ((unsigned long long)P | lead * SIZE) % 16 == 0) {
+            for (int row = lane / lanes; row < height; row += 32 / lanes)
+                #pragma unroll
+                for (int i = lane % lanes * each; i < TN; i += lanes * each)
+                    *reinterpret_cast<uint4*>(P + row * lead + i) =
+                        *reinterpret_cast<const uint4*>(staged + row * STAGE_PITCH + i);
+            return;
+        }
+        #pragma unroll 2
+        for (int row = 0; row < height; ++row)
+            #pragma unroll
+            for (int i = 0; i < TN / 32; ++i)
+                if (lane + 32 * i < width) P[row * lead + lane + 32 * i] = staged[row * STAGE_PITCH + lane + 32 * i];
+    }
+#endif
 };

@@ -38,6 +38,7 @@ def render_shallow(dtype: DType, tensor: bool, cols: int, arch: int) -> str:
             product,
             f"static __device__ __forceinline__ Element rounded(Element x) {{ {rounding} }}",
             kernel_text("plain/in_turn.cuh"),
+            kernel_text("shared/words.cuh") if size == 2 else "",
             kernel_text("shallow/tensor_cores.cuh" if tensor else "shallow/plain_cores.cuh"),
             kernel_text("shallow/shallow.cu"),
         )

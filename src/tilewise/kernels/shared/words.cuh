@@ -28,3 +28,16 @@ static __device__ __forceinline__ uint4 shifted_by(uint4 low, uint4 high, int sh
     return make_uint4(__funnelshift_r(w0, w1, bits), __funnelshift_r(w1, w2, bits), __funnelshift_r(w2, w3, bits),
                       __funnelshift_r(w3, w4, bits));
 }
+
+// What lane i of a row of `width` staged elements stores of it, lanes of a row being 8 or more: 16 bytes between the line's
+// own boundaries, and an element before the first of them and behind the last. A piece behind the row is there to be read.
+static __device__ __forceinline__ void store_pieces(Element* line, const Element* staged, int i, int width) {
+    int head = (8 - elements_after_boundary(line)) % 8, at = head + i * 8, tail = head + (width - head) / 8 * 8;
+    if (at + 8 <= width) {
+        uint4 low = reinterpret_cast<const uint4*>(staged)[i];
+        if (head) low = shifted_by(low, reinterpret_cast<const uint4*>(staged)[i + 1], head);
+        *reinterpret_cast<uint4*>(line + at) = low;
+    }
+    if (i < head && i < width) line[i] = staged[i];
+    if (width > head && tail + i < width) line[tail + i] = staged[tail + i];
+}
