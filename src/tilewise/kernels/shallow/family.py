@@ -30,8 +30,8 @@ class Shallow(Family):
         return not model.on_tensor_cores(problem) or worthwhile(problem, machine)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        reading = problem.least_bytes / (model.MEMORY_SHARE * machine.bandwidth)
-        return model.START_SECONDS + max(model.PANEL_SECONDS + model.ROWS_SECONDS, reading)
+        figures = model.figures_of(problem)
+        return max(figures.start + figures.rows, problem.least_bytes / (model.MEMORY_SHARE * machine.bandwidth))
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._planned(problem, machine, *model.best_way(problem, machine), kernel, tile)
