@@ -93,7 +93,6 @@ def test_autocast_returns_float32():
     torch.testing.assert_close(loss, functional.cross_entropy(logits.float(), target))
 
 
-@pytest.mark.slow
 def test_compiled_it_is_one_operator_forward_and_one_backward():
     logits, target = drawn(torch.float32, 65)
     seen = []
