@@ -232,3 +232,12 @@ def test_tables_that_torch_makes_in_a_block_know_torchs_functions():
         made = scripted(torch.ones(2, 33))
     torch.testing.assert_close(made, model()(torch.ones(2, 33)))
     assert torch.mm in torch.overrides.get_testing_overrides()
+
+
+def test_rows_that_end_anywhere_are_no_better_for_torch_than_rows_that_start_anywhere():
+    lie = ((8192, 50257), (50257, 768), (50304, 1), (768, 1))
+    problem = room.problem_of(lie, "bfloat16", (0, 0))
+    assert not on_sixteen_bytes(problem)
+    assert vendor_seconds(problem, H200) > 2 * make_plan(problem, H200).predicted
+    whole = room.problem_of(((8192, 50304), (50304, 768), (50304, 1), (768, 1)), "bfloat16", (0, 0))
+    assert on_sixteen_bytes(whole)

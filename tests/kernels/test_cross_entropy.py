@@ -68,7 +68,8 @@ def test_losses_and_gradients_of_rows(dtype, gradient, kept, tmp_path_factory):
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("dtype", KINDS)
-def test_rows_that_start_anywhere_have_their_losses_and_a_gradient_on_lines(dtype, tmp_path_factory):
+@pytest.mark.parametrize("each", [True, False])
+def test_rows_that_start_anywhere_have_their_losses_and_a_gradient_on_lines(dtype, each, tmp_path_factory):
     seed = np.random.SeedSequence().entropy % 2**32
     print("seed", seed)
     draw, folder = np.random.default_rng(seed), tmp_path_factory.mktemp("built")
@@ -86,8 +87,9 @@ def test_rows_that_start_anywhere_have_their_losses_and_a_gradient_on_lines(dtyp
     given = (*map(Address, at), ctypes.c_longlong(columns), *tail)
     run_recipe(Recipe((Launch.of(text, "cross_entropy_loss", (rows,), (THREADS,), given),)), folder, **at)
     at |= {"P": made.ctypes.data, "scale_m": counts.ctypes.data}
-    given = (*map(Address, at), ctypes.c_longlong(columns), ctypes.c_longlong(lead), *tail)
+    given = (*map(Address, at), ctypes.c_longlong(columns), ctypes.c_longlong(lead), *tail, ctypes.c_int(each))
     run_recipe(Recipe((Launch.of(text, "cross_entropy_gradient", (rows,), (THREADS,), given),)), folder, **at)
+    counts = counts if each else np.full_like(counts, counts[0])
     logits = room.astype(np.float64)
     lse = np.log(np.exp(logits).sum(1))
     np.testing.assert_allclose(logsumexp, lse, rtol=1e-5)

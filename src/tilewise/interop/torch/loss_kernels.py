@@ -51,10 +51,12 @@ def losses_of(logits: Tensor, target: Tensor, losses: Tensor, logsumexp: Tensor,
 def gradient_of(
     logits: Tensor, target: Tensor, gradient: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int
 ) -> None:
-    """(softmax − onehot) · counts into rows that start on 16 bytes; the kernel's way only."""
+    """(softmax − onehot) · counts, one number or one for each row, into rows that start on 16 bytes; the kernel's way
+    only."""
     scale = counts.to(torch.float32).contiguous()
     at = {"M": logits, "N": target.to(torch.int64).contiguous(), "P": gradient, "bias": logsumexp, "scale_m": scale}
-    _launch("cross_entropy_gradient", logits, (logits.stride(0), gradient.stride(0), logits.shape[1], ignored), at)
+    sizes = logits.stride(0), gradient.stride(0), logits.shape[1], ignored, scale.dim() == 1
+    _launch("cross_entropy_gradient", logits, sizes, at)
 
 
 def scale_in_place(x: Tensor, by: Tensor) -> Tensor:
@@ -104,7 +106,10 @@ def recipe_of(name: str, dtype: torch.dtype, rows: int, sizes: Any, bases: Any) 
         shared = columns * kind.itemsize // 16 * 16 if wanted and columns * kind.itemsize <= MOST_KEPT else 0
         addresses = held if len(held) == 4 else (*held, None)
         given = (*addresses, wide(stride), whole(columns), wide(ignored), whole(wanted), whole(bool(shared)))
+    elif name == "cross_entropy_loss":
+        stride, columns, ignored = sizes
+        given = (*held, wide(stride), whole(columns), wide(ignored))
     else:
-        *leads, columns, ignored = sizes
-        given = (*held, *map(wide, leads), whole(columns), wide(ignored))
+        stride, lead, columns, ignored, each = sizes
+        given = (*held, wide(stride), wide(lead), whole(columns), wide(ignored), whole(each))
     return Recipe((Launch.of(text, name, (rows,), (THREADS,), given, shared),))

@@ -10,7 +10,7 @@ from torch import Tensor
 from tilewise.execution import machine_of
 from tilewise.interop.torch.choice import Account, Choice
 from tilewise.interop.torch.loss_kernels import KERNELS
-from tilewise.interop.torch.row_losses import row_losses
+from tilewise.interop.torch.row_losses import loss_of
 
 LEAST_BYTES = 1 << 24  # of logits: below, launches are most of it
 OUR_PASSES, THEIR_PASSES = 3, 6  # over the logits, forward and backward; theirs in eager
@@ -33,11 +33,8 @@ def routed_loss(
     plain = weight is None and size_average is None and reduce is None and label_smoothing == 0.0
     if not plain or reduction not in FORMS or not is_taken(when, input, target):
         return None
-    losses = row_losses(input, target, ignore_index)
-    dtype = losses.dtype if torch.is_autocast_enabled(input.device.type) else input.dtype
-    if reduction == "mean":
-        return (losses.sum() / (target != ignore_index).sum()).to(dtype)
-    return (losses.sum() if reduction == "sum" else losses).to(dtype)
+    made = loss_of(input, target, ignore_index, reduction)
+    return made if torch.is_autocast_enabled(input.device.type) else made.to(input.dtype)
 
 
 def is_taken(when: str, logits: Tensor, target: Tensor) -> bool:

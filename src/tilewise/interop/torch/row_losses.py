@@ -1,4 +1,4 @@
-"""`row_losses`: the cross entropy of each row of logits, one pass over them forward and one backward.
+"""The cross entropy of rows of logits, one pass over them forward and one backward.
 
 torch writes log_softmax down, fills a gradient with zeros and reads both again; here forward reads the logits and
 keeps a logsumexp for each row, and backward reads them once more and writes softmax − onehot. Rows of that gradient
@@ -15,6 +15,7 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewise.interop.torch.function import applied
 from tilewise.interop.torch.lines import lead_on_lines
 from tilewise.interop.torch.loss_kernels import KERNELS, gradient_of, is_taken, losses_of
 
@@ -30,32 +31,43 @@ _LIBRARY.define(
 )
 
 
-def row_losses(logits: Tensor, target: Tensor, ignored: int) -> Tensor:
-    """A loss for each row of a matrix of logits, in float32 (float64 for doubles); 0 where the target is ignored."""
+def loss_of(logits: Tensor, target: Tensor, ignored: int, reduction: str) -> Tensor:
+    """The losses of the rows of a matrix of logits, their sum, or their mean over the targets that are not ignored; in
+    float32 (float64 for doubles)."""
     if torch.compiler.is_compiling():
-        made: Tensor = torch.ops.tilewise.row_losses(logits, target, ignored)[0]
-        return made
-    losses: Tensor = RowLosses.apply(logits, target, ignored)
-    return losses
+        losses: Tensor = torch.ops.tilewise.row_losses(logits, target, ignored)[0]
+        if reduction == "mean":
+            return losses.sum() / (target != ignored).sum()
+        return losses.sum() if reduction == "sum" else losses
+    made: Tensor = applied(RowLosses, logits, target, ignored, reduction)
+    return made
 
 
 class RowLosses(torch.autograd.Function):
     """The same in eager torch, without the dispatcher."""
 
     @staticmethod
-    def forward(ctx: Any, logits: Tensor, target: Tensor, ignored: int) -> Tensor:
+    def forward(ctx: Any, logits: Tensor, target: Tensor, ignored: int, reduction: str) -> Tensor:
         losses, logsumexp = _losses(logits.detach(), target, ignored)
         ctx.save_for_backward(logits, target, logsumexp)
-        ctx.ignored = ignored
-        return losses
+        ctx.ignored, ctx.share = ignored, None
+        if reduction == "none":
+            return losses
+        if reduction == "sum":
+            return losses.sum()
+        ctx.share = (target != ignored).sum().to(losses.dtype).reciprocal()
+        return losses.sum() * ctx.share
 
     @staticmethod
     def backward(ctx: Any, counts: Tensor) -> Any:
         logits, target, logsumexp = ctx.saved_tensors
+        counts = counts if ctx.share is None else counts * ctx.share
         if torch.is_grad_enabled():  # somebody goes on from here: torch's own operations, which can be followed
             logsumexp = logits.to(logsumexp.dtype).logsumexp(-1)
-            return _written_out(logits, target, logsumexp, counts, ctx.ignored), None, None
-        return _gradient(logits, target, logsumexp, counts, ctx.ignored), None, None
+            made = _written_out(logits, target, logsumexp, counts, ctx.ignored)
+        else:
+            made = _gradient(logits, target, logsumexp, counts, ctx.ignored)
+        return made, None, None, None
 
 
 def _losses(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
@@ -82,7 +94,8 @@ def _written_out(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tens
     counted = (target != ignored)[:, None]
     share = (logits.to(logsumexp.dtype) - logsumexp[:, None]).exp()
     onehot = torch.zeros_like(share).scatter(1, torch.where(counted, target[:, None], 0), 1.0)
-    return (torch.where(counted, share - onehot, 0.0) * counts[:, None]).to(logits.dtype)
+    counts = counts[:, None] if counts.dim() else counts
+    return (torch.where(counted, share - onehot, 0.0) * counts).to(logits.dtype)
 
 
 def _wide(logits: Tensor) -> torch.dtype:

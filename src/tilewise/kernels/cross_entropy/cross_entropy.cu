@@ -155,10 +155,10 @@ gradient_row(const Element* row, Element* to, int columns, long long wanted, flo
         to[j] = narrow((share_of(widen(row[j]), lse) - (j == wanted ? 1.0f : 0.0f)) * counts);
 }
 
-// scale: what each row counts
+// scale: what each row counts, or where not `each` all of them
 extern "C" __global__ void __launch_bounds__(THREADS, 2)
 cross_entropy_gradient(const Element* logits, const long long* target, Element* gradient, const float* logsumexp,
-                       const float* scale, long long stride, long long lead, int columns, long long ignored)
+                       const float* scale, long long stride, long long lead, int columns, long long ignored, int each)
 {
     const Element* row = logits + blockIdx.x * stride;
     Element* to = gradient + blockIdx.x * lead;
@@ -169,7 +169,7 @@ cross_entropy_gradient(const Element* logits, const long long* target, Element* 
         for (int j = columns / LANES * LANES + threadIdx.x; j < columns; j += THREADS) to[j] = narrow(0.0f);
         return;
     }
-    const float lse = logsumexp[blockIdx.x], counts = scale[blockIdx.x];
+    const float lse = logsumexp[blockIdx.x], counts = scale[each ? blockIdx.x : 0];
     if (reinterpret_cast<size_t>(row) & 15) gradient_row<false>(row, to, columns, wanted, lse, counts);
     else gradient_row<true>(row, to, columns, wanted, lse, counts);
 }
