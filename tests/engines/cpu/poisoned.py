@@ -24,7 +24,10 @@ from oracle import assert_close, oracle
 from strategies import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.to_llvm import part
+from tilewise.blocking import RegisterTile, register_tile
 from tilewise.engines import cpu
+from tilewise.engines.cpu.family import views
 from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.engines.cpu.registry import FAMILIES, choose
 from tilewise.engines.cpu.runtime import compile
@@ -32,7 +35,6 @@ from tilewise.engines.cpu.runtime.address import data_field
 from tilewise.engines.cpu.runtime.target import Target, executable, known_target
 from tilewise.engines.cpu.runtime.workers import pool_module
 from tilewise.engines.reference.limits import NOMINAL
-from tilewise.errors import UsageError
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem, row_major
@@ -77,11 +79,15 @@ def strides_of(shape: tuple[int, int], layout: str) -> Layout:
     }[layout]
 
 
-@lru_cache(maxsize=8)
-def planned(case: Case, target: Target) -> Plan:
+def problem_of(case: Case) -> Problem:
     (m, k, n), number = case.shape, DTYPES[case.dtype]
     where = [strides_of(s, way) for s, way in zip(((m, k), (k, n), (m, n)), case.layouts, strict=True)]
-    problem = Problem(m, k, n, (), number, number, find_semiring(case.semiring), *where, accumulate=case.accumulate)
+    return Problem(m, k, n, (), number, number, find_semiring(case.semiring), *where, accumulate=case.accumulate)
+
+
+@lru_cache(maxsize=8)
+def planned(case: Case, target: Target) -> Plan:
+    problem = problem_of(case)
     machine = replace(NOMINAL, vector_bytes=target.vector_bytes, registers=target.registers, byte_dots=target.byte_dots)
     return make_plan(problem, machine, case.kernel)
 
@@ -187,6 +193,7 @@ def random_cases(seed: int, count: int, kinds: int | None = None) -> Iterator[Ca
 
 
 DEPTHS = (1, 2, 3, 4, 5, 8, 9, 17)  # of k, where extents are swept
+LONG = (64, 65, 67, 70, 129)  # of a kernel that takes whole vectors along k
 
 
 def widest_tile(target: Target, ring: str, dtype: str, kernel: str) -> tuple[int, int]:
@@ -210,19 +217,27 @@ def sweep_cases(target: Target, ring: str, dtype: str, kernel: str, seed: int, s
     for m, n in extents:
         if draw.random() >= share:
             continue
-        k = draw.choice(DEPTHS)
+        k = draw.choice(LONG if kernel == "short_dots" else DEPTHS)
         layouts = draw.choice(LAYOUTS), draw.choice(("rows", "rows", *LAYOUTS)), draw.choice(("rows", "rows", *LAYOUTS))
         ways = (layouts, ("rows", "rows", "rows"))
         tried = (Case((m, k, cols), dtype, ring, kernel, way) for cols in (n, 1) for way in ways)
         yield from itertools.islice((case for case in tried if fits(case, target)), 1)
 
 
+@lru_cache(maxsize=64)
+def tile_of(target: Target, ring: str, dtype: str) -> RegisterTile:
+    """As the planner has it, for whatever kernel."""
+    ring_, partial = find_semiring(ring), find_semiring(ring).over(DTYPES[dtype]).partial
+    rows, vectors = register_tile(target.vector_bytes, target.registers, partial, ring_.add, ring_.mul)
+    lanes = target.vector_bytes // part(partial).itemsize
+    return RegisterTile(rows, vectors * lanes, target.vector_bytes, target.registers, target.byte_dots)
+
+
 def fits(case: Case, target: Target) -> bool:
-    try:
-        planned(case, target)
-    except UsageError:  # the kernel does not take it, and says so
-        return False
-    return True
+    """Whether the kernel takes the case: asked of the kernel, because a plan of what it refuses takes long to fail."""
+    assert case.kernel is not None
+    problem, tile = problem_of(case), tile_of(target, case.semiring, case.dtype)
+    return any(FAMILIES[case.kernel].takes(problem, view, tile) for view in views(problem))
 
 
 def kinds_of(seed: int, count: int) -> list[tuple[str, str, str]]:

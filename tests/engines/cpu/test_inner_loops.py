@@ -111,6 +111,19 @@ def test_large_products_do_not_spill_on_x86(target: str, ring: str, dtype: str) 
             assert loop.fma == 4 * a.MR * a.tile[1], loop
 
 
+@pytest.mark.parametrize("ring", ["min_plus", "max_min"])
+def test_avx2_hardly_counts_beside_integers(ring: str) -> None:
+    """A step of int32 takes two of three ports for one cycle, which a loop's own instructions would want too: four k a
+    round, kept in order, without a spill."""
+    a = of("avx2", ring, "int32")
+    for kernel, form in (("packed", "packed_packed_{}"), ("packed_n", "direct_packed_{}_k")):
+        loop = main_loop(kernel, a, form.format(f"{a.MR}x{a.tile[1]}"))
+        steps, loads = 4 * a.MR * a.tile[1], 4 * (a.MR + a.tile[1])
+        assert loop.spills == 0, loop
+        assert loop.count(r"\tvp(add|m(in|ax)s)d\t") == 2 * steps, loop
+        assert loop.instructions <= 2 * steps + loads + 6, loop
+
+
 @pytest.mark.parametrize("target", ["neon", "generic"])
 def test_a_closures_square_has_no_branches_but_its_loops(target: str) -> None:
     """A machine without masks: whole vectors in one loop, single elements in another."""

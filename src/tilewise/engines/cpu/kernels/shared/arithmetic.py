@@ -172,6 +172,22 @@ class Arithmetic:
         """`quiet`: what it multiplies holds no signalling NaN."""
         return Renderer(f, self.partial, lanes, self.target.ranges, self.target.min_number, quiet)
 
+    @cached_property
+    def in_order(self) -> bool:
+        """Whether a round of a tile's loop makes several k of integers, kept in order. On AVX2 they are so short that a
+        loop's own instructions would take their ports; elsewhere LLVM spills even so."""
+        plain = any(is_plain(self.mul, op) for op in ("add", "min", "max"))
+        selects = is_plain(self.add, "min") or is_plain(self.add, "max")
+        word = self.partial.kind in "iu" and self.bytes == 4 and self.target.vector_bytes == 32
+        return word and selects and plain and not (self.tracks_arg or self.bits)
+
+    def kept_in_order(self, f: Function, registers: list[str]) -> list[str]:
+        """The registers as they are, by no instruction: LLVM adds up chains of integers in another order, and loads
+        what the next k needs ahead of this one's sums; both cost more registers than there are."""
+        any_register = "w" if self.target.by_lane else "v" if self.target.registers >= 32 else "x"
+        f.do('call void asm sideeffect "", "~{memory}"()')
+        return [f.op(f'call {self.vector} asm "", "={any_register},0"({self.vector} {x})') for x in registers]
+
     def zeros(self, lanes: int) -> Value:
         return constant(self.zero, self.partial, lanes)
 

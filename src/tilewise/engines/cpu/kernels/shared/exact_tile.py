@@ -70,7 +70,7 @@ class _ExactTile:
         while self.cells * self.ways < CHAINS:
             self.ways *= 2
         # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
-        large = form.panel and form.rows >= a.MR - 1 and form.vectors == a.tile[1] and a.fused
+        large = form.panel and form.rows >= a.MR - 1 and form.vectors == a.tile[1] and (a.fused or a.in_order)
         self.unroll = max(self.ways, a.lanes if self.by_lane else 4 if large else 1)
 
     def function(self) -> Function:
@@ -133,6 +133,8 @@ class _ExactTile:
                 along = [f.op(f"load {a.vector}, ptr {f.at(a.kind, row, at)}, align {a.bytes}") for row in self.rows]
             way = slice(u % self.ways * self.cells, (u % self.ways + 1) * self.cells)
             values[way] = self.step(at, values[way], [self.lane(x, u % a.lanes) for x in along])
+            if a.in_order and u + 1 < self.unroll:
+                values[way] = a.kept_in_order(f, values[way])
         return values
 
     def lane(self, x: str, number: int) -> str:

@@ -48,11 +48,12 @@ class _Tile:
         self.a, self.form = a, form
         self.f = Function(form.name, PARAMS)
         self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
-        long_loop = (a.partial.kind in "fc" or one_instruction(a)) and not (a.heavy or a.tracks_arg or form.edge)
+        long_loop = (a.partial.kind in "fc" or one_instruction(a)) and not (a.heavy or a.tracks_arg)
         if a.target.by_lane or a.target.registers < 32:  # the sums leave few registers: not enough for several k
             long_loop &= a.fused
+        long_loop = (long_loop or a.in_order) and not form.edge
         often = a.bytes if a.target.by_lane else 4
-        self.unroll = often if long_loop else 1  # unrolled integer chains are reassociated, and spill
+        self.unroll = often if long_loop else 1
         self.width = form.vectors * a.lanes
         self.index_vector = vector(index_kind(a), a.lanes)
 
@@ -108,6 +109,8 @@ class _Tile:
             values = list(loop.values)
             for u in range(unroll):
                 values = self.step(loop, u, values)
+                if self.a.in_order and u + 1 < unroll:
+                    values = self.a.kept_in_order(f, values)
             loop.next = values
         return loop.values
 
