@@ -24,6 +24,7 @@ from tilewise.errors import UsageError
 from tilewise.problem import Problem
 
 INT32 = DTYPES["int32"]
+NEAR = 2**18  # bytes of packed N that lie in the second cache
 TIERS: tuple[tuple[Family, ...], ...] = (
     (BITS,),
     (TINY,),
@@ -80,4 +81,6 @@ def _blocking(problem: Problem, family: Family, view: View, tile: RegisterTile, 
         MC //= 4  # packed M is repeated, and should lie in the second cache
     NC = max(1, 16384 // itemsize // NR) * NR
     group = family.group * NR
+    if deep > 1:  # a shallow N is near whole, and P is written along longer rows
+        group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // deep)) // NR * NR)
     return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep)

@@ -9,7 +9,7 @@ from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
 from tilewise.problem import Problem
 
 IDEA = "a column or a few; dot products along k"
-HALVES = 10  # columns of half precision, which are widened for every tile of rows
+HALVES = 8  # columns of half precision, which are widened for every tile of rows
 LONG = 4  # vectors of k, from which adding across their lanes is little beside the rest
 
 
@@ -21,7 +21,7 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     if view.n == 1 and view.m > 1:
         return "one column, and M's rows lie along k: dot products read M once"
-    few = (HALVES if tile.registers >= 32 else HALVES // 2) if halves(problem) else min(lanes // 2, FEW)
+    few = (HALVES if tile.registers >= 32 else HALVES * 3 // 4) if halves(problem) else min(lanes // 2, FEW)
     if 1 < view.n <= few and view.m > 1 and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
     return ""

@@ -16,7 +16,9 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    few = view.m > FEW
+    lanes = tile.vector_bytes // problem.algebra.partial.itemsize
+    packs = view.n > lanes and view.n_along_n and not tile.neon  # `packed_n` hides its loop's counting
+    few = view.m > FEW and not packs
     return f"{view.n} columns: M is read once where it lies, packing it would cost more" if few else ""
 
 

@@ -30,7 +30,7 @@ def KC(problem: Problem) -> int:
     if problem.k * max(problem.m, problem.n) * part(problem.algebra.partial).itemsize <= 2**18:
         return 256
     m = min(problem.m, problem.n)
-    return 8 if m <= 2 else 32 if m <= 8 else 64
+    return 8 if m <= 2 else 48 if m <= 8 else 64
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:

@@ -12,6 +12,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Function, Operand
+from tilewise.engines.cpu.kernels.shared.masks import mask_below
 from tilewise.engines.cpu.kernels.shared.pack import PARAMS, SQUARE, turned
 
 HIGH_BITS = -2139062144  # 0x80808080: 128 in each byte
@@ -35,6 +36,7 @@ class _Interleave:
         even = width & -width
         self.chunk = min(even, CHUNK if a.deep == 2 else a.lanes)
         self.square = min(even, SQUARE, a.lanes)
+        self.inside: str | None = None  # the lanes that there are, at an edge
 
     def function(self) -> Function:
         f = self.f
@@ -113,7 +115,7 @@ class _Interleave:
 
     def along_lanes(self) -> None:
         """Lanes side by side: `deep` rows at a time, woven into words, panel by panel. At the edge: vectors as far as
-        they go, then lane by lane to the end of a vector."""
+        they go, then the rest under a mask, or lane by lane to the end of a vector."""
         f, count = self.f, self.chunk
         whole = f.div("%lanes", self.width)
         with f.loop(0, whole) as p:
@@ -125,19 +127,41 @@ class _Interleave:
                 self.woven(p.index, c.index, 1)
             lanes = self.a.lanes
             end = f.lower(f.mul(f.div(f.add(left, lanes - 1), lanes), lanes), self.width)
-            self.one_by_one(p.index, vectors, end)
+            with f.when(f.test("slt", vectors, left)):
+                self.edge(p.index, vectors, left, end)
 
-    def woven(self, panel: str, lane: str, vectors: int) -> None:
-        """Some vectors of a panel, from a lane on."""
+    def edge(self, panel: str, vectors: str, left: str, end: str) -> None:
+        """The last lanes of the last panel, fewer than a vector has."""
+        f, count = self.f, self.chunk
+        if self.a.target.cheap_masks:
+            with f.loop(vectors, end, count) as c:
+                self.inside = mask_below(f, f.sub(left, c.index), count)
+                self.woven(panel, c.index, 1)
+            return
+        if self.sums:
+            self.one_by_one(panel, vectors, end)
+            return
+        # whole vectors reach into the rows behind, as long as there are rows behind, and lanes past the edge are free
+        back = f.add(f.div(count, f.op(f"select i1 {f.test('sgt', '%step', 0)}, i64 %step, i64 1")), 1)
+        safe = f.div(f.sub("%kc", f.lower("%kc", back)), self.deep)
+        safe = f.op(f"select i1 {f.test('sgt', '%step', 0)}, i64 {safe}, i64 0")
+        with f.loop(vectors, end, count) as c:
+            self.woven(panel, c.index, 1, safe)
+        self.one_by_one(panel, vectors, end, safe)
+
+    def woven(self, panel: str, lane: str, vectors: int, stop: str | None = None) -> None:
+        """Some vectors of a panel, from a lane on; all words, or those before `stop`, which are full."""
         f, count = self.f, self.chunk
         first = f.add(f.mul(panel, self.width), lane)
-        with f.loop(0, self.whole, 1, self.start(count, vectors)) as w:
+        with f.loop(0, stop or self.whole, 1, self.start(count, vectors)) as w:
             rows = [self.source_at(first, f.add(f.mul(w.index, self.deep), d)) for d in range(self.deep)]
             for row in rows:
                 ahead = f.at(self.size, row, f.mul("%step", AHEAD * self.deep))
                 f.call("void", "llvm.prefetch.p0", [("ptr", ahead), ("i32", 0), ("i32", 3), ("i32", 1)])
             words = self.weave(rows, [True] * self.deep, panel, w.index, lane, vectors)
             w.next = self.add_up(list(w.values), words, count)
+        if stop is not None:
+            return
         with f.loop(
             self.whole,
             self.words,
@@ -161,7 +185,7 @@ class _Interleave:
             cells = []
             for row, real in zip(rows, there, strict=True):
                 place = f.at(self.size, row, v * count)
-                found = self.cells(f.op(f"load {vector(self.kind, count)}, ptr {place}, align 1"), count)
+                found = self.cells(self.loaded(place), count)
                 cell = vector(self.cell, count)
                 if real is not True:
                     found = f.op(f"select i1 {real}, {cell} {found}, {cell} zeroinitializer")
@@ -170,6 +194,13 @@ class _Interleave:
             self.store(words, f.at("i32", self.word_at(panel, word), lane, v * count), count)
             result.append(words)
         return result
+
+    def loaded(self, place: str) -> str:
+        f, kind = self.f, vector(self.kind, self.chunk)
+        if self.inside is None:
+            return f.op(f"load {kind}, ptr {place}, align 1")
+        args: list[tuple[str, str | int]] = [("ptr", place), ("i32", 1), (vector("i1", self.chunk), self.inside)]
+        return f.call(kind, f"llvm.masked.load.v{self.chunk}{self.kind}.p0", [*args, (kind, "zeroinitializer")])
 
     def side_by_side(self, cells: list[str]) -> str:
         f, count, cell, kind = self.f, self.chunk, vector(self.cell, self.chunk), vector("i32", self.chunk)
@@ -223,13 +254,13 @@ class _Interleave:
         with self.f.loop(0, self.panels) as p:
             self.one_by_one(p.index, "0", str(self.width))
 
-    def one_by_one(self, panel: str, lane: str, lanes: str) -> None:
-        """Some lanes of a panel, element by element. Lanes past the edge are the last one again."""
+    def one_by_one(self, panel: str, lane: str, lanes: str, start: str = "0") -> None:
+        """Some lanes of a panel from a word on, element by element. Lanes past the edge are the last one again."""
         f = self.f
         first, last = f.mul(panel, self.width), f.sub("%lanes", 1)
         with f.loop(lane, lanes) as c:
             place = self.source_at(f.lower(f.add(first, c.index), last), 0)
-            with f.loop(0, self.words, 1, self.start(1, 1)) as w:
+            with f.loop(start, self.words, 1, self.start(1, 1)) as w:
                 k = f.mul(w.index, self.deep)
                 word = self.word_of(place, "%step", k, f.lower(self.deep, f.sub("%kc", k)))
                 self.store(word, f.at("i32", self.word_at(panel, w.index), c.index), 1)
