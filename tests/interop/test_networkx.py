@@ -247,12 +247,14 @@ def test_an_empty_graph():
 
 def test_small_graphs_are_left_alone_and_large_ones_taken():
     from tilewise.interop.networkx import Backend
+    from tilewise.interop.networkx.readiness import READINESS
 
     dense = nx.gnp_random_graph(300, 0.2, seed=0)
-    assert Backend.should_run("floyd_warshall", (nx.path_graph(60),), {}) is True
+    assert Backend.should_run("floyd_warshall", (nx.path_graph(400),), {}) is True  # worth the time to build kernels
     assert "10 nodes" in Backend.should_run("floyd_warshall_numpy", (nx.path_graph(10),), {})
+    Backend.should_run("diameter", (dense,), {})
+    READINESS.wait()
     assert Backend.should_run("diameter", (dense,), {}) is True
-    assert Backend.should_run("betweenness_centrality", (dense,), {}) is True
     assert "20 nodes" in Backend.should_run("diameter", (nx.path_graph(20),), {})
 
     class Crowd(nx.Graph):
@@ -260,6 +262,37 @@ def test_small_graphs_are_left_alone_and_large_ones_taken():
             return 100_000
 
     assert "80 GB" in Backend.can_run("floyd_warshall", (Crowd(),), {})
+
+
+@pytest.mark.parametrize(
+    "name", ["diameter", "all_pairs_dijkstra_path", "transitive_closure", "betweenness_centrality"]
+)
+def test_a_first_call_is_left_to_networkx_while_kernels_are_built(name, monkeypatch):
+    from tilewise.interop.networkx import Backend
+    from tilewise.interop.networkx.readiness import Readiness
+
+    fresh, ours = Readiness(), sys.modules[Backend.__module__]
+    monkeypatch.setattr(ours, "READINESS", fresh)
+    G = nx.gnp_random_graph(150, 0.2, seed=0)
+    G = nx.DiGraph((min(e), max(e)) for e in G.edges) if name.startswith("transitive") else G
+    used = []
+    with monkeypatch.context() as seen:
+        tried = ours._try_kernels
+        seen.setattr(ours, "_try_kernels", lambda *how: (used.append(how), tried(*how)))
+        said = [Backend.should_run(name, (G,), {}) for _ in range(2)]
+        fresh.wait()
+    assert all("not built yet" in words for words in said)
+    assert [how[0] for how in used] == [name]
+    assert Backend.should_run(name, (G,), {}) is True
+
+
+def test_a_build_that_fails_is_told_by_the_call_itself():
+    from tilewise.interop.networkx.readiness import Readiness
+
+    fresh, kind = Readiness(), ("lengths", False, 5, 5)
+    fresh.build_behind(kind, lambda: 1 / 0, 0.0)
+    fresh.wait()
+    assert fresh.is_ready(kind)
 
 
 def test_importing_networkx_imports_nothing_of_ours():
