@@ -304,10 +304,12 @@ def signature_for(array: Any) -> Signature | None:
         SIGNATURES[kind] = quickest_signature()
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
+        from tilewise.arrays.torch_exchange import CPU, CUDA
         from tilewise.arrays.torch_quick_signature import quickest_signature as quickest_of_torch
         from tilewise.arrays.torch_signature import signature as of_torch
 
-        quick = quickest_of_torch(of_torch) if torch.cuda.is_available() else of_torch
+        quick = quickest_of_torch(of_torch, CPU)
+        quick = quickest_of_torch(quick, CUDA) if torch.cuda.is_available() else quick
         SIGNATURES[torch.Tensor] = SIGNATURES[torch.nn.Parameter] = quick
     elif cupy is not None and kind is cupy.ndarray:
         from tilewise.arrays.cupy_signature import signature as of_cupy
@@ -334,12 +336,12 @@ def _of_numpy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
 
 
 def _of_torch(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
-    from tilewise.arrays.torch_signature import OnHostMemory, OnOneCard
+    from tilewise.arrays.torch_signature import SEEN, OnHostMemory, OnOneCard
 
     if isinstance(again, MoreThanAProduct):
         return None
-    if M.is_cpu:
-        return OnHostMemory(again, product, M, N)
+    if M.is_cpu:  # 8-bit floats were converted, complex numbers may be conjugated
+        return OnHostMemory(again, product, M, N) if M.dtype in SEEN and N.dtype in SEEN else None
     if not M.is_cuda or M.is_complex() or N.is_complex():  # complex ones may be conjugated
         return None
     card = OnOneCard(M.get_device())

@@ -1,4 +1,4 @@
-"""torch tensors on a card signed by machine code.
+"""torch tensors signed by machine code, one function for those on cards and one for those on the host.
 
 A product with no keywords, or with `out=` alone, is signed by the bytes of its tensors' devices, dtypes, alignment
 classes, shapes and strides, in a quarter of the time that Python takes. What torch follows (modes, transforms, tracing,
@@ -26,14 +26,14 @@ Sign = Callable[[Any, Any, Any], Key | None]
 
 
 @lru_cache(maxsize=2)
-def quickest_signature(python: Sign, device: int = CUDA) -> Sign:
-    """The signature of tensors on such devices in machine code, or the one in Python, which also takes all others."""
+def quickest_signature(otherwise: Sign, device: int = CUDA) -> Sign:
+    """The signature of tensors on such devices in machine code; `otherwise` takes all others, or all."""
     if exchange_functions() is None:
-        return python
+        return otherwise
     try:
-        return made_builtin(compiled(signature_text(device), "sign"), python)
+        return made_builtin(compiled(signature_text(device), "sign"), otherwise)
     except (ImportError, RuntimeError, OSError, AttributeError):
-        return python
+        return otherwise
 
 
 def _held(thing: Any) -> int:

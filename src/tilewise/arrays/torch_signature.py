@@ -19,7 +19,7 @@ _is_compiling, _grad_enabled, _any_autocast = (
     _C._is_any_autocast_enabled,
 )
 _FLOATS = (torch.float16, torch.bfloat16, torch.float32, torch.float64)
-_SEEN = frozenset(
+SEEN = frozenset(
     (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 )  # by NumPy too, bfloat16 as its bits
 GRADIENT = "gradient"  # stands before the signature of a call whose gradient is wanted
@@ -76,7 +76,7 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
     """The same of tensors in the host's memory that NumPy can see; calls with out= are understood anew."""
     if N.__class__ not in _PLAIN or not (M.is_cpu and N.is_cpu) or is_watched() or _any_autocast():
         return None
-    if M.layout is not _strided or N.layout is not _strided or M.dtype not in _SEEN or N.dtype not in _SEEN:
+    if M.layout is not _strided or N.layout is not _strided or M.dtype not in SEEN or N.dtype not in SEEN:
         return None
     if M.is_neg() or N.is_neg() or M.is_nested or N.is_nested:  # a sign still to be turned; many shapes
         return None
@@ -101,7 +101,9 @@ class OnHostMemory:
         self._left, self._right = _reach(M), _reach(N)
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or None where a storage no longer holds what its tensor claims."""
+        """P, or None where a storage no longer holds what its tensor claims, or `out` is given, which may be theirs."""
+        if keywords and keywords.get("out") is not None:
+            return None
         size, offset = M.element_size(), M.storage_offset()
         if offset * size + self._left > M.untyped_storage().nbytes():
             return None
