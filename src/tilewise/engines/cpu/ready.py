@@ -200,10 +200,11 @@ class Ready:
 
     def into_fresh_memory_with_arg(self) -> Callable[[Array, Array], Any]:
         """`multiply_with_arg` without `out`, with everything that is known by now bound."""
-        if self.space or self.workers > 1 or not (self.by_object and self.shape):
+        if self.reduction is not None or self.workers > 1 or not (self.by_object and self.shape):
             return self.multiply_with_arg
         launch, job, shape, result = native()["launch_arrays_and_arg"], self.template_address, self.shape, self.result
         edges, look, swapped, empty, whole = self.no_edge, self.look, self.swapped, np.empty, np.dtype(np.int64)
+        scratch, borrow, give_back = self.space, workspace.borrow, workspace.give_back
 
         def product(M: Array, N: Array) -> Any:
             if edges is not None and (look is None or not look(M, N)):
@@ -211,7 +212,11 @@ class Ready:
             P, arg = empty(shape, result), empty(shape, whole)
             if swapped:
                 M, N = N, M
-            launch(0, job, M, N, P, arg, 0)
+            space = borrow(scratch)
+            try:
+                launch(0, job, M, N, P, arg, space[1])
+            finally:
+                give_back(space)
             return P, arg
 
         return product
