@@ -272,6 +272,7 @@ def test_a_first_call_is_left_to_networkx_while_kernels_are_built(name, monkeypa
     from tilewise.interop.networkx.readiness import Readiness
 
     fresh, ours = Readiness(), sys.modules[Backend.__module__]
+    monkeypatch.setattr(Readiness, "_wait", lambda *_: 0.0)
     monkeypatch.setattr(ours, "READINESS", fresh)
     G = nx.gnp_random_graph(150, 0.2, seed=0)
     G = nx.DiGraph((min(e), max(e)) for e in G.edges) if name.startswith("transitive") else G
@@ -286,13 +287,21 @@ def test_a_first_call_is_left_to_networkx_while_kernels_are_built(name, monkeypa
     assert Backend.should_run(name, (G,), {}) is True
 
 
-def test_a_build_that_fails_is_told_by_the_call_itself():
+def test_a_build_that_fails_is_told_by_the_call_itself(monkeypatch):
     from tilewise.interop.networkx.readiness import Readiness
 
     fresh, kind = Readiness(), ("lengths", False, 5, 5)
+    monkeypatch.setattr(Readiness, "_wait", lambda *_: 0.0)
     fresh.build_behind(kind, lambda: 1 / 0, 0.0)
     fresh.wait()
     assert fresh.is_ready(kind)
+
+
+def test_a_call_that_is_left_to_networkx_imports_no_kernels():
+    code = "import sys, networkx as nx\nwith nx.config(backend_priority=['tilewise']): nx.diameter(nx.cycle_graph(9))\n"
+    code += "print('tilewise.interop.networkx' in sys.modules, 'tilewise.api' in sys.modules)"
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["True", "False"]
 
 
 def test_importing_networkx_imports_nothing_of_ours():

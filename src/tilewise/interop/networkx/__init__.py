@@ -1,7 +1,8 @@
 """NetworkX with `backend="tilewise"`: all-pairs problems as one closure of the whole graph.
 
-`matrix` (a graph as weights), `lengths` (lengths and paths), `measures` (eccentricities, averages, centralities),
-`reach` (reachability), `backend` (what NetworkX calls). What a matrix of float64 does not hold is left to NetworkX.
+`nodes` and `matrix` (a graph, and as weights), `lengths` (lengths and paths), `measures` (eccentricities, averages,
+centralities), `reach` (reachability), `readiness` (whether kernels are built), `backend` (what NetworkX calls).
+What a matrix of float64 does not hold is left to NetworkX.
 """
 
 from tilewise.interop.networkx.backend import Backend, backend

@@ -7,13 +7,14 @@ whether kernels have been built.
 from __future__ import annotations
 
 import math
+from collections.abc import Callable
 from functools import partial
+from importlib import import_module
 from typing import Any
 
 import networkx as nx
 
-from tilewise.interop.networkx import lengths, measures, reach
-from tilewise.interop.networkx.matrix import Nodes, Weights
+from tilewise.interop.networkx.nodes import Nodes
 from tilewise.interop.networkx.readiness import BUILDING, READINESS
 from tilewise.interop.networkx_info import FUNCTIONS
 
@@ -103,6 +104,8 @@ def _try_kernels(name: str, nodes: int, edges: int, weighted: bool) -> None:
     if _group(name) not in ("paths", "lengths"):
         getattr(Backend, name)(Nodes(graph))
         return
+    from tilewise.interop.networkx.matrix import Weights
+
     for whole in (False, True) if weighted else (True,):
         for number, (_, _, data) in enumerate(graph.edges(data=True)):
             data["weight"] = 1 + number % 7 if whole else 0.5 + number % 7
@@ -168,7 +171,23 @@ def _graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return graph.graph if isinstance(graph, Nodes) else graph
 
 
+def _room(name: str) -> str:
+    """Where a function is."""
+    if name.startswith("transitive"):
+        return "reach"
+    return "measures" if name in (*MEASURES, "betweenness_centrality") and "warshall" not in name else "lengths"
+
+
+def _function(name: str) -> Callable[..., Any]:
+    """A function of the backend; what it needs is imported when it runs: most calls are left to NetworkX."""
+
+    def run(*args: Any, **kwargs: Any) -> Any:
+        return getattr(import_module(f"tilewise.interop.networkx.{_room(name)}"), name)(*args, **kwargs)
+
+    run.__name__ = run.__qualname__ = name
+    return run
+
+
 backend = Backend()
 for _name in FUNCTIONS:
-    _home: Any = next(room for room in (lengths, measures, reach) if hasattr(room, _name))
-    setattr(Backend, _name, staticmethod(getattr(_home, _name)))
+    setattr(Backend, _name, staticmethod(_function(_name)))

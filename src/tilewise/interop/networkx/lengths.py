@@ -9,7 +9,8 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from tilewise.interop.networkx.matrix import Matrix, Nodes, Weight, Weights, farthest, nearest_first
+from tilewise.interop.networkx.matrix import Matrix, Weight, Weights, farthest, nearest_first
+from tilewise.interop.networkx.nodes import Nodes
 
 
 def floyd_warshall(G: Nodes, weight: str = "weight") -> dict[Any, dict[Any, Any]]:

@@ -21,21 +21,6 @@ EXACT = {"float64": 2**53, "float32": 2**24}
 PLAIN = (int, float, np.integer, np.floating)
 
 
-class Nodes:
-    """A graph on its way through: what NetworkX handed over, marked as ours."""
-
-    __networkx_backend__ = "tilewise"
-
-    def __init__(self, graph: Any) -> None:
-        self.graph = graph
-
-    def is_directed(self) -> bool:
-        return self.graph.is_directed()
-
-    def is_multigraph(self) -> bool:
-        return self.graph.is_multigraph()
-
-
 class Weights:
     """A graph as a matrix: `matrix[u, v]` is the lightest edge from u to v, ∞ where there is none.
 

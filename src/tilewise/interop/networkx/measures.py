@@ -8,7 +8,8 @@ import networkx as nx
 import numpy as np
 
 from tilewise.api import matmul
-from tilewise.interop.networkx.matrix import Matrix, Nodes, Weight, Weights
+from tilewise.interop.networkx.matrix import Matrix, Weight, Weights
+from tilewise.interop.networkx.nodes import Nodes
 
 
 def _lengths(G: Nodes, weight: Weight) -> tuple[Weights, Matrix]:

@@ -9,7 +9,8 @@ import numpy as np
 
 from tilewise.api import matmul
 from tilewise.graph.closure import closure
-from tilewise.interop.networkx.matrix import Matrix, Nodes, Weights
+from tilewise.interop.networkx.matrix import Matrix, Weights
+from tilewise.interop.networkx.nodes import Nodes
 
 
 def transitive_closure(G: Nodes, reflexive: bool | None = False) -> Any:

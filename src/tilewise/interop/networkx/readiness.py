@@ -12,7 +12,7 @@ from collections.abc import Callable
 from contextlib import suppress
 
 BUILDING = 1.5  # seconds that LLVM may take for the kernels of one kind of closure, where the disk has none
-PATIENCE = 1.5  # how many times as long as expected NetworkX may take before kernels are built beside it
+PATIENCE, LEAST = 4.0, 1.0  # NetworkX may take so many times as long as expected, and so many seconds, undisturbed
 
 Kind = tuple[str, bool, int, int]  # which functions, weighted, and the binary logarithms of nodes and edges
 
@@ -42,10 +42,14 @@ class Readiness:
         with self._lock:
             if kind in self._ready or kind in self._building:
                 return
-            timer = threading.Timer(PATIENCE * seconds, self._build, (kind, work))
+            timer = threading.Timer(self._wait(seconds), self._build, (kind, work))
             timer.daemon = True
             self._building[kind] = timer
         timer.start()
+
+    @staticmethod
+    def _wait(seconds: float) -> float:
+        return max(LEAST, PATIENCE * seconds)
 
     def _build(self, kind: Kind, work: Callable[[], None]) -> None:
         with suppress(Exception):  # whatever it is, a call that is run here will say it to its caller
