@@ -93,8 +93,11 @@ def test_what_is_not_there_says_so():
 
 def test_on_a_card_jit_is_asked_to_step_aside(monkeypatch):
     monkeypatch.setattr(jax, "default_backend", lambda: "gpu")
-    with pytest.raises(tw.UsageError, match="call tilewise outside of jit"):
-        jax.jit(tw.matmul)(values(3, 3), values(3, 3))
+    M = values(3, 3)
+    with jax.default_device(None), pytest.raises(tw.UsageError, match="call tilewise outside of jit"):
+        jax.jit(tw.matmul)(M, M)
+    with jax.default_device(jax.devices("cpu")[0]):  # as that sentence says
+        np.testing.assert_allclose(jax.jit(tw.matmul)(M, M), np.asarray(M) @ np.asarray(M), rtol=1e-5)
 
 
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)

@@ -102,6 +102,7 @@ def _torch() -> Iterator[Case]:
 def _jax() -> Iterator[Case]:
     import jax
 
+    jax.config.update("jax_default_device", jax.devices("cpu")[0])  # what a call costs beside a card is another matter
     rng = np.random.default_rng(0)
     A, B = (jax.numpy.asarray(rng.random((SIDE, SIDE), np.float32)) for _ in range(2))
     ours, own = jax.jit(lambda x, y: tilewise.matmul(x, y)), jax.jit(jax.numpy.matmul)

@@ -36,15 +36,24 @@ def matmul(
     nonnegative: bool = False,
 ) -> Any:
     """`tw.matmul` of values that JAX is tracing; on the CPU the promise of `nonnegative` changes nothing."""
-    if jax.default_backend() != "cpu":
+    platform = _platform()
+    if platform != "cpu":
         raise UsageError(
-            f"M is being traced by jax.jit or kin for {jax.default_backend()}, where a callback would carry it through "
-            "the host: call tilewise outside of jit, or jit with jax.default_device(jax.devices('cpu')[0])"
+            f"M is being traced by jax.jit or kin for {platform}, where a callback would carry it through the host: "
+            "call tilewise outside of jit, or jit with jax.default_device(jax.devices('cpu')[0])"
         )
     ring = find_semiring(semiring)
     if return_arg:
         return _with_arg(ring, precision)(M, N)
     return _differentiable(ring, precision)(M, N)
+
+
+def _platform() -> str:
+    """Where a traced program will run, as far as that is known while it is traced."""
+    device = jax.config.jax_default_device  # set by `with jax.default_device(…)`, which `default_backend` does not ask
+    if device is None:
+        return str(jax.default_backend())
+    return device if isinstance(device, str) else str(device.platform)
 
 
 @lru_cache(maxsize=256)
