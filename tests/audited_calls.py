@@ -353,6 +353,8 @@ def main() -> None:
             told.add(wrong[-60:])
             print(f"seed {seed + number}: {wrong}", flush=True)
         number += 1
+        if number % 500 == 0:
+            print(f"{number} calls from seed {seed}: {counts}, {len(told)} faults", flush=True)
     print(f"{number} calls from seed {seed}: {counts}, {len(told)} faults", flush=True)
 
 

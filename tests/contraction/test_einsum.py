@@ -209,6 +209,20 @@ class TestChainAndPower:
             expected = (expected[:, :, None] + W).min(1)
         np.testing.assert_allclose(tw.power(W, n, semiring="min_plus"), expected)
 
+    def test_a_product_of_one_is_of_the_semiring_too(self):
+        A = np.array([[100, -3], [0, 97]])
+        for made in (tw.power(A, 1, semiring=tw.modular(97)), tw.chain([A], semiring=tw.modular(97))):
+            np.testing.assert_array_equal(made, A % 97)
+        for kind in (np.int8, np.float32, bool):
+            held = A.astype(kind)
+            for made in (tw.power(held, 1, semiring="lor_land"), tw.chain([held], semiring="lor_land")):
+                assert made.dtype == bool
+                np.testing.assert_array_equal(made, held != 0)
+        wide = np.array([[0, 2, 0]])
+        np.testing.assert_array_equal(tw.chain([wide], semiring="lor_land"), wide != 0)
+        assert tw.power(A, 1) is A
+        np.testing.assert_array_equal(tw.power(A, 0, semiring=tw.modular(2)), np.eye(2))
+
     def test_matvec(self):
         A, x = np.random.default_rng(0).random((2, 3, 4)), np.random.default_rng(1).random((5, 1, 4))
         np.testing.assert_allclose(tw.matvec(A, x), np.einsum("bij,cbj->cbi", A, np.broadcast_to(x, (5, 2, 4))))

@@ -43,3 +43,8 @@ def test_what_does_not_fit_says_so():
             tw.block_sparse_matmul(M, N, mask)
     with pytest.raises(tw.ShapeError, match="6 columns of M do not meet the 5 rows"):
         tw.block_sparse_matmul(M, np.ones((5, 2)), np.ones((2, 2)))
+
+
+def test_lists_are_taken_as_everywhere():
+    made = tw.block_sparse_matmul([[1.0, 2], [3, 4]], [[1.0], [1]], [[True, False], [True, True]])
+    np.testing.assert_array_equal(made, [[1], [7]])

@@ -7,6 +7,7 @@ from functools import lru_cache
 from typing import Any, TypeVar, overload
 
 from tilewise.algebra.builtin import find_semiring, is_plus_times
+from tilewise.algebra.modular import Modular
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
@@ -41,7 +42,7 @@ def chain(operands: Sequence[Any], /, *, semiring: SemiringName | Semiring = "pl
                 f"operand {number} of the chain has {x.ndim} axes: only the first and the last are vectors"
             )
     if len(matrices) == 1:
-        return matrices[0]
+        return _alone(matrices[0], ring)
     dims = [1 if matrices[0].ndim == 1 else int(matrices[0].shape[-2])]
     for number, x in enumerate(matrices, 1):
         rows = int(x.shape[-1] if x.ndim == 1 and number == 1 else x.shape[0] if x.ndim == 1 else x.shape[-2])
@@ -96,7 +97,9 @@ def power(A: Any, n: int, /, *, semiring: SemiringName | Semiring = "plus_times"
         raise UsageError(f"n={n!r} must be a whole number of 0 or more: a semiring has no inverses")
     ring = find_semiring(semiring)
     if n == 0:
-        return _identity(A, ring)
+        return _identity(A, ring, tuple(map(int, A.shape)))
+    if n == 1:
+        return _alone(A, ring)
     if n > 2:
         _check(ring, [A])
     made, square = None, A
@@ -109,14 +112,22 @@ def power(A: Any, n: int, /, *, semiring: SemiringName | Semiring = "plus_times"
     return made
 
 
-def _identity(A: Any, ring: Semiring) -> Any:
+def _alone(A: Any, ring: Semiring) -> Any:
+    """A product of one: itself, but for semirings whose products are truth values or remainders."""
+    if not ring.boolean and not isinstance(ring, Modular):
+        return A
+    size = int(A.shape[-1])
+    return matmul(A, _identity(A, ring, (size, size)), semiring=ring)
+
+
+def _identity(A: Any, ring: Semiring, shape: tuple[int, ...]) -> Any:
+    """The identity of A's kind, or a stack of it."""
     algebra = ring.over(dtype_of_array(A))
     import numpy as np
 
-    size = int(A.shape[-1])
-    flat = np.full((size, size), algebra.zero, algebra.partial.numpy)
+    flat = np.full(shape[-2:], algebra.zero, algebra.partial.numpy)
     np.fill_diagonal(flat, one_over(algebra))
-    host = np.broadcast_to(flat.astype(algebra.result.numpy), tuple(map(int, A.shape))).copy()
+    host = np.broadcast_to(flat.astype(algebra.result.numpy), shape).copy()
     return brought(A, host, algebra.result.name)
 
 

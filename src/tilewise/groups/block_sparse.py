@@ -34,6 +34,7 @@ def block_sparse_matmul(
            [0.],
            [0.]])
     """
+    M, N = (np.asarray(x) if isinstance(x, list | tuple) else x for x in (M, N))
     held = _mask(mask, M, N)
     (m, k), (tiles_m, tiles_k) = M.shape, held.shape
     height, depth = m // tiles_m, k // tiles_k
