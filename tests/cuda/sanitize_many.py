@@ -19,19 +19,35 @@ for stack, (m, k, n), kernel, dtype in (
     ((40,), (17, 129, 33), "direct_half", HALF),
     ((3,), (65, 71, 131), "direct_half", HALF),
     ((7,), (30, 20, 40), None, SINGLE),
+    ((90,), (61, 3, 33), "cells", SINGLE),
 ):
     M, N = (rng.integers(-3, 4, (*stack, *sides)).astype(dtype) for sides in ((m, k), (k, n)))
     with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel=kernel) as Pd:
         wrong += not np.allclose(Pd.numpy().astype(float), M.astype(float) @ N.astype(float), rtol=8e-3, atol=0.5)
 ends = np.array([3, 3, 90, 200], np.int32)
-for kernel, dtype, n in (("wgmma_half", HALF, 72), ("wgmma_half", HALF, 35), ("grouped", SINGLE, 35)):
+for kernel, dtype, n in (
+    ("wgmma_half", HALF, 72),
+    ("wgmma_half", HALF, 35),
+    ("direct_half", HALF, 35),
+    ("grouped", SINGLE, 35),
+):
     x, w, y = (rng.integers(-3, 4, s).astype(dtype) for s in ((200, 40), (4, 40, n), (200, n)))
+    by_k = None if kernel == "direct_half" else kernel  # which takes groups of rows alone
     with tw.to_device(x) as xd, tw.to_device(w) as wd, tw.to_device(y) as yd, tw.to_device(ends) as ends_d:
         found = tw.grouped_matmul(xd, wd, ends_d, kernel=kernel).numpy().astype(float)
-        along_k = tw.grouped_matmul(xd, yd, ends_d, along="k", kernel=kernel).numpy().astype(float)
+        along_k = tw.grouped_matmul(xd, yd, ends_d, along="k", kernel=by_k).numpy().astype(float)
     for group, (a, b) in enumerate(pairwise([0, *ends.tolist()])):
         product, slope = (p.astype(float) @ q.astype(float) for p, q in ((x[a:b], w[group]), (x[a:b].T, y[a:b])))
         wrong += not np.allclose(found[a:b], product, rtol=8e-3, atol=0.5)
         wrong += not np.allclose(along_k[group], slope, rtol=8e-3, atol=0.5)
+for n, dtype in ((40, HALF), (33, SINGLE)):  # rows in words of 16 bytes, and of one element
+    y, rows, weights = (
+        rng.integers(-3, 4, (300, n)).astype(dtype),
+        rng.integers(-1, 51, 300),
+        rng.random(300, np.float32),
+    )
+    with tw.to_device(y) as yd, tw.to_device(rows) as rows_d, tw.to_device(weights) as weights_d:
+        added = tw.scatter_rows(yd, rows_d, 50, weights=weights_d).numpy()
+    wrong += not np.array_equal(added, tw.scatter_rows(y, rows, 50, weights=weights))
 print(f"{wrong} wrong")
 sys.exit(wrong > 0)
