@@ -39,7 +39,8 @@ KNOWN: dict[str, str] = {
          "cctype", "cinttypes", "sys/types.h", "sys/stat.h", "memory.h", "strings.h", "signal.h", "csignal",
          "cerrno", "conio.h", "windows.h", "Windows.h", "omp.h", "stdarg.h", "cstdarg", "sys/resource.h",
          "libgen.h", "sys/utime.h", "utime.h", "io.h", "process.h", "direct.h", "sys/timeb.h",
-         "sys/times.h",
+         "sys/times.h", "corecrt_math.h", "corecrt.h", "wchar.h", "complex.h", "sys/param.h", "sys/ioctl.h",
+         "pthread.h", "sched.h", "sys/wait.h", "sys/sysinfo.h", "linux/limits.h",
          "locale.h", "clocale", "xmmintrin.h", "immintrin.h", "x86intrin.h", "fcntl.h"), C),
     **dict.fromkeys(("getopt.h", "unistd.h"), "getopt.h"), "dirent.h": "dirent.h",
     **dict.fromkeys(
@@ -76,6 +77,8 @@ KNOWN: dict[str, str] = {
     "cuda_fp16.h": "half.h", "cuda_fp16.hpp": "half.h", "helper_math.h": "helper_math.h",
     "cutil_math.h": "helper_math.h",
     **dict.fromkeys(("gputimer.h", "timer.h"), "course_timers.h"),
+    **dict.fromkeys(("GL/glut.h", "GL/freeglut.h", "GL/gl.h", "GL/glu.h", "GL/glew.h", "GLUT/glut.h", "OpenGL/gl.h",
+                     "OpenGL/glu.h", "GL/glext.h", "GL/freeglut_ext.h"), "glut.h"),
     "wb.h": "wb.h", "book.h": "helper_cuda.h",
     "cublas_v2.h": "cublas.h", "cublas.h": "cublas.h",
     "curand.h": "curand.h", "curand_kernel.h": "curand.h",

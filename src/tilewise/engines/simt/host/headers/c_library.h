@@ -84,6 +84,23 @@ int snprintf(char* to, size_t size, const char* format, ...);
 int scanf(const char* format, ...);
 int fscanf(FILE* stream, const char* format, ...);
 int sscanf(const char* text, const char* format, ...);
+// what stands behind … : pairs of a kind and eight bytes
+struct __va { char* at; long left; };
+typedef struct __va va_list;
+typedef struct __va __builtin_va_list;
+void* __va_next(struct __va* a) { char* p = a->at + 8; a->at += 16; --a->left; return p; }
+#define va_start(ap, ...) ((ap).at = __variadic(), (ap).left = __variadic_count())
+#define va_arg(ap, T) (*(T*)__va_next(&(ap)))
+#define va_copy(to, from) ((to) = (from))
+#define va_end(ap) ((void)0)
+int __vprintf(const char* format, void* at, long left);
+int __vfprintf(FILE* stream, const char* format, void* at, long left);
+int __vsprintf(char* to, const char* format, void* at, long left);
+int __vsnprintf(char* to, size_t size, const char* format, void* at, long left);
+int vprintf(const char* format, va_list a) { return __vprintf(format, a.at, a.left); }
+int vfprintf(FILE* stream, const char* format, va_list a) { return __vfprintf(stream, format, a.at, a.left); }
+int vsprintf(char* to, const char* format, va_list a) { return __vsprintf(to, format, a.at, a.left); }
+int vsnprintf(char* to, size_t size, const char* format, va_list a) { return __vsnprintf(to, size, format, a.at, a.left); }
 int puts(const char* text);
 int putchar(int c);
 int fputs(const char* text, FILE* stream);

@@ -1,8 +1,9 @@
-// cuBLAS as a reference: matrix products column by column, as the library has them.
+// cuBLAS as a reference: vectors, and matrices column by column, as the library has them. Scalars are the host's.
 typedef void* cublasHandle_t;
-typedef enum { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_NOT_INITIALIZED = 1, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_EXECUTION_FAILED = 13 } cublasStatus_t;
+typedef enum { CUBLAS_STATUS_SUCCESS = 0, CUBLAS_STATUS_NOT_INITIALIZED = 1, CUBLAS_STATUS_ALLOC_FAILED = 3, CUBLAS_STATUS_INVALID_VALUE = 7, CUBLAS_STATUS_ARCH_MISMATCH = 8, CUBLAS_STATUS_MAPPING_ERROR = 11, CUBLAS_STATUS_INTERNAL_ERROR = 14, CUBLAS_STATUS_NOT_SUPPORTED = 15, CUBLAS_STATUS_LICENSE_ERROR = 16, CUBLAS_STATUS_EXECUTION_FAILED = 13 } cublasStatus_t;
 typedef enum { CUBLAS_OP_N = 0, CUBLAS_OP_T = 1, CUBLAS_OP_C = 2 } cublasOperation_t;
-typedef enum { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TENSOR_OP_MATH = 1 } cublasMath_t;
+typedef enum { CUBLAS_DEFAULT_MATH = 0, CUBLAS_TENSOR_OP_MATH = 1, CUBLAS_PEDANTIC_MATH = 2, CUBLAS_TF32_TENSOR_OP_MATH = 3 } cublasMath_t;
+typedef enum { CUBLAS_POINTER_MODE_HOST = 0, CUBLAS_POINTER_MODE_DEVICE = 1 } cublasPointerMode_t;
 int __cublas_gemm(int double_, int ta, int tb, int m, int n, int k, double alpha, const void* a, int lda, const void* b, int ldb, double beta, void* c, int ldc);
 int __cublas_vector(int what, int double_, int n, double alpha, const void* x, int incx, void* y, int incy, void* result);
 cublasStatus_t cublasCreate(cublasHandle_t* h) { *h = (void*)h; return CUBLAS_STATUS_SUCCESS; }
@@ -15,3 +16,30 @@ cublasStatus_t cublasSgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperati
 cublasStatus_t cublasDgemm(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const double* alpha, const double* a, int lda, const double* b, int ldb, const double* beta, double* c, int ldc) {
     return (cublasStatus_t)__cublas_gemm(1, ta, tb, m, n, k, *alpha, a, lda, b, ldb, *beta, c, ldc);
 }
+cublasStatus_t cublasInit() { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasShutdown() { return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasGetVersion(cublasHandle_t h, int* v) { *v = 120400; return CUBLAS_STATUS_SUCCESS; }
+cublasStatus_t cublasSetPointerMode(cublasHandle_t h, cublasPointerMode_t m) { return m == CUBLAS_POINTER_MODE_HOST ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_NOT_SUPPORTED; }
+const char* cublasGetStatusString(cublasStatus_t s) { return s == CUBLAS_STATUS_SUCCESS ? "success" : s == CUBLAS_STATUS_INVALID_VALUE ? "an unsupported value or parameter was passed to the function" : "the function failed to launch on the GPU"; }
+const char* cublasGetStatusName(cublasStatus_t s) { return s == CUBLAS_STATUS_SUCCESS ? "CUBLAS_STATUS_SUCCESS" : s == CUBLAS_STATUS_INVALID_VALUE ? "CUBLAS_STATUS_INVALID_VALUE" : "CUBLAS_STATUS_EXECUTION_FAILED"; }
+cublasStatus_t __cublas_copied(cudaError_t e) { return e == cudaSuccess ? CUBLAS_STATUS_SUCCESS : CUBLAS_STATUS_MAPPING_ERROR; }
+cublasStatus_t cublasSetVector(int n, int size, const void* x, int incx, void* y, int incy) { return __cublas_copied(__cuda_copy2d(y, (size_t)incy * size, x, (size_t)incx * size, size, n, 1)); }
+cublasStatus_t cublasGetVector(int n, int size, const void* x, int incx, void* y, int incy) { return __cublas_copied(__cuda_copy2d(y, (size_t)incy * size, x, (size_t)incx * size, size, n, 2)); }
+cublasStatus_t cublasSetMatrix(int rows, int cols, int size, const void* a, int lda, void* b, int ldb) { return __cublas_copied(__cuda_copy2d(b, (size_t)ldb * size, a, (size_t)lda * size, (size_t)rows * size, cols, 1)); }
+cublasStatus_t cublasGetMatrix(int rows, int cols, int size, const void* a, int lda, void* b, int ldb) { return __cublas_copied(__cuda_copy2d(b, (size_t)ldb * size, a, (size_t)lda * size, (size_t)rows * size, cols, 2)); }
+int __cublas_gemv(int double_, int t, int m, int n, double alpha, const void* a, int lda, const void* x, int incx, double beta, void* y, int incy);
+int __cublas_geam(int double_, int ta, int tb, int m, int n, double alpha, const void* a, int lda, double beta, const void* b, int ldb, void* c, int ldc);
+#define __CUBLAS(L, l, T, d) \
+    cublasStatus_t cublas##L##axpy(cublasHandle_t h, int n, const T* alpha, const T* x, int incx, T* y, int incy) { return (cublasStatus_t)__cublas_vector(0, d, n, *alpha, x, incx, y, incy, 0); } \
+    cublasStatus_t cublas##L##scal(cublasHandle_t h, int n, const T* alpha, T* x, int incx) { return (cublasStatus_t)__cublas_vector(1, d, n, *alpha, x, incx, x, incx, 0); } \
+    cublasStatus_t cublas##L##copy(cublasHandle_t h, int n, const T* x, int incx, T* y, int incy) { return (cublasStatus_t)__cublas_vector(2, d, n, 0, x, incx, y, incy, 0); } \
+    cublasStatus_t cublas##L##swap(cublasHandle_t h, int n, T* x, int incx, T* y, int incy) { return (cublasStatus_t)__cublas_vector(3, d, n, 0, x, incx, y, incy, 0); } \
+    cublasStatus_t cublas##L##dot(cublasHandle_t h, int n, const T* x, int incx, const T* y, int incy, T* r) { return (cublasStatus_t)__cublas_vector(4, d, n, 0, x, incx, (void*)y, incy, r); } \
+    cublasStatus_t cublas##L##nrm2(cublasHandle_t h, int n, const T* x, int incx, T* r) { return (cublasStatus_t)__cublas_vector(5, d, n, 0, x, incx, (void*)x, incx, r); } \
+    cublasStatus_t cublas##L##asum(cublasHandle_t h, int n, const T* x, int incx, T* r) { return (cublasStatus_t)__cublas_vector(6, d, n, 0, x, incx, (void*)x, incx, r); } \
+    cublasStatus_t cublasI##l##amax(cublasHandle_t h, int n, const T* x, int incx, int* r) { return (cublasStatus_t)__cublas_vector(7, d, n, 0, x, incx, (void*)x, incx, r); } \
+    cublasStatus_t cublasI##l##amin(cublasHandle_t h, int n, const T* x, int incx, int* r) { return (cublasStatus_t)__cublas_vector(8, d, n, 0, x, incx, (void*)x, incx, r); } \
+    cublasStatus_t cublas##L##gemv(cublasHandle_t h, cublasOperation_t t, int m, int n, const T* alpha, const T* a, int lda, const T* x, int incx, const T* beta, T* y, int incy) { return (cublasStatus_t)__cublas_gemv(d, t, m, n, *alpha, a, lda, x, incx, *beta, y, incy); } \
+    cublasStatus_t cublas##L##geam(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const T* alpha, const T* a, int lda, const T* beta, const T* b, int ldb, T* c, int ldc) { return (cublasStatus_t)__cublas_geam(d, ta, tb, m, n, *alpha, a, lda, *beta, b, ldb, c, ldc); } \
+    cublasStatus_t cublas##L##gemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a, int lda, long long sa, const T* b, int ldb, long long sb, const T* beta, T* c, int ldc, long long sc, int count) { int r = 0; for (int i = 0; i < count && r == 0; ++i) r = __cublas_gemm(d, ta, tb, m, n, k, *alpha, a + i * sa, lda, b + i * sb, ldb, *beta, c + i * sc, ldc); return (cublasStatus_t)r; }
+__CUBLAS(S, s, float, 0) __CUBLAS(D, d, double, 1)

@@ -80,9 +80,19 @@ def _addressof(b: Builder, node: tree.Call) -> Any:
     return Value(types.Pointer(place.type), place.address)
 
 
+def _variadic(b: Builder, node: tree.Call) -> Any:
+    """What this call was given behind its …: where va_start begins."""
+    return Value(types.Pointer(types.CHAR), "%variadic")
+
+
+def _variadic_count(b: Builder, node: tree.Call) -> Any:
+    return Value(types.LONG, "%variadic_count")
+
+
 BUILTIN = {
     "__builtin_sqrt": _sqrt, "__builtin_sqrtf": _sqrtf, "__builtin_fabs": _fabs, "__builtin_fabsf": _fabsf,
     "__make": _make, "__unmake": _unmake, "std::addressof": _addressof,
+    "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip
 
 late.BUILTIN = BUILTIN

@@ -122,6 +122,8 @@ def call_instance(
             kept, b.env = b.env, instance.env
             given.append(pass_value(b, late.lower(b, default), type_))
             b.env = kept
+    if instance.node.variadic:
+        given += packed(b, values[len(instance.parameters) :], checked=True)
     b.line = line
     if instance.node.library and not b.library:
         b.note_line(b.line)
@@ -212,10 +214,14 @@ def _widened(b: Builder, llvm: str, text: str) -> str:
     return b.make(f"zext i1 {text} to i8") if llvm == "i1" else text
 
 
-def packed(b: Builder, values: list[Any]) -> list[tuple[str, str]]:
-    """The arguments behind …: pairs of a tag and eight bytes, and how many."""
+def packed(b: Builder, values: list[Any], checked: bool = False) -> list[tuple[str, str]]:
+    """The arguments behind …: pairs of a tag and eight bytes, and how many; `checked` where the program reads them."""
     count = len(values)
-    space = b.alloca(f"[{max(1, 2 * count)} x i64]")
+    if checked:
+        space = b.frame_slot(16 * max(1, count), 16)
+        b.shade(space, str(16 * max(1, count)), 3)
+    else:
+        space = b.alloca(f"[{max(1, 2 * count)} x i64]")
     for i, value in enumerate(values):
         tag, bits = _packed(b, value)
         b.emit(f"store i64 {tag}, ptr {b.offset(space, 16 * i)}")

@@ -159,6 +159,8 @@ def signature(instance: Instance) -> tuple[str, str]:
     if instance.record is not None:
         parameters.append("ptr %this")
     parameters += [f"{t.llvm} %p{i}" for i, t in enumerate(instance.parameters)]
+    if instance.node.variadic:  # what stands behind …, as `packed` lays it out
+        parameters += ["ptr %variadic", "i64 %variadic_count"]
     return result, ", ".join(parameters)
 
 

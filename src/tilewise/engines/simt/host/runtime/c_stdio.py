@@ -72,28 +72,28 @@ def write(s: Session, pointer: int, data: bytes) -> None:
         found.handle.write(data)
 
 
-@runtime("printf")
+@runtime("printf", "__vprintf")
 def printf(s: Session, format_: int, packed: int, count: int) -> int:
     data = _text(s, format_, packed, count)
     s.console.write(data)
     return len(data)
 
 
-@runtime("fprintf")
+@runtime("fprintf", "__vfprintf")
 def fprintf(s: Session, stream: int, format_: int, packed: int, count: int) -> int:
     data = _text(s, format_, packed, count)
     write(s, stream, data)
     return len(data)
 
 
-@runtime("sprintf")
+@runtime("sprintf", "__vsprintf")
 def sprintf(s: Session, to: int, format_: int, packed: int, count: int) -> int:
     data = _text(s, format_, packed, count)
     put_text(s, to, data)
     return len(data)
 
 
-@runtime("snprintf")
+@runtime("snprintf", "__vsnprintf")
 def snprintf(s: Session, to: int, size: int, format_: int, packed: int, count: int) -> int:
     data = _text(s, format_, packed, count)
     if size > 0:

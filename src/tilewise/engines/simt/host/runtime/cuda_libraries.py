@@ -1,4 +1,4 @@
-"""cuBLAS products and cuRAND numbers on the card's memory."""
+"""cuBLAS and cuRAND's host side on the card's memory."""
 
 from __future__ import annotations
 
@@ -6,6 +6,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.engines.simt.host.runtime.c_memory import writable
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
@@ -85,6 +86,93 @@ def gemm(
     block.written, block.stored = True, s.line
     s.cuda.computed(2 * m * n * k / (2 * s.cuda.machine.step_rates[""]))
     return 0
+
+
+def _vector(s: Session, address: int, dtype: Any, n: int, step: int, name: str) -> np.ndarray | None:
+    """n elements, so many apart; a negative step counts from the end, as BLAS has it."""
+    if n <= 0 or step == 0:
+        return np.zeros(0, dtype)
+    flat = array(s, address, dtype, (n - 1) * abs(step) + 1, name)
+    return None if flat is None else flat[:: abs(step)][:: 1 if step > 0 else -1]
+
+
+def _given(s: Session, address: int, out: np.ndarray) -> int:
+    """The memory from `address` on has values now."""
+    block = s.memory.find(address)
+    if block is not None and out.size:
+        s.memory.state(address, abs(out.strides[-1]) * (out.shape[-1] - 1) + out.shape[0] * out.itemsize)[:] |= 2
+        block.written, block.stored = True, s.line
+    return 0
+
+
+def _result(s: Session, address: int, value: Any) -> int:
+    """A scalar that the library gives back to the host."""
+    data = value.tobytes()
+    if not writable(s, address, len(data)):
+        return FAILED
+    s.memory.put(address, data)
+    return 0
+
+
+@runtime("__cublas_vector")
+def vector(
+    s: Session, what: int, double: int, n: int, alpha: float, x: int, incx: int, y: int, incy: int, result: int
+) -> int:  # fmt: skip
+    """axpy, scal, copy, swap, dot, nrm2, asum, amax and amin, by number."""
+    dtype = np.float64 if double else np.float32
+    one = _vector(s, x, dtype, n, incx, "x")
+    two = one if (x, incx) == (y, incy) else _vector(s, y, dtype, n, incy, "y")
+    if one is None or two is None:
+        return FAILED
+    if what < 4:
+        return _changed(s, what, dtype(alpha), one, two, x, y)
+    if what < 7:
+        found = (one @ two, np.sqrt(one @ one), np.abs(one).sum())[what - 4]
+        return _result(s, result, np.asarray(found, dtype))
+    at = 0 if not n else int((np.argmax if what == 7 else np.argmin)(np.abs(one))) + 1
+    return _result(s, result, np.asarray(at, np.int32))
+
+
+def _changed(s: Session, what: int, alpha: Any, one: np.ndarray, two: np.ndarray, x: int, y: int) -> int:
+    if what == 3:
+        one[:], two[:] = two.copy(), one.copy()
+        _given(s, x, one)
+    else:
+        two[:] = (two + alpha * one, alpha * one, one)[what]
+    return _given(s, y, two)
+
+
+@runtime("__cublas_gemv")
+def gemv(
+    s: Session, double: int, t: int, m: int, n: int, alpha: float, a: int, lda: int, x: int, incx: int, beta: float,
+    y: int, incy: int,
+) -> int:  # fmt: skip
+    dtype = np.float64 if double else np.float32
+    matrix = _matrix(s, a, dtype, m, n, lda, "A")
+    given = _vector(s, x, dtype, m if t else n, incx, "x")
+    out = _vector(s, y, dtype, n if t else m, incy, "y")
+    if lda < max(1, m):
+        return INVALID
+    if matrix is None or given is None or out is None:
+        return FAILED
+    out[:] = alpha * ((matrix.T if t else matrix) @ given) + (beta * out if beta else 0)
+    return _given(s, y, out)
+
+
+@runtime("__cublas_geam")
+def geam(
+    s: Session, double: int, ta: int, tb: int, m: int, n: int, alpha: float, a: int, lda: int, beta: float, b: int,
+    ldb: int, c: int, ldc: int,
+) -> int:  # fmt: skip
+    """C = alpha op(A) + beta op(B): sums and transposes."""
+    dtype = np.float64 if double else np.float32
+    one = _matrix(s, a, dtype, n if ta else m, m if ta else n, lda, "A") if alpha else np.zeros((m, n), dtype)
+    two = _matrix(s, b, dtype, n if tb else m, m if tb else n, ldb, "B") if beta else np.zeros((m, n), dtype)
+    out = _matrix(s, c, dtype, m, n, ldc, "C")
+    if one is None or two is None or out is None:
+        return FAILED
+    out[:] = alpha * (one.T if ta and alpha else one) + beta * (two.T if tb and beta else two)
+    return _given(s, c, out)
 
 
 @runtime("__curand_seed")

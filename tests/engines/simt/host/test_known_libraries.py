@@ -1,0 +1,73 @@
+"""Libraries that courses use beside CUDA: functions with …, cuBLAS on vectors and matrices, windows that are not shown."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+import pytest
+
+from tilewise.engines.simt.host.process import run_program
+
+VARIADIC = r"""
+#include <stdio.h>
+#include <stdarg.h>
+#include <string.h>
+void say(const char* format, ...) { va_list a; va_start(a, format); printf("[%s] ", "log"); vprintf(format, a); va_end(a); }
+double sum(int n, ...) { va_list a; va_start(a, n); double s = 0; for (int i = 0; i < n; i++) s += va_arg(a, double); va_end(a); return s; }
+int text(char* to, size_t size, const char* format, ...) { va_list a, b; va_start(a, format); va_copy(b, a); int n = vsnprintf(to, size, format, a); va_end(a); printf("%d ", va_arg(b, int)); return n; }
+struct Log { int level; void out(const char* f, ...) { va_list a; va_start(a, f); vfprintf(stdout, f, a); va_end(a); } };
+long mixed(const char* kinds, ...) { va_list a; va_start(a, kinds); long t = 0; for (; *kinds; ++kinds) switch (*kinds) { case 'i': t += va_arg(a, int); break; case 'l': t += va_arg(a, long); break; case 's': t += strlen(va_arg(a, char*)); break; case 'd': t += (long)va_arg(a, double); } va_end(a); return t; }
+int main() { say("%d %s %.2f\n", 3, "abc", 2.5f); printf("%g\n", sum(3, 1.0, 2.0, 3.5)); char b[32]; printf("%d %s\n", text(b, sizeof b, "%d-%c", 7, 'x'), b); Log l; l.out("%ld|%5.1f|%s\n", 1L << 40, 3.14, "end"); printf("%ld\n", mixed("ilsd", -3, 1L << 33, "four", 2.9f)); say("no more\n"); return 0; }
+"""
+VARIADIC_PRINTS = """[log] 3 abc 2.50
+6.5
+7 3 7-x
+1099511627776|  3.1|end
+8589934595
+[log] no more
+"""
+WINDOW = r"""
+#include <GL/glut.h>
+#include <stdio.h>
+int frames = 0; float *d; __global__ void step(float* x) { x[threadIdx.x] += 1; }
+void Display() { glClear(GL_COLOR_BUFFER_BIT | GL_DEPTH_BUFFER_BIT); glPushMatrix(); glTranslatef(1.0, 2.0f, 3); glutSolidSphere(0.5, 20, 20); glPopMatrix(); glutSwapBuffers(); printf("frame %d\n", frames); }
+void idle() { step<<<1, 4>>>(d); frames++; glutPostRedisplay(); }
+void reshape(int w, int h) { glViewport(0, 0, w, h); printf("%d %d\n", w, h); }
+int main(int argc, char** argv) { cudaMalloc(&d, 16); cudaMemset(d, 0, 16); glutInit(&argc, argv); glutInitDisplayMode(GLUT_DOUBLE | GLUT_DEPTH | GLUT_RGB); glutInitWindowSize(640, 480); glutCreateWindow("x"); GLfloat p[] = {1, 1, 1, 0}; glLightfv(GL_LIGHT0, GL_POSITION, p); glutDisplayFunc(Display); glutReshapeFunc(reshape); glutIdleFunc(idle); glutMainLoop(); return 0; }
+"""
+CUBLAS = r"""
+#include <cublas_v2.h>
+#include <stdio.h>
+int main() {
+  cublasHandle_t h; cublasCreate(&h); float x[4] = {1, -5, 3, 2}, y[4] = {1, 1, 1, 1}, *dx, *dy, *da, r, a = 2, z = 0; int i;
+  cudaMalloc(&dx, 16); cudaMalloc(&dy, 16); cudaMalloc(&da, 32);
+  cublasSetVector(4, sizeof(float), x, 1, dx, 1); cublasSetVector(4, 4, y, 1, dy, 1);
+  cublasSaxpy(h, 4, &a, dx, 1, dy, 1); cublasGetVector(4, 4, dy, 1, y, 1); for (float v : y) printf("%g ", v);
+  cublasSdot(h, 4, dx, 1, dx, 1, &r); printf("%g ", r); cublasSnrm2(h, 2, dx + 2, 1, &r); printf("%g ", r); cublasSasum(h, 2, dx, 2, &r); printf("%g ", r); cublasIsamax(h, 4, dx, 1, &i); printf("%d ", i);
+  cublasSscal(h, 4, &a, dx, 1);
+  float m[8] = {1, 2, 3, 4, 5, 6, 7, 8}; cublasSetMatrix(2, 4, 4, m, 2, da, 2); float b = 1;
+  cublasSgemv(h, CUBLAS_OP_N, 2, 4, &b, da, 2, dx, 1, &z, dy, 1); cudaMemcpy(y, dy, 8, cudaMemcpyDeviceToHost); printf("%g %g ", y[0], y[1]);
+  float* dt; cudaMalloc(&dt, 32); cublasSgeam(h, CUBLAS_OP_T, CUBLAS_OP_N, 4, 2, &b, da, 2, &z, dt, 4, dt, 4); cublasGetMatrix(4, 2, 4, dt, 4, m, 4); for (float v : m) printf("%g ", v); puts("");
+  cublasDestroy(h); cudaFree(dx); cudaFree(dy); cudaFree(da); cudaFree(dt);
+}
+"""
+PROGRAMS = {
+    "variadic": (VARIADIC, VARIADIC_PRINTS),  # as g++ prints it
+    "window": (WINDOW, "640 480\nframe 0\nframe 1\nframe 2\nframe 3\n"),
+    # x = 1 -5 3 2: y = 1 + 2x, x.x, |(3, 2)|, |1| + |3|, the largest is the second; A = 1 3 5 7 / 2 4 6 8 times 2x; A's transpose
+    "cublas": (CUBLAS, "3 -9 7 5 39 3.60555 4 2 30 32 1 3 5 7 2 4 6 8 \n"),
+}
+
+
+@pytest.mark.parametrize("name", PROGRAMS)
+def test_a_program_prints_what_the_library_computes(name, tmp_path):
+    text, prints = PROGRAMS[name]
+    (tmp_path / "p.cu").write_text(text)
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert report.ended == "exit", report.message
+    assert report.output == prints
+
+
+def test_a_vector_longer_than_its_memory_is_told(tmp_path):
+    (tmp_path / "p.cu").write_text(CUBLAS.replace("cublasSscal(h, 4, &a, dx, 1)", "cublasSscal(h, 5, &a, dx, 1)"))
+    faults = run_program(tmp_path / "p.cu", capture=True).faults
+    assert [(f.kind.value, f.place.line) for f in faults] == [("out-of-bounds", 10)]
