@@ -181,12 +181,12 @@ def test_headers_beside_the_header_that_asks_for_them_are_read(run, tmp_path):
     (tmp_path / "parts" / "two.h").write_text("int two() { return 2; }\n")
     assert run('#include "parts/one.h"\nint main() { return one(); }').status == 1
     (tmp_path / "parts" / "two.h").unlink()
-    (tmp_path.parent / "two.h").write_text("int two() { return 2; }\n")
-    (tmp_path / "parts" / "one.h").write_text('#include "../../two.h"\nint one() { return two() - 1; }\n')
+    (tmp_path.parent / "two.txt").write_text("int two() { return 2; }\n")
+    (tmp_path / "parts" / "one.h").write_text('#include "../../two.txt"\nint one() { return two() - 1; }\n')
     refused = run('#include "parts/one.h"\nint main() { return one(); }').message
-    assert "../../two.h lies outside the program's folder: --include " in refused
-    (tmp_path.parent / "two.h").unlink()
-    assert "../../two.h is neither beside" in run('#include "parts/one.h"\nint main() { return one(); }').message
+    assert "../../two.txt lies outside the program's folder: --include " in refused
+    (tmp_path.parent / "two.txt").unlink()
+    assert "../../two.txt is neither beside" in run('#include "parts/one.h"\nint main() { return one(); }').message
 
 
 def test_pinned_memory_may_stand_for_the_cards(run):

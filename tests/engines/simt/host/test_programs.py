@@ -154,7 +154,7 @@ int main() {
   int a, b; FILE* f = fopen("data.txt", "r"); fscanf(f, "%d %d", &a, &b); fclose(f);
   printf("%d %d %d\n", a + b, fopen("/etc/passwd", "r") != 0, fopen("out.txt", "w") != 0);
 }""")
-    assert report.output == "42 0 0\n"
+    assert report.output == "42 0 1\n"
     assert not (tmp_path / "out.txt").exists()
     assert len(report.notes) == 2
 

@@ -79,11 +79,13 @@ KNOWN: dict[str, str] = {
     **dict.fromkeys(("gputimer.h", "timer.h"), "course_timers.h"),
     **dict.fromkeys(("GL/glut.h", "GL/freeglut.h", "GL/gl.h", "GL/glu.h", "GL/glew.h", "GLUT/glut.h", "OpenGL/gl.h",
                      "OpenGL/glu.h", "GL/glext.h", "GL/freeglut_ext.h"), "glut.h"),
+    "stb_image.h": "stb_image.h", "stb_image_write.h": "stb_image.h",
     "wb.h": "wb.h", "book.h": "helper_cuda.h",
     "cublas_v2.h": "cublas.h", "cublas.h": "cublas.h",
     "curand.h": "curand.h", "curand_kernel.h": "curand.h",
     "bits/stdc++.h": "everything.h",
 }  # fmt: skip
+INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
 NEEDS: dict[str, tuple[str, ...]] = {
     TEXTURES: (DEVICE,),
     STREAMS: (STRING,), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),

@@ -15,7 +15,7 @@ from tilewise.engines.simt.frontend.lexer import Token, tokenize
 from tilewise.engines.simt.frontend.preprocess import Preprocessor
 from tilewise.engines.simt.frontend.source import Source, read_source
 from tilewise.engines.simt.host.header_cache import load_headers
-from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, KNOWN, TEXTURE_WORDS, TEXTURES
+from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, INSTEAD, KNOWN, TEXTURE_WORDS, TEXTURES
 from tilewise.engines.simt.host.language.read_entity import Declared
 from tilewise.engines.simt.host.project import folders_above, in_project, usual_folders
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
@@ -163,6 +163,8 @@ class UnitReader(Preprocessor):
 
     def _find(self, name: str) -> Path | None:
         """A file of that name: beside the one that includes it, in the allowed folders, or in its project."""
+        if self.host and header_name(name) in INSTEAD:
+            return None
         for folder in (*self.beside[-1:], *self.folders, *self.usual):
             try:
                 path = (folder / name).resolve()

@@ -32,6 +32,12 @@ def error_text(s: Session, code: int, name: int) -> int:
 
 @runtime("__cuda_sync")
 def synchronise(s: Session, what: int) -> int:
+    if s.cuda.astray.geometry is not None:  # a kernel of the card asks
+        if s.state.get("children"):
+            s.finish(
+                2, "refused", f"line {s.line}: a kernel waits for kernels that it launched: CUDA 12 has no such call"
+            )
+        return 0
     cuda_memory.synchronised(s)
     card = s.cuda
     if card.sticky:

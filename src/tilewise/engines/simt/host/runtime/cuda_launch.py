@@ -19,6 +19,7 @@ from tilewise.engines.simt.host.runtime.cuda_arguments import Arguments
 from tilewise.engines.simt.host.runtime.cuda_card import Card, PendingError
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
+from tilewise.engines.simt.host.runtime.launched_by_kernels import queue, run_queue
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.host.runtime.swapped_arguments import tell_swapped
 from tilewise.engines.simt.host.translation_unit import read_unit
@@ -86,8 +87,13 @@ def launch(
     site = s.program.launches[number]
     if site.kernel is None:
         site = _pointed_to(s, number, handle)
-    if site is not None:
-        _launch(s, site, grid, block, shared, arguments)
+    if site is None:
+        return
+    if s.cuda.astray.geometry is not None:
+        queue(s, site, grid, block, shared, arguments)
+        return
+    _launch(s, site, grid, block, shared, arguments)
+    run_queue(s, _launch)
 
 
 def _pointed_to(s: Session, number: int, handle: int) -> LaunchSite | None:
