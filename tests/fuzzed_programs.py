@@ -10,6 +10,7 @@ hook that hears of every file that Python opens and of every process and socket.
 
 from __future__ import annotations
 
+import gc
 import json
 import multiprocessing
 import os
@@ -211,7 +212,11 @@ def work(number: int, seeds: range, how: str, until: float, out: object) -> None
     path = folder / "spoilt.cu"
     counts: dict[str, int] = {}
     found: list[str] = []
-    for seed in seeds:
+    gc.freeze()
+    gc.disable()  # a program's tree is large and short-lived: looking through it as it grows takes half the time
+    for number_of_it, seed in enumerate(seeds):
+        if number_of_it % 25 == 24:
+            gc.collect()
         if time.time() > until or len(found) > 20:
             break
         path.write_text(program(seed), encoding="utf-8", errors="replace")

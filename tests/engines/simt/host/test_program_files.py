@@ -13,6 +13,7 @@ PROGRAM = r"""
 #include <string>
 #include <unistd.h>
 #include <dirent.h>
+#include <sys/stat.h>
 main(int argc, char** argv) {
   FILE* f = fopen("out.txt", "w"); if (!f) return 3;
   fprintf(f, "%d %d\n", 4, 5); fclose(f);
@@ -25,6 +26,8 @@ main(int argc, char** argv) {
   DIR* d = opendir("."); struct dirent* e;
   while ((e = readdir(d)) != NULL) if (e->d_type == DT_REG) printf("%s ", e->d_name);
   closedir(d);
+  struct stat st; printf("%d ", stat("results", &st)); printf("%d %d ", mkdir("results", 0700), mkdir("results", 0700));
+  printf("%d %d %d ", stat("results", &st), S_ISDIR(st.st_mode), stat("given.txt", &st)); printf("%ld\n", (long)st.st_size);
   printf("%d %d %d\n", remove("out.txt"), fopen("out.txt", "r") == NULL, opendir("..") == NULL);
   return 0;
 }
@@ -35,13 +38,13 @@ def test_written_files_stay_in_memory_and_are_read_back(tmp_path):
     (tmp_path / "p.cu").write_text(PROGRAM)
     (tmp_path / "given.txt").write_text("as it\n")
     report = run_program(tmp_path / "p.cu", ["-a", "-b", "7", "x"], capture=True)
-    assert report.output == "4 5 6\nhello3\nas it\na -\nb 7\ngiven.txt p.cu 0 1 1\n", report.message
+    assert report.output == "4 5 6\nhello3\nas it\na -\nb 7\ngiven.txt p.cu -1 0 -1 0 1 0 10\n0 1 1\n", report.message
     assert sorted(p.name for p in tmp_path.iterdir()) == ["given.txt", "p.cu"]
     assert (tmp_path / "given.txt").read_text() == "as it\n"
     assert [n.split(" is ")[0] for n in report.notes] == [
-        "line 9: out.txt",
-        "line 13: /else/where.txt",
-        "line 15: given.txt",
+        "line 10: out.txt",
+        "line 14: /else/where.txt",
+        "line 16: given.txt",
     ]
 
 

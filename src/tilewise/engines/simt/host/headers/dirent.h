@@ -17,5 +17,19 @@ struct dirent* readdir(DIR* d) {
     if (type < 0) return 0;
     d->entry.d_type = (unsigned char)type; d->entry.d_ino = (unsigned long)++d->at; return &d->entry;
 }
+long __file_kind(const char* name, long* size);
+struct stat { unsigned long st_dev, st_ino; unsigned int st_mode; long st_size, st_mtime; };
+#define stat(name, s) __stat(name, s)
+int __stat(const char* name, struct stat* s) {
+    long size = 0, kind = __file_kind(name, &size);
+    if (kind < 0) return -1;
+    s->st_dev = 0; s->st_ino = 0; s->st_mtime = 0; s->st_mode = kind == DT_DIR ? 16877 : 33188; s->st_size = size;
+    return 0;
+}
+#define S_ISDIR(m) (((m) & 61440) == 16384)
+#define S_ISREG(m) (((m) & 61440) == 32768)
+int __make_folder(const char* name);
+int mkdir(const char* name, unsigned int mode = 511) { return __make_folder(name); }
+int _mkdir(const char* name) { return __make_folder(name); }
 int closedir(DIR* d) { free(d); return 0; }
 void rewinddir(DIR* d) { d->at = 0; }

@@ -9,7 +9,7 @@ import io
 from pathlib import Path
 from typing import Any
 
-from tilewise.engines.simt.host.runtime.c_memory import put_text, string
+from tilewise.engines.simt.host.runtime.c_memory import put_text, string, writable
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 
 DIRECTORY, REGULAR = 4, 8  # dirent's d_type
@@ -107,6 +107,44 @@ def open_folder(s: Session, name: int) -> int:
     entries += sorted((p.name, DIRECTORY if p.is_dir() else REGULAR) for p in path.iterdir())
     folders.append(entries)
     return len(folders) - 1
+
+
+@runtime("__file_kind")
+def file_kind(s: Session, name: int, size: int) -> int:
+    """Whether a name is a file or a folder, and the file's size; -1 where there is none."""
+    text = string(s, name).decode("utf-8", "replace")
+    own = (Path(s.options.folder) / text).resolve()
+    written: dict[Path, Kept] = s.state.setdefault("written", {})
+    path = allowed(s, text, False)
+    found, bytes_ = -1, 0
+    if own in s.state.get("made folders", ()):
+        found = DIRECTORY
+    elif own in written:
+        found, bytes_ = REGULAR, len(written[own].getvalue())
+    elif path is not None and path.exists():
+        found = DIRECTORY if path.is_dir() else REGULAR
+        bytes_ = path.stat().st_size
+    if writable(s, size, 8):
+        s.memory.put(size, bytes_.to_bytes(8, "little"))
+    return found
+
+
+@runtime("__make_folder")
+def make_folder(s: Session, name: int) -> int:
+    """In memory, as files are; under --allow-write on the disk."""
+    text = string(s, name).decode("utf-8", "replace")
+    own, path = (Path(s.options.folder) / text).resolve(), allowed(s, text, True)
+    made: set[Path] = s.state.setdefault("made folders", set())
+    if own in made or own.exists():
+        return -1
+    if path is None:
+        made.add(own)
+        return 0
+    try:
+        path.mkdir()
+    except OSError:
+        return -1
+    return 0
 
 
 @runtime("__folder_entry")
