@@ -50,7 +50,22 @@ int main() {
   cublasDestroy(h); cudaFree(dx); cudaFree(dy); cudaFree(da); cudaFree(dt);
 }
 """
+THRUST = r"""
+#define UNROLL _Pragma("unroll 4")
+#include <thrust/device_vector.h>
+#include <thrust/iterator/counting_iterator.h>
+#include <thrust/transform.h>
+#include <thrust/reduce.h>
+#include <thrust/copy.h>
+#include <cstdio>
+struct Square { __host__ __device__ int operator()(int x) const { return x * x; } };
+__global__ void add(int* x, int n) { UNROLL for (int k = 0; k < 0; k++) x[k] = 0; int i = threadIdx.x; if (i < n) x[i] += 1; }
+int main() { thrust::counting_iterator<int> ci(1); thrust::device_vector<int> d(ci, ci + 8), e(8); add<<<1, 32>>>(thrust::raw_pointer_cast(d.data()), 8);
+  thrust::transform(thrust::make_counting_iterator(0), thrust::make_counting_iterator(8), e.begin(), Square()); int h[8]; thrust::copy_n(d.begin(), 8, h);
+  printf("%d %d %d %d\n", h[0], h[7], thrust::reduce(e.begin(), e.end()), thrust::reduce(ci, ci + 4)); }
+"""
 PROGRAMS = {
+    "thrust": (THRUST, "2 9 140 10\n"),  # 1 + 1, 8 + 1, the squares up to 49, 1 + 2 + 3 + 4
     "variadic": (VARIADIC, VARIADIC_PRINTS),  # as g++ prints it
     "window": (WINDOW, "640 480\nframe 0\nframe 1\nframe 2\nframe 3\n"),
     # x = 1 -5 3 2: y = 1 + 2x, x.x, |(3, 2)|, |1| + |3|, the largest is the second; A = 1 3 5 7 / 2 4 6 8 times 2x; A's transpose

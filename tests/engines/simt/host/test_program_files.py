@@ -27,7 +27,8 @@ main(int argc, char** argv) {
   while ((e = readdir(d)) != NULL) if (e->d_type == DT_REG) printf("%s ", e->d_name);
   closedir(d);
   struct stat st; printf("%d ", stat("results", &st)); printf("%d %d ", mkdir("results", 0700), mkdir("results", 0700));
-  printf("%d %d %d ", stat("results", &st), S_ISDIR(st.st_mode), stat("given.txt", &st)); printf("%ld\n", (long)st.st_size);
+  printf("%d %d %d ", stat("results", &st), S_ISDIR(st.st_mode), stat("given.txt", &st));
+  printf("%ld\n", (long)st.st_size);
   printf("%d %d %d\n", remove("out.txt"), fopen("out.txt", "r") == NULL, opendir("..") == NULL);
   return 0;
 }

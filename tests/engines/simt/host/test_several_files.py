@@ -72,6 +72,20 @@ def test_files_given_are_taken_as_they_are_and_kernels_in_them_are_judged(projec
     ]
 
 
+def test_a_copy_of_the_samples_header_gives_way_to_the_known_one(project):
+    """The real helper_cuda.h defines its macros only where CUDA's own headers came before it."""
+    copy = "/* Copyright NVIDIA Corporation. */\n#ifdef __DRIVER_TYPES_H__\n#define checkCudaErrors(v) (v)\n#endif\n"
+    main = project / "lab/src/main.cu"
+    main.write_text(
+        '#include "helper_cuda.h"\nint main() { int* d; checkCudaErrors(cudaMalloc(&d, 4)); cudaFree(d); }\n'
+    )
+    for folder in ("common", "lab/src"):
+        (project / folder / "helper_cuda.h").write_text(copy)
+        assert run_program(main, capture=True).ended == "exit", folder
+    (project / "lab/src/helper_cuda.h").write_text("#define checkCudaErrors(v) (v)\n")  # a student's own
+    assert run_program(main, capture=True).ended == "exit"
+
+
 def test_two_files_that_define_it_are_not_guessed_among(project):
     (project / "lab/include/twice.h").rename(project / "lab/include/api.h")
     for name in ("one", "two"):

@@ -38,7 +38,7 @@ class Preprocessor:
         self.source = source
         self.limits = limits
         self.forced = {str(k): str(v) for k, v in (defines or {}).items()}
-        self.macros: dict[str, Macro] = {}
+        self.macros: dict[str, Macro] = {"_Pragma": Macro("_Pragma", (), ("text",))}  # read over, as #pragma is
         for name, value in {**PREDEFINED, **self.forced}.items():
             body = tokenize(Source(f"-D {name}", value))[:-2]
             self.macros[name] = Macro(name, tuple(t for t in body if t.kind != "newline"))

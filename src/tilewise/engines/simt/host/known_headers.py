@@ -42,7 +42,8 @@ KNOWN: dict[str, str] = {
          "sys/times.h", "corecrt_math.h", "corecrt.h", "wchar.h", "complex.h", "sys/param.h", "sys/ioctl.h",
          "pthread.h", "sched.h", "sys/wait.h", "sys/sysinfo.h", "linux/limits.h",
          "locale.h", "clocale", "xmmintrin.h", "immintrin.h", "x86intrin.h", "fcntl.h"), C),
-    **dict.fromkeys(("getopt.h", "unistd.h"), "getopt.h"), **dict.fromkeys(("dirent.h", "sys/stat.h", "direct.h"), "dirent.h"),
+    **dict.fromkeys(("getopt.h", "unistd.h"), "getopt.h"),
+    **dict.fromkeys(("dirent.h", "sys/stat.h", "direct.h"), "dirent.h"),
     **dict.fromkeys(
         ("cuda.h", "cuda_runtime.h", "cuda_runtime_api.h", "device_launch_parameters.h", "device_functions.h",
          "cuda_profiler_api.h", "vector_types.h", "vector_functions.h", "driver_types.h",
@@ -66,7 +67,8 @@ KNOWN: dict[str, str] = {
     **dict.fromkeys(("thread", "mutex", "atomic"), THREADS),
     **{f"thrust/{name}.h": THRUST for name in (
         "device_vector", "host_vector", "device_ptr", "copy", "fill", "sort", "reduce", "scan", "transform", "sequence",
-        "functional", "generate", "extrema", "count", "inner_product", "transform_reduce", "for_each", "reverse",
+        "iterator/counting_iterator", "functional", "generate", "extrema", "count", "inner_product",
+        "transform_reduce", "for_each", "reverse",
         "execution_policy", "equal", "swap", "pair", "device_malloc", "device_free", "system/cuda/execution_policy")},
     **dict.fromkeys(("memory",), MEMORY),
     "helper_cuda.h": "helper_cuda.h", "helper_functions.h": "helper_cuda.h", "helper_timer.h": "helper_cuda.h",

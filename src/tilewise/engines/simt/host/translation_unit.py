@@ -163,18 +163,24 @@ class UnitReader(Preprocessor):
 
     def _find(self, name: str) -> Path | None:
         """A file of that name: beside the one that includes it, in the allowed folders, or in its project."""
+        known = header_name(name) in KNOWN
         if self.host and header_name(name) in INSTEAD:
             return None
-        for folder in (*self.beside[-1:], *self.folders, *self.usual):
+        for folder in (*self.beside[-1:], *self.folders, *(() if known else self.usual)):
             try:
                 path = (folder / name).resolve()
                 if path.is_file() and (
                     any(path.is_relative_to(a) for a in self.folders) or in_project(path, self.above)
                 ):
-                    return path
+                    return None if known and self.host and _is_nvidias(path) else path
             except (OSError, ValueError):
                 continue
         return None
+
+
+def _is_nvidias(path: Path) -> bool:
+    """A copy of a header of the CUDA samples: what is known by that name stands for it, and needs no others."""
+    return "NVIDIA Corporation" in read_source(path).text[:3000]
 
 
 def header_name(name: str) -> str:

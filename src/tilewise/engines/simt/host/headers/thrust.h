@@ -33,6 +33,7 @@ template <class T> device_ptr<T> device_pointer_cast(T* p) { return device_ptr<T
 template <class T> T* raw_pointer_cast(device_ptr<T> p) { return p._p; }
 template <class T> T* raw_pointer_cast(T* p) { return p; }
 template <class T> struct device_vector;
+template <class T> struct counting_iterator;
 template <class T> struct host_vector : public std::vector<T> {
     host_vector() {}
     explicit host_vector(size_t n) : std::vector<T>(n) {}
@@ -57,6 +58,9 @@ template <class T> struct device_vector {
     device_vector(const host_vector<T>& o) { _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); }
     device_vector(const T* first, const T* last) { _take(last - first); if (_size) __thrust_copy(_data, first, _size * sizeof(T)); }
     device_vector(T* first, T* last) { _take(last - first); if (_size) __thrust_copy(_data, first, _size * sizeof(T)); }
+    device_vector(counting_iterator<T> first, counting_iterator<T> last) { std::vector<T> v(last - first); for (size_t i = 0; i < v.size(); ++i) v[i] = first[i]; _take(v.size()); if (_size) __thrust_copy(_data, v.data(), _size * sizeof(T)); }
+    device_ptr<T> cbegin() const { return device_ptr<T>(_data); }
+    device_ptr<T> cend() const { return device_ptr<T>(_data + _size); }
     ~device_vector() { if (_data) __thrust_free(_data); }
     device_vector& operator=(const device_vector& o) { if (this != &o) { if (_data) __thrust_free(_data); _take(o._size); if (_size) __thrust_copy(_data, o._data, _size * sizeof(T)); } return *this; }
     device_vector& operator=(const host_vector<T>& o) { if (_data) __thrust_free(_data); _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); return *this; }
@@ -73,13 +77,27 @@ template <class T> struct device_vector {
     device_reference<T> front() const { return device_reference<T>(_data); }
     device_reference<T> back() const { return device_reference<T>(_data + _size - 1); }
 };
+template <class T> struct counting_iterator;
 template <class T> struct __span { std::vector<T> _items; T* _p;
+    __span(const counting_iterator<T>& first, long n) : _items(n), _p(nullptr) { for (long i = 0; i < n; ++i) _items[i] = first[i]; }
     __span(device_ptr<T> first, long n) : _items(n), _p(first._p) { if (n) __thrust_copy(_items.data(), _p, n * sizeof(T)); }
     __span(T* first, long n) : _items(n), _p(first) { if (n) __thrust_copy(_items.data(), _p, n * sizeof(T)); }
     void back() { if (_items.size()) __thrust_copy(_p, _items.data(), _items.size() * sizeof(T)); } };
 template <class T> T __kind(device_ptr<T> p) { return T(); }
 template <class T> T __kind(T* p) { return T(); }
 template <class T> T __kind(const T* p) { return T(); }
+template <class T> struct counting_iterator {
+    T _at;
+    explicit counting_iterator(T v) : _at(v) {}
+    T operator*() const { return _at; }
+    T operator[](long i) const { return _at + (T)i; }
+    counting_iterator operator+(long n) const { return counting_iterator(_at + (T)n); }
+    counting_iterator& operator++() { ++_at; return *this; }
+    long operator-(const counting_iterator& o) const { return (long)(_at - o._at); }
+    bool operator!=(const counting_iterator& o) const { return _at != o._at; }
+};
+template <class T> counting_iterator<T> make_counting_iterator(T v) { return counting_iterator<T>(v); }
+template <class T> T __kind(counting_iterator<T> p) { return T(); }
 #define __SPAN(name, first, n) __span<decltype(__kind(first))> name(first, n)
 struct device_t { int n; }; struct host_t { int n; };
 const device_t device = {0}; const host_t host = {0}; const device_t seq = {0};
@@ -120,6 +138,7 @@ template <class I, class F> long count_if(I first, I last, F f) { __SPAN(a, firs
 template <class I, class J> bool equal(I first, I last, J other) { __SPAN(a, first, last - first); __SPAN(b, other, last - first); return a._items == b._items; }
 template <class I> bool is_sorted(I first, I last) { __SPAN(a, first, last - first); return std::is_sorted(a._items.begin(), a._items.end()); }
 template <class I, class F> void for_each(I first, I last, F f) { __SPAN(a, first, last - first); for (size_t i = 0; i < a._items.size(); ++i) f(a._items[i]); a.back(); }
+template <class I, class O> O copy_n(I first, long n, O to) { return thrust::copy(first, first + n, to); }
 template <class I> void sort(device_t e, I first, I last) { thrust::sort(first, last); }
 template <class I, class O> O inclusive_scan(device_t e, I first, I last, O to) { return thrust::inclusive_scan(first, last, to); }
 template <class I, class O> O exclusive_scan(device_t e, I first, I last, O to) { return thrust::exclusive_scan(first, last, to); }
