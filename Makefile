@@ -36,7 +36,7 @@ test-emulated: $(READY)
 
 # The page in a real Chromium (Debian: apt-get install chromium chromium-driver); axe-core comes through npm.
 test-browser: $(READY)
-	$(PYTEST) -m browser tests/browser
+	$(PYTEST) -m 'browser and not slow' tests/browser
 
 # On a machine with a card; uses the Python at hand, which may already hold torch or CuPy.
 test-cuda:
@@ -80,7 +80,7 @@ $(BASE): pyproject.toml requirements-base.lock
 	touch $@
 
 $(READY): $(BASE) requirements.lock
-	$(BIN)/python -m pip install --quiet --disable-pip-version-check --require-hashes -r requirements.lock
+	$(BIN)/python -m pip install --quiet --no-compile --disable-pip-version-check --require-hashes -r requirements.lock
 	touch $@
 
 clean:

@@ -10,21 +10,24 @@ FOLDER = Path(__file__).parents[1] / "notebooks"
 LONGEST = 60  # lines of output that a page shows
 
 
-def run(book: Path) -> Any:
-    """The notebook with its outputs; a cell that fails ends the build."""
+def read(book: Path, run: bool) -> Any:
+    """The notebook, with its outputs if it is to be run; a cell that fails ends the build."""
     import nbformat
-    from nbclient import NotebookClient
 
     made = nbformat.read(book, as_version=4)
+    if not run:
+        return made
+    from nbclient import NotebookClient
+
     NotebookClient(
         made, timeout=300, kernel_name="python3", resources={"metadata": {"path": str(book.parent)}}
     ).execute()
     return made
 
 
-def page_of(book: Path) -> str:
+def page_of(book: Path, run: bool = True) -> str:
     lines: list[str] = []
-    for cell in run(book).cells:
+    for cell in read(book, run).cells:
         if cell.cell_type == "markdown":
             lines += [cell.source, ""]
             continue

@@ -19,6 +19,7 @@ STATES = {
 }
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("width", [360, 768, 1440])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_text_is_cut_off(browser, pages, width, language):
@@ -59,6 +60,7 @@ def test_every_word_on_the_page_is_in_its_language(browser, pages, language):
         )
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dark", [False, True], ids=["light", "dark"])
 def test_axe_finds_no_violation(browser, pages, axe, dark):
     _, address = pages("3x3")
@@ -77,6 +79,7 @@ def test_axe_finds_no_violation(browser, pages, axe, dark):
         assert found == [], f"{name}: {json.dumps(found, indent=1)}"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (768, 1024), (360, 740)], ids=str)
 def test_axe_and_the_console_are_quiet_at_every_size(browser, pages, axe, size):
     """Where the page lies otherwise, lecture mode where there is room for it."""

@@ -41,6 +41,7 @@ return bad;
 """  # noqa: E501
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("language", LANGUAGES)
 @pytest.mark.parametrize(("width", "height"), SCREENS)
 def test_everything_stands_on_one_screen(browser, pages, width, height, language):

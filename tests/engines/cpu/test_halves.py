@@ -18,6 +18,7 @@ SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
 HALVES = ("float16", "bfloat16")
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", executable())
 def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> None:

@@ -67,13 +67,19 @@ def problem(m, k, n, dtype_m, dtype_n=None, wanted=None, **options):
     return replace(made, dtype_n=dtype_n or made.dtype_m, wanted=wanted and DTYPES[wanted])
 
 
-def test_a_sample_compiles(tmp_path):
-    cache = DiskCache("cubin", tmp_path)
-    texts = [render_turn("float32"), render_turn("int8"), render_pack(E4M3, DTYPES["bfloat16"], False)]
-    texts += [render_k_major(FORMS[i][0], KMajorTile(128, 2), **FORMS[i][1]) for i in (0, 3, 6)]
-    texts += [render_k_across(ACROSS_TILES[i], **ACROSS_FORMS[i]) for i in (0, 3)]
-    for text in texts:
-        assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
+SAMPLE = {
+    "turn float32": lambda: render_turn("float32"),
+    "turn int8": lambda: render_turn("int8"),
+    "pack": lambda: render_pack(E4M3, DTYPES["bfloat16"], False),
+    **{f"k_major {i}": lambda i=i: render_k_major(FORMS[i][0], KMajorTile(128, 2), **FORMS[i][1]) for i in (0, 3, 6)},
+    **{f"k_across {i}": lambda i=i: render_k_across(ACROSS_TILES[i], **ACROSS_FORMS[i]) for i in (0, 3)},
+}
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("name", SAMPLE)
+def test_a_sample_compiles(tmp_path, name):
+    assert compile_source(SAMPLE[name](), "sm_90a", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"
 
 
 def ptxas_says_nothing_bad(path, text):

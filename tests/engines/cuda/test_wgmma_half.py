@@ -65,10 +65,10 @@ def test_a_sample_compiles(tmp_path):
         render_gather("float16", True, 8),
         render_gather("bfloat16", False, 1),
     ]
-    pairs = random.Random(seed).sample(list(zip(TILES, FORMS, strict=False)), 2)
-    texts += [render_wgmma_half("bfloat16", tile, **form) for tile, form in pairs]
-    turned = TensorTile(128, 176, 2)
-    texts.append(render_wgmma_half("float16", turned, m_along_k=False, n_along_k=True, store="turned"))
+    turned = TensorTile(128, 176, 2), {"m_along_k": False, "n_along_k": True, "store": "turned"}
+    draw = random.Random(seed)
+    for tile, form in draw.sample([turned, *zip(TILES, FORMS, strict=False)], 2):
+        texts.append(render_wgmma_half(draw.choice(("bfloat16", "float16")), tile, **form))
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 
