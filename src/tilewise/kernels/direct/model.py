@@ -5,10 +5,12 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 from typing import NamedTuple
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.plain.ways import step_slots
+from tilewise.kernels.shared.residency import rooms, spread
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry
 from tilewise.problem import Problem
@@ -21,26 +23,58 @@ BYTES_AT_ONCE = 144  # that a thread has on their way
 GROUPS = (4, 2)  # of threads that share a strip's k
 WIDEST = 8  # bytes of a partial sum: strips of wider ones do not fit
 CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile
-# Fitted to 164 random products on an H200, every way of each (rms 25 %, the choice 8 % above the best in the mean).
-START_SECONDS = 2.3e-6  # of a launch, its first loads and its stores
-CLUSTER_SECONDS = 0.53e-6  # to meet; and a tenth of it for each block whose sums are added
-STRIP_SECONDS = {1: 1.57e-6, 2: 3.77e-6, 4: 2.24e-6}  # of a full strip by groups: loads, barriers, steps one by one
-SHORT_STRIP = 0.35  # share of that which no strip is too short for
-BUSY_THREADS = 512  # of a unit, below which its cores wait
-READING, L2_READING, STORING = 1.78, 1.97, 2.13  # over the bandwidth's own time
-RESIDENT_REGISTERS = 65536 // 88  # threads that a unit's registers allow
 UNIT_SHARED = 227 * 1024
+RESIDENT_REGISTERS = 65536 // 88  # threads that a unit's registers allow
+MOST_RESIDENT = 6  # blocks of a unit: more of them change nothing
+
+
+class Figures(NamedTuple):
+    """Seconds, but for shares: fitted to the ways of 1,200 random products on an H200 (rms 11 %; held out, the choice
+    2 % above the best of them in the mean)."""
+
+    start: float  # of a launch
+    meet: float  # of a cluster,
+    met: float  # and for a block of it
+    block: float  # of a block beside its strips,
+    cell: float  # and of a cell of its tile
+    strip: dict[int, float]  # until a strip is there, by groups of threads,
+    of_k: dict[int, float]  # and of each k of it
+    shares: tuple[float, ...]  # of the plain cores' rate, by tile
+    unit: float  # bytes a second that a unit loads when all of them do
+    crowd: float  # how much faster it is when few of them do, as a power of their share
+    reading: float  # over the bandwidth's own time
+    from_l2: float
+    storing: float
+
+
+FIGURES = {  # by bytes of an element; of 8 for sums of 8 bytes, too
+    2: Figures(
+        1.38e-6, 1.0e-6, 0.017e-6, 0.29e-6, 3.89e-10,
+        {1: 1.008e-6, 2: 1.037e-6, 4: 1.486e-6}, {1: 12.9e-9, 2: 20e-9, 4: 0.2e-9},
+        (0.275, 0.274, 0.354, 0.49, 0.236, 0.232), 41.4e9, 0.484, 4.26, 3.29, 0.085,
+    ),
+    4: Figures(
+        1.43e-6, 1.03e-6, 0.018e-6, 0.28e-6, 3.71e-10,
+        {1: 0.916e-6, 2: 1.105e-6, 4: 1.511e-6}, {1: 14.6e-9, 2: 20.7e-9, 4: 0.14e-9},
+        (0.383, 0.274, 0.368, 0.474, 0.275, 0.357), 58.1e9, 0.425, 2.02, 1.87, 0.036,
+    ),
+    8: Figures(
+        1.39e-6, 1.17e-6, 0.011e-6, 0.62e-6, 3.02e-10,
+        {1: 0.677e-6, 2: 1.16e-6, 4: 0.107e-6}, {1: 11e-9, 2: 2.7e-9, 4: 15e-9},
+        (0.271, 0.178, 0.317, 0.374, 0.166, 0.326), 74.3e9, 0.463, 2.08, 1.35, 0.037,
+    ),
+}  # fmt: skip
+FEWEST = 0.15  # share of the units, below which nothing is faster any more
 
 
 @dataclass(frozen=True)
 class DirectTile:
-    """A block makes rows × cols of P; a thread tm × tn of them, at a share of the plain cores' rate."""
+    """A block makes rows × cols of P; a thread tm × tn of them."""
 
     rows: int
     cols: int
     tm: int
     tn: int
-    share: float
 
     @property
     def group(self) -> int:
@@ -49,12 +83,12 @@ class DirectTile:
 
 
 TILES = (
-    DirectTile(16, 32, 2, 2, 0.82),
-    DirectTile(32, 32, 2, 4, 0.57),
-    DirectTile(64, 32, 4, 4, 0.75),
-    DirectTile(64, 64, 4, 4, 0.66),
-    DirectTile(8, 128, 2, 4, 0.43),
-    DirectTile(128, 8, 4, 2, 0.74),
+    DirectTile(16, 32, 2, 2),
+    DirectTile(32, 32, 2, 4),
+    DirectTile(64, 32, 4, 4),
+    DirectTile(64, 64, 4, 4),
+    DirectTile(8, 128, 2, 4),
+    DirectTile(128, 8, 4, 2),
 )
 
 
@@ -128,34 +162,43 @@ class Cost(NamedTuple):
     rows: int
     cols: int
     depth: int
-    at_once: int  # blocks that the card holds
-    strip: float  # seconds of an empty one,
-    strip_of_k: float  # and of each k in it
-    busy: float  # share of a card's threads that one block is
-    steps: float  # seconds of a cell's k on a card that is busy
+    room: tuple[int, ...]  # clusters that the card holds, by blocks of a unit
+    strip: float  # seconds until a strip is there,
+    of_k: float  # and of each k of it, where a block has a unit to itself;
+    steps: float  # of each k on the cores of a unit that has many,
+    loads: float  # and on its way into shared memory
+    end: float  # of a block beside its strips,
+    stores: float  # and of its stores
     meeting: float
+
+
+def figures_of(algebra: Algebra) -> Figures:
+    size = 8 if algebra.partial.itemsize == 8 else algebra.element.itemsize
+    return FIGURES[2 if size <= 2 else size]
 
 
 @lru_cache(maxsize=64)
 def costs(algebra: Algebra, machine: Machine) -> dict[DirectWay, Cost]:
-    size, made = algebra.partial.itemsize, {}
+    size, made, figures = algebra.partial.itemsize, {}, figures_of(algebra)
     for way in every_way(size, clusters_of(machine)):
         tile, deep, threads = way.tile, way.depth(size), way.threads
         registers, shared = RESIDENT_REGISTERS // threads, UNIT_SHARED // way.shared_bytes(size)
-        at_once = machine.units * max(1, min(machine.resident_threads // threads, registers, shared))
-        strip = STRIP_SECONDS[way.groups]
+        resident = max(1, min(machine.resident_threads // threads, registers, shared, MOST_RESIDENT))
+        rate = _rate(algebra, machine) / machine.units * figures.shares[TILES.index(tile)]
         made[way] = Cost(
             way,
             deep * way.cluster // 2 if way.cluster > 1 else -1,
             tile.rows,
             tile.cols,
             deep,
-            at_once,
-            strip * SHORT_STRIP,
-            strip * (1 - SHORT_STRIP) / (128 if way.groups > 1 else 64),
-            threads / (machine.units * BUSY_THREADS),
-            tile.rows * tile.cols / (_rate(algebra, machine) * tile.share),
-            START_SECONDS + (CLUSTER_SECONDS * (1 + way.cluster / 10) if way.cluster > 1 else 0.0),
+            rooms(machine.units, way.cluster, resident),
+            figures.strip[way.groups],
+            figures.of_k[way.groups],
+            tile.rows * tile.cols / rate,
+            (tile.rows + tile.cols) * algebra.element.itemsize / figures.unit,
+            figures.block,
+            figures.cell * tile.rows * tile.cols,
+            figures.start + (figures.meet + figures.met * way.cluster if way.cluster > 1 else 0.0),
         )
     return made
 
@@ -177,9 +220,10 @@ def best_way(problem: Problem, machine: Machine) -> tuple[DirectWay, float]:
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """A launch, and the longer of the steps at the best tile's rate and the bytes."""
+    figures = figures_of(problem.algebra)
     memory = problem.least_bytes / machine.bandwidth
-    steps = problem.steps / (_rate(problem.algebra, machine) * max(tile.share for tile in TILES))
-    return START_SECONDS + max(steps, READING * memory) + STORING * memory
+    steps = problem.steps / (_rate(problem.algebra, machine) * max(figures.shares))
+    return figures.start + figures.block + max(steps, figures.reading * memory)
 
 
 @lru_cache(maxsize=256)
@@ -204,25 +248,29 @@ def seconds(way: DirectWay, problem: Problem, machine: Machine) -> float:
 
 
 def _seconds(several: list[Cost], problem: Problem, machine: Machine) -> list[float]:
-    """The longest of four: strips one after the other, the steps, the bytes from memory, those from the L2; and what a
-    launch takes anyway."""
-    m, k, n, members = problem.m, problem.k, problem.n, problem.members
-    memory = problem.least_bytes / machine.bandwidth
-    reading, storing = READING * memory, STORING * memory
-    from_l2 = L2_READING * k * problem.dtype.itemsize / machine.bandwidth
+    """Strips one after the other, each as long as one block alone takes or all of a unit's together; or the bytes from
+    memory, or those from the L2; and what a launch takes anyway. Two limits that are equally near hinder each other."""
+    m, k, n, members, units = problem.m, problem.k, problem.n, problem.members, machine.units
+    figures = figures_of(problem.algebra)
+    memory = figures.reading * problem.least_bytes / machine.bandwidth
+    storing = figures.storing * members * m * n * problem.dtype.itemsize / machine.bandwidth
+    from_l2, fourth = figures.from_l2 * k * problem.dtype.itemsize / machine.bandwidth, memory**4
     made = []
-    for way, _, rows, cols, depth, at_once, strip, strip_of_k, busy, steps, meeting in several:
-        tiles = members * -(-m // rows) * -(-n // cols)
-        blocks = max(1, tiles * way.cluster)
-        piece = -(-k // way.cluster)
-        strips = -(-blocks // at_once) * -(-piece // depth) * (strip + strip_of_k * (k if k < depth else depth))
-        work = max(
-            strips,
-            tiles * k * steps / min(1.0, blocks * busy),
-            reading,
-            from_l2 * tiles * (rows + cols),
-        )
-        made.append(meeting + work + storing)
+    for way, _, rows, cols, depth, room, strip, of_k, steps, loads, end, stores, meeting in several:
+        tiles, cluster = members * -(-m // rows) * -(-n // cols), way.cluster
+        piece = -(-k // cluster)
+        deep = piece if piece < depth else depth
+        crowd = min(1.0, max(FEWEST, tiles * cluster / units)) ** figures.crowd
+        alone, busy = (strip + of_k * deep) ** 4, deep**4 * (steps**4 + (loads * crowd) ** 4)
+        full, last = spread(tiles, room)
+        strips, work = -(-piece // depth), 0.0
+        if full:
+            held = len(room)
+            work = full * (strips * sqrt(sqrt(alone + busy * held**4)) + end + stores * held)
+        if last:
+            work += strips * sqrt(sqrt(alone + busy * last**4)) + end + stores * last
+        read = from_l2 * tiles * (rows + cols)
+        made.append(meeting + sqrt(sqrt(work**4 + fourth + read**4)) + storing)
     return made
 
 

@@ -11,8 +11,21 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from math import sqrt
 
 from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.kernels.k_major.figures import (
+    ACROSS,
+    AS_IT_IS,
+    BOXED_SHARE,
+    BY_CLASSES,
+    EVEN_SHARE,
+    FEWEST,
+    FIGURES,
+    SHARPNESS,
+    TURNED,
+    Figures,
+)
 from tilewise.machine import Machine
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
@@ -23,8 +36,6 @@ LINE_BYTES = 128  # of k in a stage
 SHARED_BYTES = 227 * 1024  # a Hopper block's
 BOX_BYTES = 64 * LINE_BYTES  # of P: 64 rows
 
-AS_IT_IS, TURNED = "as it is", "turned"
-ACROSS, BY_CLASSES = "from registers", "by classes of rows"  # of N, and of an M that goes with it
 CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
 
 
@@ -48,24 +59,6 @@ KINDS = {
     "float8_e5m2": Kind(1, "e5m2", "float", 2.0, True),
 }
 RESULTS = {"tf32": ("float32",), "int": ("int8", "uint8", "int32"), "float": ("float32", "bfloat16", "float16")}
-
-# The model's figures, measured on an H200 (docs/dtypes.md says how).
-TENSOR_SHARE = 0.74  # of the peak at the highest clock, which the card cannot hold under this load
-UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
-SHARPNESS = 4  # how little two limits that are equally near hinder each other
-TILE_SECONDS = {True: 0.6e-6, False: 4.5e-6}  # a tile's start and its stores: by the copy engine, by rows
-START_SECONDS = 4.2e-6
-CLUSTER_SECONDS = 1.8e-6  # blocks of a cluster wait for one another
-MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
-TURN_SECONDS = 4e-6  # turning: its launch,
-TURN_BANDWIDTH = {4: 3.6e12, 1: 1.6e12}  # and bytes a second that it reads and writes, by bytes of an element
-GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
-GATHER_BANDWIDTH = 3e12  # the bytes,
-CELL_SECONDS = 2e-11  # and blocks of 32 cells
-# The same of an N that goes to the tensor cores from registers:
-ACROSS_SHARE = {AS_IT_IS: 1.04, TURNED: 1.04, BY_CLASSES: 1.10}  # how much longer a stage takes, by how M comes
-EVEN_SHARE = 1.15  # and where rows of M that nobody shares lie an even number of memory lines apart; why is not known
-ACROSS_TILE_SECONDS = {True: 1.0e-6, False: 7.0e-6}
 
 
 @dataclass(frozen=True)
@@ -284,61 +277,94 @@ def _timed(problem: Problem, machine: Machine) -> list[tuple[float, int, Fields]
     (m, k, n), size, how = (problem.m, problem.k, problem.n), problem.dtype_m.itemsize, routes(problem)
     kind = kind_of(problem)
     assert kind is not None
-    stages = -(-k * size // LINE_BYTES)
+    f, stages, units = FIGURES[size], -(-k * size // LINE_BYTES), machine.units
     by_boxes = boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)
-    passing = problem.member_bytes / (machine.bandwidth * MEMORY_SHARE)
+    passing = problem.member_bytes / (machine.bandwidth * f.memory)
     turning = _turning(how, m, k, n, size)
     cuts = problem.dtype.name == "float32" and not problem.scaled
-    gathered, cells = 8 * m * n / GATHER_BANDWIDTH, GATHER_SECONDS + m * n * CELL_SECONDS
+    gathered, cells = 8 * m * n / f.gathering, f.gather + m * n * f.cell
     made: list[tuple[float, int, Fields]] = []
-    for tile, rows, cols, stage, start, at_once in _costs(kind, machine):
-        tiles = -(-m // rows) * -(-n // cols)
-        work = max(-(-tiles // at_once) * ((stages or 1) * stage + TILE_SECONDS[by_boxes]), passing)
+    for tile, rows, cols, both, ends, start, at_once in _costs(kind, machine):
+        tiles, end = -(-m // rows) * -(-n // cols), ends[by_boxes]
+        each = (stages or 1) * _stage(both, tiles * tile.cluster, units, f) + end
+        work = _beside(-(-tiles // at_once) * each, passing, size)
         made.append((work + start + turning, len(made), (tile, how, 1)))
-        most = min(machine.units // max(1, tiles * tile.cluster), stages // 4) if cuts else 1
+        most = min(units // max(1, tiles * tile.cluster), stages // 4) if cuts else 1
         if most > 1:
-            work = max(-(-tiles * most // at_once) * (-(-stages // most) * stage + TILE_SECONDS[by_boxes]), passing)
+            each = -(-stages // most) * _stage(both, tiles * most * tile.cluster, units, f) + end
+            work = _beside(-(-tiles * most // at_once) * each, passing, size)
             made.append((work + start + turning + cells + most * gathered, len(made), (tile, how, most)))
     if how[1] == TURNED and from_registers(problem):
-        pairs = [((how[0], ACROSS), tile) for tile in ACROSS_TILES]
-        if how[0] == TURNED and by_classes(problem):
-            pairs += [((BY_CLASSES, ACROSS), tile) for tile in ACROSS_TILES if tile.beside]
-        for across, tile in pairs:
-            way = KMajorWay(tile, across)
-            lines = -(-(k if across[0] == TURNED else problem.layout_m.row) * size // LINE_BYTES)
-            stage = _stage_seconds(tile, kind, machine) * ACROSS_SHARE[across[0]]
-            stage *= EVEN_SHARE if lines % 2 == 0 and not tile.beside else 1.0
-            each = (stages or 1) * stage + ACROSS_TILE_SECONDS[by_boxes and way.classes == 1]
-            work = max(way.waves(m, n, machine.units) * each, passing) + START_SECONDS + CLUSTER_SECONDS
-            made.append((work + _turning(across, m, k, n, size), len(made), (tile, across, 1)))
+        made += _across(problem, machine, kind, stages, by_boxes, passing, len(made))
     return made
+
+
+def _across(
+    problem: Problem, machine: Machine, kind: Kind, stages: int, by_boxes: bool, passing: float, number: int
+) -> list[tuple[float, int, Fields]]:
+    """The same of ways that take N from registers."""
+    (m, k, n), size, how = (problem.m, problem.k, problem.n), problem.dtype_m.itemsize, routes(problem)[0]
+    f, made, units = FIGURES[size], list[tuple[float, int, Fields]](), machine.units
+    pairs = [((how, ACROSS), tile) for tile in ACROSS_TILES]
+    if how == TURNED and by_classes(problem):
+        pairs += [((BY_CLASSES, ACROSS), tile) for tile in ACROSS_TILES if tile.beside]
+    for across, tile in pairs:
+        way = KMajorWay(tile, across)
+        lines = -(-(k if across[0] == TURNED else problem.layout_m.row) * size // LINE_BYTES)
+        both, boxes = _limits(tile, kind, machine), by_boxes and way.classes == 1
+        stage = _stage(both, way.tiles(m, n) * tile.cluster, units, f) * f.across[across[0]]
+        stage *= EVEN_SHARE if lines % 2 == 0 and not tile.beside else 1.0
+        more = (f.across_tile[0] + f.across_tile[1] * tile.rows) * (BOXED_SHARE if boxes else 1.0)
+        end = f.tile[boxes][0] + f.tile[boxes][1] * tile.rows + more
+        work = _beside(way.waves(m, n, units) * ((stages or 1) * stage + end), passing, size) + f.start + f.cluster
+        work += f.classes if way.classes > 1 else 0.0
+        made.append((work + _turning(across, m, k, n, size), number + len(made), (tile, across, 1)))
+    return made
+
+
+def _beside(busy: float, passing: float, size: int) -> float:
+    """Waves of tiles beside the bytes, which hinder each other a little where both take as long."""
+    return sqrt(sqrt(busy**4 + passing**4)) if size == 4 else max(busy, passing)
+
+
+def _stage(both: tuple[float, float], blocks: int, units: int, figures: Figures) -> float:
+    """Seconds of a stage, of the fourth powers of its limits: the tensor cores, and L2 when everybody asks."""
+    crowd = 1.0 if blocks >= units or not figures.crowd else max(FEWEST, blocks / units) ** (4 * figures.crowd)
+    return sqrt(sqrt(both[0] + both[1] * crowd))
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """A launch for each member, and the tensor cores at their best share, or the bytes."""
     kind = kind_of(problem)
     assert kind is not None
-    cores = problem.steps / (machine.tensor_rate("bfloat16") * kind.rate * TENSOR_SHARE)
-    passing = problem.least_bytes / (machine.bandwidth * MEMORY_SHARE)
-    return 0.999 * (problem.members * START_SECONDS + max(cores, passing))
+    f = FIGURES[kind.size]
+    cores = problem.steps / (machine.tensor_rate("bfloat16") * kind.rate * f.share) * min(1.0, *f.across.values())
+    passing = problem.least_bytes / (machine.bandwidth * f.memory)
+    return 0.999 * (problem.members * f.start + max(cores, passing))
 
 
 def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
     """Seconds to turn operands first."""
     cells = (m * k if how[0] == TURNED else 0) + (k * n if how[1] == TURNED else 0)
-    return TURN_SECONDS + 2 * size * cells / TURN_BANDWIDTH[size] if cells else 0.0
+    return FIGURES[size].turn + 2 * size * cells / FIGURES[size].turning if cells else 0.0
+
+
+Both = tuple[float, float]
 
 
 @lru_cache(maxsize=64)
-def _costs(kind: Kind, machine: Machine) -> tuple[tuple[KMajorTile, int, int, float, float, int], ...]:
-    """(tile, its cluster's rows and columns, seconds of a stage, of a launch, clusters that the card holds)."""
+def _costs(kind: Kind, machine: Machine) -> tuple[tuple[KMajorTile, int, int, Both, Both, float, int], ...]:
+    """(tile, its cluster's rows and columns, limits of a stage, seconds of a tile by rows and by boxes, of a launch,
+    clusters that the card holds)."""
+    f = FIGURES[kind.size]
     return tuple(
         (
             tile,
             tile.rows * (1 if tile.beside else tile.cluster),
             tile.cols * (tile.cluster if tile.beside else 1),
-            _stage_seconds(tile, kind, machine),
-            START_SECONDS + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0),
+            _limits(tile, kind, machine),
+            (f.tile[False][0] + f.tile[False][1] * tile.cols, f.tile[True][0] + f.tile[True][1] * tile.cols),
+            f.start + (f.cluster if tile.cluster > 1 else 0.0),
             machine.units // tile.cluster,
         )
         for tile in TILES
@@ -347,12 +373,9 @@ def _costs(kind: Kind, machine: Machine) -> tuple[tuple[KMajorTile, int, int, fl
 
 
 @lru_cache(maxsize=512)
-def _stage_seconds(tile: KMajorTile, kind: Kind, machine: Machine) -> float:
-    """A stage takes as long as the tensor cores need for it, or L2 for its bytes, and a little longer where both do."""
-    rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * TENSOR_SHARE
-    limits = (
-        tile.rows * tile.cols * (LINE_BYTES // kind.size) / rate,
-        sum(tile.fetched) * LINE_BYTES / UNIT_BANDWIDTH,
-    )
-    seconds: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
-    return seconds
+def _limits(tile: KMajorTile, kind: Kind, machine: Machine) -> Both:
+    """Fourth powers of what the tensor cores need for a stage, and L2 for its bytes when all multiprocessors ask."""
+    f = FIGURES[kind.size]
+    rate = machine.tensor_rate("bfloat16") * kind.rate / machine.units * f.share
+    cores = tile.rows * tile.cols * (LINE_BYTES // kind.size) / rate
+    return cores**SHARPNESS, (sum(tile.fetched) * LINE_BYTES / f.unit) ** SHARPNESS

@@ -7,11 +7,10 @@ import math
 from dataclasses import dataclass, replace
 
 from tilewise.kernels.k_major import across
+from tilewise.kernels.k_major.figures import BY_CLASSES, TURNED
 from tilewise.kernels.k_major.model import (
-    BY_CLASSES,
     KERNEL,
     LINE_BYTES,
-    TURNED,
     AcrossTile,
     KMajorWay,
     boxed,

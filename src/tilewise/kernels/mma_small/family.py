@@ -33,7 +33,8 @@ class MmaSmall(Family):
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         figures = model.figures_of(problem)
         reading = figures.reading * problem.least_bytes / machine.bandwidth
-        return figures.start + max(figures.block + problem.steps / model.step_rate(problem, machine), reading)
+        steps = problem.steps / (model.step_rate(problem, machine) * figures.share * max(figures.tiles))
+        return 0.999 * (figures.start + max(figures.block + steps, reading))
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._planned(problem, machine, model.best_way(problem, machine)[1], kernel, tile)

@@ -34,8 +34,7 @@ class MmaSync(Family):
         return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        reading = problem.least_bytes / (machine.bandwidth * model.MEMORY_SHARE)
-        return model.START_SECONDS + max(problem.steps / model.mma_rate(problem, machine), reading)
+        return model.least_seconds(problem, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         way, seconds = model.best_way(problem, machine)

@@ -10,11 +10,13 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
+from math import sqrt
 from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
 from tilewise.kernels.gemv.model import few_tile
+from tilewise.kernels.mma_sync.figures import FEWEST, FIGURES
 from tilewise.kernels.shared.layouts import (
     AS_IT_IS,
     LONGEST_LINE,
@@ -35,15 +37,6 @@ IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor core
 PHASE_BYTES = 128  # of k
 MAX_PARTS = 64  # of k
 THIN, THIN_FROM = 4, 1024  # so few rows or columns beyond whole tiles are made apart, where P has that many
-
-# The model's figures, measured on an H200 (docs/mma-sync.md says how).
-START_SECONDS = 4e-6
-TILE_SECONDS = 1.5e-6  # the first tiles' way in, and the sums' way out
-PART_SECONDS = 3e-6  # adding up the parts of k: a launch
-COPY_SECONDS = 4e-6  # realigning: a launch
-MEMORY_SHARE = 0.8
-UNIT_BANDWIDTH = 60e9  # bytes a second that L2 gives each multiprocessor when all of them ask
-SMALL_COPIES = {16: 0.0, 8: 0.19, 4: 0.6}  # of a phase's time, that copies in such pieces add
 
 
 @dataclass(frozen=True)
@@ -287,22 +280,24 @@ class _Cost(NamedTuple):
     cols: int
     resident: int
     at_once: int  # blocks that the card holds
-    phase: dict[int, float]  # seconds, by bytes of a copy
-    start: float  # seconds of a tile
+    cores: dict[int, float]  # seconds of a phase, by bytes of a copy
+    l2: float
+    cells: float  # seconds of a tile's stores
 
 
 @lru_cache(maxsize=64)
 def _costs(rate: str, size: int, machine: Machine) -> tuple[_Cost, ...]:
     """Of the tiles that fit the machine."""
-    made = []
-    for tile in TILES[size]:
+    made, figures = [], FIGURES[size]
+    for tile, share in zip(TILES[size], figures.shares, strict=True):
         if tile.stages(machine.arch) < 2 + tile.rolling:
             continue
-        steps = _mma_rate(rate, size, machine) / machine.units * tile.share  # of a multiprocessor, a second
-        cores, l2 = tile.rows * tile.cols * (PHASE_BYTES // size) / steps, tile.stage_bytes / UNIT_BANDWIDTH
-        phase = {vector: max(cores * (1 + slow), l2) for vector, slow in SMALL_COPIES.items()}
-        at_once = machine.units * tile.resident
-        made.append(_Cost(tile, tile.rows, tile.cols, tile.resident, at_once, phase, TILE_SECONDS / tile.resident))
+        steps = _mma_rate(rate, size, machine) / machine.units * tile.share * share  # of a multiprocessor, a second
+        phase = tile.rows * tile.cols * (PHASE_BYTES // size) / steps
+        cores = {vector: phase * (1 + slow) for vector, slow in figures.small.items()}
+        at_once, cells = machine.units * tile.resident, figures.cell * tile.rows * tile.cols
+        l2 = tile.stage_bytes / figures.unit
+        made.append(_Cost(tile, tile.rows, tile.cols, tile.resident, at_once, cores, l2, cells))
     return tuple(made)
 
 
@@ -310,32 +305,48 @@ class _Figures:
     """What the seconds of every way of a product are reckoned from."""
 
     def __init__(self, p: Problem, machine: Machine) -> None:
-        self._p, self._machine = p, machine
-        self._memory, self._units = machine.bandwidth * MEMORY_SHARE, machine.units
-        self._passing = p.least_bytes / self._memory
+        self._p, self._machine, self._figures = p, machine, FIGURES[p.dtype.itemsize]
+        self._units, f = machine.units, self._figures
+        self._passing = (p.least_bytes / (machine.bandwidth * f.memory)) ** 4
         self._phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
-        self._sums = 2 * p.m * p.n * sum_of(p.dtype).itemsize / machine.bandwidth
+        self._sums = 2 * p.m * p.n * sum_of(p.dtype).itemsize / (machine.bandwidth * f.adding)
+        self._slow = (f.m_across if not along_k(p.layout_m, p.m, p.k, "M") else 1.0) * (
+            f.n_along if along_k(p.layout_n, p.k, p.n, "N") else 1.0
+        )
+        self._odd = f.odd if p.n * p.dtype.itemsize % 16 else 0.0
 
     def moved(self, routes: tuple[str, str]) -> float:
         """Seconds to realign or pack operands first."""
-        p = self._p
+        p, f = self._p, self._figures
         cells = (p.m * p.k if routes[0] != AS_IT_IS else 0) + (p.k * p.n if routes[1] != AS_IT_IS else 0)
-        return COPY_SECONDS + p.members * 2 * cells * p.dtype.itemsize / self._memory if cells else 0.0
+        moving = p.members * 2 * cells * p.dtype.itemsize / (self._machine.bandwidth * f.copying)
+        return f.copy + moving if cells else 0.0
 
     def seconds(self, cost: _Cost, vector: int, moved: float, parts: int, edge_rows: int, edge_cols: int) -> float:
-        """Waves of tiles at the rate of the tensor cores or of L2; then what comes before and after."""
-        p, units = self._p, self._units
+        """Waves of tiles, whose phases take as long as one block alone needs or all of a multiprocessor's together, at
+        the rate of the tensor cores or of L2; then what comes before and after."""
+        p, units, f = self._p, self._units, self._figures
         each = max(1, -(-self._phases // parts))
-        tiles = -(-(p.m - edge_rows) // cost.rows) * -(-(p.n - edge_cols) // cost.cols)
-        full, rest = divmod(tiles * p.members * parts, cost.at_once)
-        # blocks of a multiprocessor share its tensor cores: a lone one is faster than one of many, but not that much
-        turns = full * cost.resident + (max(-(-rest // units), 0.7 * cost.resident) if rest else 0)
-        work = max(turns * (each * cost.phase[vector] + cost.start), self._passing) + START_SECONDS + moved
+        tiles = -(-(p.m - edge_rows) // cost.rows) * -(-(p.n - edge_cols) // cost.cols) * p.members * parts
+        crowd = 1.0 if tiles >= units else max(FEWEST, tiles / units) ** f.crowd
+        busy = sqrt(sqrt((cost.cores[vector] * self._slow) ** 4 + (cost.l2 * crowd) ** 4))
+        alone, fourth = (busy * f.alone + f.phase[vector]) ** 4, busy**4
+        cells = cost.cells * (1 + self._odd) if parts == 1 else cost.cells
+        full, rest = divmod(tiles, cost.at_once)
+        work = 0.0
+        if full:
+            held = cost.resident
+            work = full * (each * sqrt(sqrt(alone + fourth * held**4)) + f.tile + cells * held)
+        if rest:
+            last = -(-rest // units)
+            work += each * sqrt(sqrt(alone + fourth * last**4)) + f.tile + cells * last
+        work = sqrt(sqrt(work**4 + self._passing)) + f.start + moved
         for edge, extent in ((edge_rows, p.n), (edge_cols, p.m)):
             if edge:
-                work += p.members * (2 * START_SECONDS + p.k * extent * p.dtype.itemsize / self._memory)
+                reading = p.k * extent * p.dtype.itemsize / (self._machine.bandwidth * f.edges)
+                work += p.members * (f.edge + reading)
         if parts > 1:
-            work += p.members * (PART_SECONDS + parts * self._sums)
+            work += p.members * (f.part + parts * self._sums)
         return work
 
 
@@ -345,6 +356,15 @@ def expected(way: MmaWay, problem: Problem, machine: Machine) -> float:
     cost = next(cost for cost in costs if cost.tile == way.tile)
     figures = _Figures(problem, machine)
     return figures.seconds(cost, way.vectors[0], figures.moved(way.routes), way.parts, way.edge_rows, way.edge_cols)
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch, and every step at the best share that a tile reaches, or the bytes."""
+    figures = FIGURES[problem.dtype.itemsize]
+    best = max(t.share * share for t, share in zip(TILES[problem.dtype.itemsize], figures.shares, strict=True))
+    best /= min(1.0, figures.m_across) * min(1.0, figures.n_along)
+    steps, reading = problem.steps / (mma_rate(problem, machine) * best), problem.least_bytes / machine.bandwidth
+    return 0.999 * (figures.start + figures.tile + max(steps, reading / figures.memory - figures.tile))
 
 
 def mma_rate(problem: Problem, machine: Machine) -> float:

@@ -11,6 +11,7 @@ from functools import lru_cache
 from itertools import product
 
 from tilewise.kernels.shared.layouts import AS_IT_IS, BY_CLASSES, PACKED, REALIGNED
+from tilewise.kernels.wgmma_half import alone
 from tilewise.kernels.wgmma_half.model import KERNEL, THIN, expected, options, tuning_class, turned_ways, ways
 from tilewise.kernels.wgmma_half.seconds import (
     CLUSTER_SECONDS,
@@ -76,7 +77,10 @@ def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tupl
     first."""
     if problem.groups:
         return [(0.0, 0.0, routes) for routes in {way.routes: None for way in ways(problem, machine)}]
+    single = problem.members == 1
     work, memory = START_SECONDS + _work(problem, machine), machine.bandwidth * MEMORY_SHARE
+    if single:
+        work = alone.START_SECONDS + alone.GROUP_SECONDS + _work(problem, machine)
     for_m, for_n = options(problem)
     moved_m = moved_bytes(problem.layout_m, problem.m, problem.k, problem) if for_m != [AS_IT_IS] else 0
     moved_n = moved_bytes(problem.layout_n, problem.k, problem.n, problem) if for_n != [AS_IT_IS] else 0
@@ -84,6 +88,8 @@ def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tupl
     for routes in product(for_m, for_n):
         moved = (moved_m if routes[0] in MOVED else 0) + (moved_n if routes[1] in MOVED else 0)
         moving = COPY_SECONDS + moved / memory if moved else 0.0
+        if single:
+            moving = alone.moving_seconds(moved, machine)
         made.append((0.999 * (work + moving), moving, routes))
     return sorted(made) if len(made) > 1 else made
 
@@ -91,13 +97,16 @@ def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tupl
 def _work(problem: Problem, machine: Machine) -> float:
     """Seconds that tensor cores or the memory are busy at least; thin edges are made beside."""
     steps = problem.members * (problem.m - THIN) * problem.k * (problem.n - THIN)
-    cores = steps / (machine.tensor_rate(problem.dtype.name) * TENSOR_SHARE)
-    return max(problem.least_bytes / (machine.bandwidth * MEMORY_SHARE), cores)
+    single = problem.members == 1
+    cores = steps / (machine.tensor_rate(problem.dtype.name) * (alone.TENSOR_SHARE if single else TENSOR_SHARE))
+    share = alone.MEMORY_BANDWIDTH if single else MEMORY_SHARE
+    return max(problem.least_bytes / (machine.bandwidth * share), cores)
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """What no way goes below."""
-    return 0.0 if problem.groups else 0.999 * (START_SECONDS + GROUP_SECONDS + _work(problem, machine))
+    start = alone.START_SECONDS + alone.GROUP_SECONDS if problem.members == 1 else START_SECONDS + GROUP_SECONDS
+    return 0.0 if problem.groups else 0.999 * (start + _work(problem, machine))
 
 
 def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving: float) -> list[tuple[float, int]]:
@@ -105,6 +114,8 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving:
     edges, classes of rows and the card's heat, which are taken at their best."""
     if problem.groups:
         return [(0.0, number) for number in range(len(TILES))]
+    if problem.members == 1:
+        return _bounds_alone(problem, machine, routes, moving)
     m, k, n, units, members = problem.m, problem.k, problem.n, machine.units, problem.members
     phases = -(-k // DEPTH) or 1
     passing = problem.least_bytes / (machine.bandwidth * MEMORY_SHARE)
@@ -140,6 +151,46 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving:
             work = min(work, cut)
         work += before + (CLUSTER_SECONDS if cluster > 1 else 0.0)
         found.append((0.999 * work, number))  # sums in another order round otherwise
+    return sorted(found)
+
+
+def _bounds_alone(
+    problem: Problem, machine: Machine, routes: tuple[str, str], moving: float
+) -> list[tuple[float, int]]:
+    """The same of one product."""
+    m, k, n, units = problem.m, problem.k, problem.n, machine.units
+    phases = -(-k // DEPTH) or 1
+    passing = (problem.least_bytes / (machine.bandwidth * alone.MEMORY_BANDWIDTH)) ** 4
+    by_classes = routes[0] == BY_CLASSES
+    boxed = takes_boxes(problem.layout_p, m, n) and not by_classes
+    thin = not (problem.unrounded or problem.accumulate)
+    edged = thin and not by_classes and takes_boxes(problem.layout_p, m, n, THIN)
+    touched = lines_touched(routes[0], problem.layout_m, m, k), lines_touched(routes[1], problem.layout_n, k, n)
+    rate, slow = machine.tensor_rate(problem.dtype.name) / units, alone.CLASSES_SLOW if by_classes else 1.0
+    found: list[tuple[float, int]] = []
+    for number in worthwhile(m, n):
+        tile = TILES[number]
+        rows, cols, cluster, _, _, edges, wide, cut_too = SIDES[number]
+        both = alone.limits(tile, tile.rows * touched[0] + cols / cluster * touched[1], rate)
+        down, across = m, n
+        if edges and thin:
+            down, across = m - (m % rows == THIN < m), n - (n % cols == THIN < n)
+        tiles, at_once = -(-down // rows) * -(-across // cols), units // cluster
+        waves = -(-tiles // at_once)
+        store = "rows"
+        if boxed or (edged and across < n):
+            store = "boxes"
+        elif wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES:
+            store = "carried"
+        busy = alone.waves_seconds(tile, store, phases, waves, tiles * cluster, both, units, slow)
+        work = alone.whole_seconds(tile, busy, passing, waves)
+        parts = min(units // (tiles * cluster), phases // 4) if tiles else 0
+        if parts > 1 and cut_too and not by_classes:
+            turns, each = -(-tiles * parts // at_once), -(-phases // parts)
+            busy = alone.waves_seconds(tile, "partial", each, turns, tiles * parts * cluster, both, units, slow)
+            cut = alone.whole_seconds(tile, busy, passing, turns) + alone.gathering_seconds(parts, m, n, machine)
+            work = min(work, cut)
+        found.append((0.999 * (work + moving), number))
     return sorted(found)
 
 

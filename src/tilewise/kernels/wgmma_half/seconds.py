@@ -1,4 +1,5 @@
-"""How long the tensor-core kernel is expected to take, by a model of waves, bytes and lines."""
+"""How long the tensor-core kernel is expected to take, by a model of waves, bytes and lines: of stacks and of groups;
+`alone.py` has the figures of single products."""
 
 from __future__ import annotations
 
@@ -8,6 +9,7 @@ from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import AS_IT_IS, BY_CLASSES, PACKED, REALIGNED, along_columns, contiguous_lines
 from tilewise.kernels.shared.realign import realigned_bytes
 from tilewise.kernels.shared.stacked import Levels
+from tilewise.kernels.wgmma_half import alone
 from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
 from tilewise.machine import Machine
 from tilewise.problem import Layout, Problem
@@ -51,6 +53,8 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     A phase takes as long as the tensor cores need for it, or L2 for its bytes, or the copy engine for its lines, and a
     little longer where two of them are equally busy.
     """
+    if problem.groups is None and problem.members == 1:
+        return _alone(way, problem, machine)
     tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
     rows, cols = busy_rows(way, problem), tile.cols / tile.cluster
     cores = rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
@@ -97,6 +101,31 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     if way.splits > 1:
         work += GATHER_SECONDS + problem.members * 8 * way.splits * m * n / GATHER_BANDWIDTH
     return work
+
+
+def _alone(way: TensorWay, problem: Problem, machine: Machine) -> float:
+    """The same of one product."""
+    tile, (m, k, n), units = way.tile, (problem.m, problem.k, problem.n), machine.units
+    touched = lines_touched(way.routes[0], problem.layout_m, m, k), lines_touched(way.routes[1], problem.layout_n, k, n)
+    sides = (tile.cols / tile.cluster, tile.rows) if way.turned else (tile.rows, tile.cols / tile.cluster)
+    lines = sides[0] * touched[0] + sides[1] * touched[1]
+    both = alone.limits(tile, lines, machine.tensor_rate(problem.dtype.name) / units)
+    phases, waves = phases_of(way, problem), way.waves(m, n, units)
+    store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
+    blocks = way.tiles(m, n) * tile.cluster * way.splits
+    by_classes = way.routes[0] == BY_CLASSES
+    slow = alone.CLASSES_SLOW if by_classes else 1.0
+    busy = alone.waves_seconds(tile, store, phases, waves, blocks, both, units, slow)
+    passing = (problem.least_bytes / (machine.bandwidth * alone.MEMORY_BANDWIDTH)) ** 4
+    work = alone.whole_seconds(tile, busy, passing, waves)
+    if way.edge_rows or way.edge_cols:
+        work = max(work, _edge_seconds(way, problem, machine)) + alone.EDGE_SECONDS
+    work += alone.CLASSES_SECONDS if by_classes else 0.0
+    lies = ((problem.layout_m, m, k), (problem.layout_n, k, n))
+    moved = sum(
+        moved_bytes(*side, problem) for how, side in zip(way.routes, lies, strict=True) if how in (REALIGNED, PACKED)
+    )
+    return work + alone.moving_seconds(moved, machine) + alone.gathering_seconds(way.splits, m, n, machine)
 
 
 def waves_of(way: TensorWay, problem: Problem, units: int) -> int:

@@ -1,0 +1,36 @@
+"""How many blocks a card holds at once, by themselves or in clusters: what a wave of them is.
+
+A cluster's blocks lie on multiprocessors of one processing cluster, of which some are smaller than others. So a card
+holds fewer clusters than its multiprocessors would make, and one too many is a wave more.
+"""
+
+from __future__ import annotations
+
+import math
+from functools import lru_cache
+
+# Clusters with one block, and with two, of a multiprocessor, of an H200's 132: one more took 1.4 to 1.8 times as long.
+HELD = {1: (132, 264), 2: (66, 132), 3: (39, 79), 4: (30, 62), 6: (17, 39), 8: (15, 30), 16: (7, 14)}
+UNITS = 132
+UNEVEN = 1.5  # blocks of a multiprocessor, in the mean, from which some have three where three fit
+
+
+@lru_cache(maxsize=256)
+def rooms(units: int, cluster: int, resident: int) -> tuple[int, ...]:
+    """Clusters that a card holds with so many blocks of each multiprocessor: one, two, and so on."""
+    one, two = (max(1, held * units // UNITS) for held in HELD[cluster])
+    made = [one, two, *(two * blocks // 2 for blocks in range(3, resident + 1))][:resident]
+    if resident == 3 and cluster <= 2:
+        made[1] = math.floor(UNEVEN * one)
+    return tuple(made)
+
+
+def spread(clusters: int, room: tuple[int, ...]) -> tuple[int, int]:
+    """(full waves, blocks of the busiest multiprocessor in the last one) of so many clusters."""
+    full, rest = divmod(clusters, room[-1])
+    if not rest:
+        return full, 0
+    for blocks, held in enumerate(room, 1):
+        if rest <= held:
+            return full, blocks
+    return full, len(room)
