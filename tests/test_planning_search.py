@@ -18,6 +18,8 @@ from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import _competing, _seen_by, make_plan
 from tilewise.plans import after_epilogue
 from tilewise.problem import Groups, problem_of_shape
+from tilewise.system import machine_code
+from tilewise.system.machine_code import Formula
 from tilewise.tuning import preferred, table_for
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
@@ -83,3 +85,17 @@ def test_a_problem_travels_to_another_process_without_its_hash(rng):
     hash(problem)
     assert "_hash" not in pickle.loads(pickle.dumps(problem)).__dict__
     assert pickle.loads(pickle.dumps(problem)) == problem
+
+
+def test_formulas_in_python_choose_as_machine_code_does(rng, monkeypatch):
+    machine_code.now()
+    problems = [drawn_problem(rng, rng.choice(list(KINDS))) for _ in range(60)]
+    quick = [_chosen(problem, "one") for problem in problems]
+    monkeypatch.setattr(Formula, "least", lambda self, table, given, largest: self._in_python(table, given))
+    assert [_chosen(problem, "two") for problem in problems] == quick
+
+
+def _chosen(problem, name):
+    """On a card of another name no cache holds the answer."""
+    plan = make_plan(problem, replace(H200, name=name))
+    return plan.kernel, plan.way, plan.predicted, plan.why

@@ -144,6 +144,11 @@ class Problem:
         return self.m * self.k * self.n * (1 if self.groups else self.members)
 
     @cached_property
+    def largest(self) -> int:
+        """No number of its cells, steps, tiles or phases is beyond this."""
+        return max(1, self.m) * max(1, self.k) * max(1, self.n) * max(1, self.members)
+
+    @cached_property
     def least_bytes(self) -> int:
         """Each input read once, the product written once (and read once, when it is added onto)."""
         inputs = self.m * self.k * self.dtype_m.itemsize + self.k * self.n * self.dtype_n.itemsize

@@ -55,6 +55,7 @@ for semiring, nonnegative in (("plus_times", False), ("min_plus", False), ("min_
     for tile in all_tiles(way):  # the planner would take small tiles for products as small as these
         plain_tiles.tiles_of = lambda way, tile=tile: (tile,)
         plain_tiles.choose.cache_clear()
+        plain_tiles.fitting.cache_clear()
         planning._plan.cache_clear()
         M, N = (np.random.default_rng(1).integers(0, 9, s).astype(np.float32) for s in ((259, 71), (71, 263)))
         with (
@@ -65,6 +66,7 @@ for semiring, nonnegative in (("plus_times", False), ("min_plus", False), ("min_
             wrong += not np.array_equal(Pd.numpy(), tw.matmul(M, N, semiring=semiring))
 plain_tiles.tiles_of = all_tiles
 plain_tiles.choose.cache_clear()
+plain_tiles.fitting.cache_clear()
 planning._plan.cache_clear()
 chosen, thin_from = plain_tiles.choose, plain_tiles.THIN_FROM
 plain_tiles.THIN_FROM = (

@@ -9,7 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import sys
-from collections.abc import Callable
+from collections.abc import Callable, Sequence
 from functools import lru_cache
 from typing import Any
 
@@ -116,6 +116,11 @@ def made_builtin(function: int, bound: Any) -> Callable[..., Any]:
 
 def compiled(text: str, name: str) -> int:
     """The address of a function of an LLVM module that may call what is declared here."""
+    return compiled_functions(text, (name,))[0]
+
+
+def compiled_functions(text: str, names: Sequence[str]) -> list[int]:
+    """The same of several."""
     with LLVM:
         import llvmlite.binding as llvm
 
@@ -129,7 +134,7 @@ def compiled(text: str, name: str) -> int:
         engine = llvm.create_mcjit_compiler(module, machine)
         engine.finalize_object()
         _kept.append(engine)
-        return int(engine.get_function_address(name))
+        return [int(engine.get_function_address(name)) for name in names]
 
 
 @lru_cache(maxsize=16)

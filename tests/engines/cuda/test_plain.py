@@ -17,7 +17,7 @@ from tilewise.kernels.closure.text import ClosureForm, render_closure
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.gemv.model import few_tile
 from tilewise.kernels.gemv.text import render_few
-from tilewise.kernels.plain.model import choose, tiles_of
+from tilewise.kernels.plain.model import choose
 from tilewise.kernels.plain.text import (
     Form,
     render_combine,
@@ -26,6 +26,7 @@ from tilewise.kernels.plain.text import (
     render_pack_words,
     render_plain,
 )
+from tilewise.kernels.plain.tiles import tiles_of
 from tilewise.kernels.plain.ways import way_of
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan

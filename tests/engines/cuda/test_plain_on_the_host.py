@@ -14,8 +14,8 @@ from behind_a_compiler import COMPILER
 from host_card import multiplied
 from oracle import assert_product
 from strategies import values, weighs
-from tilewise.kernels.plain.model import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
 from tilewise.kernels.plain.text import combine_share
+from tilewise.kernels.plain.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
 from tilewise.machine import KNOWN_CARDS
 from tilewise.problem import problem_of_shape
 
@@ -201,9 +201,11 @@ def test_a_stack_and_a_dtype_that_must_be_converted(host):
 def test_every_tile_at_its_edges(host, monkeypatch, name, tile):
     monkeypatch.setattr(plain_tiles, "tiles_of", lambda way: (tile,))
     plain_tiles.choose.cache_clear()
+    plain_tiles.fitting.cache_clear()
     M, N = values((tile.rows + 3, 39), "float32", 1), values((39, tile.cols + 5), "float32", 2)
     P, plan = product(host, lying(M, "rows"), lying(N, "odd rows"), name, kernel="plain")
     plain_tiles.choose.cache_clear()
+    plain_tiles.fitting.cache_clear()
     assert plan.geometry.rows == tile.rows
     assert_product(P, M, N, name)
 

@@ -15,8 +15,8 @@ from structured_values import NAMES, RINGS, algebra_of, assert_same, drawn, expe
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.engines.cuda.compile import compile_source
-from tilewise.kernels.plain.model import TILES
 from tilewise.kernels.plain.structured import render, structured_plan
+from tilewise.kernels.plain.tiles import TILES
 from tilewise.machine import KNOWN_CARDS
 from tilewise.shapes import product_shape
 from tilewise.structured import card

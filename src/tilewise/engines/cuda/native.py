@@ -15,6 +15,7 @@ from functools import lru_cache
 from typing import Any
 
 from tilewise.recipe import BASES
+from tilewise.system import machine_code
 from tilewise.system.builtin_call import builtin
 from tilewise.system.llvm_lock import LLVM
 
@@ -241,6 +242,7 @@ def launchers() -> tuple[Callable[..., int], Callable[..., int]]:
     """
     if os.environ.get("TILEWISE_NATIVE_LAUNCH") == "0":
         return by_ctypes, _three_by_ctypes
+    machine_code.now()  # LLVM is loaded here anyway, and who launches once will plan again
     try:
         return _compiled()
     except (ImportError, RuntimeError, OSError):

@@ -5,7 +5,6 @@ from __future__ import annotations
 from collections.abc import Iterator
 
 from tilewise.algebra.semiring import Algebra
-from tilewise.kernels.plain.model import PlainTile, tiles_of
 from tilewise.kernels.plain.text import (
     Form,
     render_combine,
@@ -13,6 +12,7 @@ from tilewise.kernels.plain.text import (
     render_pack_words,
     render_plain,
 )
+from tilewise.kernels.plain.tiles import PlainTile, tiles_of
 from tilewise.kernels.plain.ways import Way, way_of
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.machine import Machine, shared_limit

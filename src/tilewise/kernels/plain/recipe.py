@@ -12,7 +12,7 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
 from tilewise.kernels.plain.forms import alike
-from tilewise.kernels.plain.model import KERNEL, Choice, PlainTile, Tail, k_each, whole_tiles
+from tilewise.kernels.plain.model import KERNEL, Choice, Tail, k_each, whole_tiles
 from tilewise.kernels.plain.text import (
     JOINED,
     PACK_LINES,
@@ -23,6 +23,7 @@ from tilewise.kernels.plain.text import (
     render_pack_words,
     render_plain,
 )
+from tilewise.kernels.plain.tiles import PlainTile
 from tilewise.kernels.plain.ways import Way
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members, own_stack

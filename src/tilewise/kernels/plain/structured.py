@@ -9,8 +9,9 @@ from functools import lru_cache
 
 from tilewise.algebra.program_cuda import slots, structured_prelude, value_bytes
 from tilewise.algebra.structured import StructuredAlgebra
-from tilewise.kernels.plain.model import KERNEL, TILES, PlainTile, k_each
+from tilewise.kernels.plain.model import KERNEL, k_each
 from tilewise.kernels.plain.text import GROUP
+from tilewise.kernels.plain.tiles import TILES, PlainTile
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.machine import Machine
 from tilewise.recipe import Address, Launch, Recipe

@@ -1,0 +1,392 @@
+"""Formulas of a model, written in Python and run as machine code: the number of the row with the least value.
+
+A `Formula` is a function of a row of numbers and of what all rows share; `least` asks it of every row. It runs in
+Python until one has been asked a few times, or `now` is called; from then on the same function runs, translated to
+LLVM. Both give the same bits: whole numbers are 64-bit ones, floats are IEEE's, and nothing is reordered. What the
+translation knows is little, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min and max.
+"""
+
+from __future__ import annotations
+
+import ast
+import inspect
+import math
+import struct
+import textwrap
+from array import array
+from collections.abc import Callable, Sequence
+from threading import Lock
+from typing import Any, NamedTuple
+
+from tilewise.system.builtin_call import builtin, compiled_functions, native_calls
+
+LARGEST = 2**52
+PATIENCE = 40  # calls in Python before one is worth translating
+INFINITE = math.inf
+Row = Sequence[float]
+_formulas: list[Formula] = []  # that are not translated yet
+
+
+class Rows:
+    """A table: a row of numbers for each way a thing could be done."""
+
+    def __init__(self, rows: Sequence[Row]) -> None:
+        self.rows = tuple(map(tuple, rows))
+        self.width = len(self.rows[0]) if self.rows else 0
+        self._flat = array("d", (number for row in self.rows for number in row))
+        self.address = self._flat.buffer_info()[0]
+
+
+class Least(NamedTuple):
+    """The first row whose value no other is below, and that value."""
+
+    number: int
+    value: float
+
+
+class Formula:
+    """`function(row, given)`: a float, infinite where the row cannot be had."""
+
+    def __init__(self, function: Callable[[Row, Row], float]) -> None:
+        self.function = function
+        self._asked = 0
+        self._native: Callable[..., int] | None = None
+        _formulas.append(self)
+
+    def __call__(self, row: Row, given: Row) -> float:
+        return self.function(row, given)
+
+    def least(self, table: Rows, given: Row, largest: int) -> Least:
+        """`largest`: the largest whole number on the way, but for a small factor; beyond 2⁵² all is done in Python."""
+        if self._native is None or largest > LARGEST:
+            return self._in_python(table, given)
+        held = array("d", given)
+        held.append(0.0)
+        at = held.buffer_info()[0]
+        number = self._native(table.address, len(table.rows), table.width, at, at + 8 * len(given))
+        return Least(number, held[-1])
+
+    def _in_python(self, table: Rows, given: Row) -> Least:
+        self._asked += 1
+        if self._asked == PATIENCE:
+            now()
+        function = self.function
+        values = [function(row, given) for row in table.rows]
+        least = min(values)
+        return Least(values.index(least), least)
+
+    def use(self, address: int) -> None:
+        """Ask what `translated` says at this address."""
+        self._native = builtin(address, "wwwww", keeps_gil=True)
+
+
+_translating = Lock()
+
+
+def now() -> None:
+    """From here on every formula that there is runs as machine code, where there is a compiler."""
+    with _translating:
+        waiting = [*_formulas] if native_calls() else []
+        _formulas.clear()
+        if not waiting:
+            return
+        names = [f"least.{number}" for number in range(len(waiting))]
+        texts = (translated(formula.function, number) for number, formula in enumerate(waiting))
+        try:
+            addresses = compiled_functions("\n".join(texts), names)
+        except (ImportError, RuntimeError, OSError, AttributeError):
+            return  # Python gives the same answers
+        for formula, address in zip(waiting, addresses, strict=True):
+            formula.use(address)
+
+
+def translated(function: Callable[..., float], number: int = 0) -> str:
+    """The LLVM text of `least.number(rows, count, width, given, answer)` for a formula."""
+    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+    assert isinstance(tree, ast.FunctionDef)
+    formula = f"formula.{number}"
+    return _Translation(tree, function.__globals__).text(formula) + LEAST.replace("NUMBER", str(number))
+
+
+LEAST = """
+define i64 @least.NUMBER(ptr %rows, i64 %count, i64 %width, ptr %given, ptr %answer) {
+entry:
+  br label %next
+next:
+  %i = phi i64 [ 0, %entry ], [ %j, %on ]
+  %best = phi i64 [ 0, %entry ], [ %better, %on ]
+  %least = phi double [ 0x7FF0000000000000, %entry ], [ %lower, %on ]
+  %more = icmp slt i64 %i, %count
+  br i1 %more, label %ask, label %done
+ask:
+  %skip = mul i64 %i, %width
+  %row = getelementptr double, ptr %rows, i64 %skip
+  %value = call double @formula.NUMBER(ptr %row, ptr %given)
+  %below = fcmp olt double %value, %least
+  %better = select i1 %below, i64 %i, i64 %best
+  %lower = select i1 %below, double %value, double %least
+  br label %on
+on:
+  %j = add i64 %i, 1
+  br label %next
+done:
+  store double %least, ptr %answer
+  ret i64 %best
+}
+"""
+
+WHOLE, FLOAT, TRUTH = "i64", "double", "i1"
+ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
+COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
+
+
+class Value(NamedTuple):
+    name: str
+    kind: str
+
+
+class _Translation:
+    """One function's text."""
+
+    def __init__(self, tree: ast.FunctionDef, known: dict[str, Any]) -> None:
+        self._tree, self._known = tree, known
+        self._lines: list[str] = []
+        self._variables: dict[str, str] = {}  # their kinds
+        self._tables = [argument.arg for argument in tree.args.args]
+        self._count = 0
+
+    def text(self, name: str) -> str:
+        self._block(self._tree.body)
+        body = "\n".join(self._lines)
+        held = "\n".join(f"  %v.{name} = alloca {kind}" for name, kind in self._variables.items())
+        tables = ", ".join(f"ptr %{name}" for name in self._tables)
+        return f"define private double @{name}({tables}) {{\n{held}\n{body}\n  ret double 0x7FF0000000000000\n}}\n"
+
+    def _block(self, statements: list[ast.stmt]) -> None:
+        for statement in statements:
+            getattr(self, f"_{type(statement).__name__}")(statement)
+
+    # statements
+
+    def _Expr(self, node: ast.Expr) -> None:
+        assert isinstance(node.value, ast.Constant), "a formula says what it is in its first line, and no more"
+
+    def _Assign(self, node: ast.Assign) -> None:
+        (target,) = node.targets
+        if isinstance(target, ast.Tuple):
+            assert isinstance(node.value, ast.Tuple)
+            values = [self._value(one) for one in node.value.elts]
+            for name, value in zip(target.elts, values, strict=True):
+                self._store(name, value)
+        else:
+            self._store(target, self._value(node.value))
+
+    def _AugAssign(self, node: ast.AugAssign) -> None:
+        assert isinstance(node.target, ast.Name)
+        at = ast.Name(node.target.id, ast.Load())
+        self._store(node.target, self._value(ast.BinOp(at, node.op, node.value)))
+
+    def _Return(self, node: ast.Return) -> None:
+        assert node.value is not None
+        self._say(f"ret double {self._as_float(self._value(node.value)).name}")
+        self._label(self._fresh("behind"))
+
+    def _If(self, node: ast.If) -> None:
+        yes, no, after = (self._fresh(name) for name in ("yes", "no", "after"))
+        self._say(f"br i1 {self._truth(node.test).name}, label %{yes}, label %{no}")
+        self._label(yes)
+        self._block(node.body)
+        self._say(f"br label %{after}")
+        self._label(no)
+        self._block(node.orelse)
+        self._say(f"br label %{after}")
+        self._label(after)
+
+    def _For(self, node: ast.For) -> None:
+        assert isinstance(node.iter, ast.Call)
+        assert isinstance(node.target, ast.Name)
+        bounds = [self._value(one) for one in node.iter.args]
+        first, end = bounds if len(bounds) == 2 else (Value("0", WHOLE), bounds[0])
+        test, body, after = (self._fresh(name) for name in ("test", "body", "after"))
+        counter = ast.Name(self._fresh("counter"), ast.Store())
+        self._store(counter, first)
+        self._say(f"br label %{test}")
+        self._label(test)
+        now = self._value(ast.Name(counter.id, ast.Load()))
+        more = self._made(TRUTH, f"icmp slt i64 {now.name}, {end.name}")
+        self._say(f"br i1 {more.name}, label %{body}, label %{after}")
+        self._label(body)
+        self._store(node.target, now)
+        self._store(counter, self._made(WHOLE, f"add i64 {now.name}, 1"))
+        self._block(node.body)
+        self._say(f"br label %{test}")
+        self._label(after)
+
+    # expressions
+
+    def _value(self, node: ast.expr) -> Value:
+        made: Value = getattr(self, f"_of_{type(node).__name__}")(node)
+        return made
+
+    def _of_Constant(self, node: ast.Constant) -> Value:
+        return _constant(node.value)
+
+    def _of_Name(self, node: ast.Name) -> Value:
+        kind = self._variables.get(node.id)
+        if kind is None:
+            return _constant(self._known[node.id])
+        return self._made(kind, f"load {kind}, ptr %v.{node.id}")
+
+    def _of_Subscript(self, node: ast.Subscript) -> Value:
+        assert isinstance(node.value, ast.Name)
+        at = self._value(node.slice)
+        place = self._made("ptr", f"getelementptr double, ptr %{node.value.id}, i64 {at.name}")
+        return self._made(FLOAT, f"load double, ptr {place.name}")
+
+    def _of_UnaryOp(self, node: ast.UnaryOp) -> Value:
+        if isinstance(node.op, ast.Not):
+            return self._made(TRUTH, f"xor i1 {self._truth(node.operand).name}, true")
+        assert isinstance(node.op, ast.USub)
+        of = self._value(node.operand)
+        return self._made(of.kind, f"fneg double {of.name}" if of.kind == FLOAT else f"sub i64 0, {of.name}")
+
+    def _of_BinOp(self, node: ast.BinOp) -> Value:
+        left, right = self._value(node.left), self._value(node.right)
+        if isinstance(node.op, ast.FloorDiv | ast.Mod):
+            assert left.kind == right.kind == WHOLE, "only whole numbers are divided to whole ones"
+            return self._whole_division(left, right, isinstance(node.op, ast.Mod))
+        if isinstance(node.op, ast.Div):
+            left, right = self._as_float(left), self._as_float(right)
+            return self._made(FLOAT, f"fdiv double {left.name}, {right.name}")
+        word = ARITHMETIC[type(node.op)]
+        if left.kind == right.kind == WHOLE:
+            return self._made(WHOLE, f"{word} i64 {left.name}, {right.name}")
+        left, right = self._as_float(left), self._as_float(right)
+        return self._made(FLOAT, f"f{word} double {left.name}, {right.name}")
+
+    def _whole_division(self, left: Value, right: Value, rest: bool) -> Value:
+        """Towards below, as Python divides: the quotient towards 0 is one too many where signs differ."""
+        whole = self._made(WHOLE, f"sdiv i64 {left.name}, {right.name}")
+        left_over = self._made(WHOLE, f"srem i64 {left.name}, {right.name}")
+        some = self._made(TRUTH, f"icmp ne i64 {left_over.name}, 0")
+        mixed = self._made(WHOLE, f"xor i64 {left_over.name}, {right.name}")
+        apart = self._made(TRUTH, f"icmp slt i64 {mixed.name}, 0")
+        both = self._made(TRUTH, f"and i1 {some.name}, {apart.name}")
+        if rest:
+            more = self._made(WHOLE, f"select i1 {both.name}, i64 {right.name}, i64 0")
+            return self._made(WHOLE, f"add i64 {left_over.name}, {more.name}")
+        one = self._made(WHOLE, f"zext i1 {both.name} to i64")
+        return self._made(WHOLE, f"sub i64 {whole.name}, {one.name}")
+
+    def _of_Compare(self, node: ast.Compare) -> Value:
+        sides = [node.left, *node.comparators]
+        tests = [ast.Compare(a, [op], [b]) for a, op, b in zip(sides, node.ops, sides[1:], strict=False)]
+        if len(tests) > 1:
+            return self._of_BoolOp(ast.BoolOp(ast.And(), list[ast.expr](tests)))
+        left, right = self._value(node.left), self._value(node.comparators[0])
+        word = COMPARED[type(node.ops[0])]
+        if left.kind == right.kind == WHOLE:
+            signed = word if word in ("eq", "ne") else f"s{word}"
+            return self._made(TRUTH, f"icmp {signed} i64 {left.name}, {right.name}")
+        left, right = self._as_float(left), self._as_float(right)
+        ordered = "une" if word == "ne" else f"o{word}"
+        return self._made(TRUTH, f"fcmp {ordered} double {left.name}, {right.name}")
+
+    def _of_BoolOp(self, node: ast.BoolOp) -> Value:
+        """One after the other, no further than the answer is known."""
+        held = ast.Name(self._fresh("truth"), ast.Store())
+        after = self._fresh("known")
+        for number, one in enumerate(node.values):
+            value = self._truth(one)
+            self._store(held, value)
+            if number < len(node.values) - 1:
+                on = self._fresh("on")
+                both = (on, after) if isinstance(node.op, ast.And) else (after, on)
+                self._say(f"br i1 {value.name}, label %{both[0]}, label %{both[1]}")
+                self._label(on)
+        self._say(f"br label %{after}")
+        self._label(after)
+        return self._value(ast.Name(held.id, ast.Load()))
+
+    def _of_IfExp(self, node: ast.IfExp) -> Value:
+        """Both sides are of one kind, or the first is a float."""
+        yes, no, after = (self._fresh(name) for name in ("yes", "no", "after"))
+        held = ast.Name(self._fresh("chosen"), ast.Store())
+        self._say(f"br i1 {self._truth(node.test).name}, label %{yes}, label %{no}")
+        for label, side in ((yes, node.body), (no, node.orelse)):
+            self._label(label)
+            self._store(held, self._value(side))
+            self._say(f"br label %{after}")
+        self._label(after)
+        return self._value(ast.Name(held.id, ast.Load()))
+
+    def _of_Call(self, node: ast.Call) -> Value:
+        assert isinstance(node.func, ast.Name)
+        values = [self._value(one) for one in node.args]
+        if node.func.id == "int":
+            (one,) = values
+            return one if one.kind == WHOLE else self._made(WHOLE, f"fptosi double {one.name} to i64")
+        if node.func.id == "float":
+            return self._as_float(values[0])
+        best = values[0]
+        for other in values[1:]:
+            best = self._extreme(node.func.id, best, other)
+        return best
+
+    def _extreme(self, word: str, left: Value, right: Value) -> Value:
+        """As Python has them: the first where neither is beyond the other."""
+        kind = left.kind if left.kind == right.kind else FLOAT
+        if kind == FLOAT:
+            left, right = self._as_float(left), self._as_float(right)
+        beyond = {"min": "lt", "max": "gt"}[word]
+        test = f"icmp s{beyond} i64" if kind == WHOLE else f"fcmp o{beyond} double"
+        other = self._made(TRUTH, f"{test} {right.name}, {left.name}")
+        return self._made(kind, f"select i1 {other.name}, {kind} {right.name}, {kind} {left.name}")
+
+    # below them
+
+    def _truth(self, node: ast.expr) -> Value:
+        value = self._value(node)
+        if value.kind == TRUTH:
+            return value
+        if value.kind == WHOLE:
+            return self._made(TRUTH, f"icmp ne i64 {value.name}, 0")
+        return self._made(TRUTH, f"fcmp une double {value.name}, 0x0000000000000000")
+
+    def _as_float(self, value: Value) -> Value:
+        if value.kind == WHOLE:
+            return self._made(FLOAT, f"sitofp i64 {value.name} to double")
+        return self._made(FLOAT, f"uitofp i1 {value.name} to double") if value.kind == TRUTH else value
+
+    def _store(self, target: ast.expr, value: Value) -> None:
+        assert isinstance(target, ast.Name)
+        kind = self._variables.setdefault(target.id, value.kind)
+        if kind == FLOAT:
+            value = self._as_float(value)
+        assert kind == value.kind, f"{target.id} is of two kinds"
+        self._say(f"store {kind} {value.name}, ptr %v.{target.id}")
+
+    def _made(self, kind: str, text: str) -> Value:
+        name = f"%{self._fresh('t')}"
+        self._say(f"{name} = {text}")
+        return Value(name, kind)
+
+    def _fresh(self, name: str) -> str:
+        self._count += 1
+        return f"{name}.{self._count}"
+
+    def _say(self, line: str) -> None:
+        self._lines.append(f"  {line}")
+
+    def _label(self, name: str) -> None:
+        self._lines.append(f"{name}:")
+
+
+def _constant(value: Any) -> Value:
+    if isinstance(value, bool):
+        return Value("true" if value else "false", TRUTH)
+    if isinstance(value, int):
+        return Value(str(value), WHOLE)
+    assert isinstance(value, float), f"{value!r} is no number"
+    assert not math.isnan(value)
+    return Value(f"0x{struct.unpack('>Q', struct.pack('>d', value))[0]:016X}", FLOAT)

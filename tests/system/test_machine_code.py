@@ -1,0 +1,84 @@
+"""Formulas as machine code give what Python gives, to the last bit."""
+
+from __future__ import annotations
+
+import math
+import random
+import time
+
+import pytest
+
+from tilewise.system import machine_code
+from tilewise.system.builtin_call import compiled_functions, native_calls
+from tilewise.system.machine_code import INFINITE, LARGEST, Formula, Rows, translated
+
+SHARE, SEVEN = 0.3, 7
+
+
+def everything(row, given):
+    """All that the translation knows."""
+    m, n = int(given[0]), int(given[1])
+    tall, wide = int(row[0]), int(row[1])
+    tiles = -(-m // tall) * -(-n // wide)
+    if (tiles % SEVEN == 3 and n > 5) or not tiles:
+        return INFINITE
+    total = 0.0
+    for i in range(2, tiles % 5 + 2):
+        total += max(i * row[2], SHARE, given[2]) / (1 + i)
+    total = total + (row[2] * 2 if tiles > 9 else 1)
+    signed = -n // tall if not m < n <= 50 else 3
+    rest = -m % wide
+    return total * signed + min(tiles, SEVEN) - float(rest)
+
+
+@pytest.fixture
+def rng():
+    seed = time.time_ns() % 10**9
+    print(f"seed {seed}")
+    return random.Random(seed)
+
+
+def in_machine_code(function):
+    if not native_calls():
+        pytest.skip("no machine code is made here")
+    pytest.importorskip("llvmlite")
+    made = Formula(function)
+    machine_code._formulas.remove(made)
+    made.use(compiled_functions(translated(function), ["least.0"])[0])
+    return made
+
+
+def test_the_same_row_and_the_same_bits(rng):
+    quick = in_machine_code(everything)
+    for _ in range(500):
+        rows = Rows([(rng.randint(1, 40), rng.randint(1, 40), rng.random()) for _ in range(rng.randint(1, 30))])
+        given = (rng.randint(0, 200), rng.randint(0, 200), rng.random())
+        values = [everything(row, given) for row in rows.rows]
+        assert quick.least(rows, given, 1) == (values.index(min(values)), min(values))
+
+
+def test_the_first_of_equal_rows_wins():
+    rows = Rows([(3, 1, 0.5), (2, 1, 0.5), (2, 1, 0.5)])
+    assert in_machine_code(_first).least(rows, (0.0,), 1) == (1, 2.0)
+
+
+def _first(row, given):
+    return row[0] + given[0]
+
+
+def test_numbers_beyond_64_bits_are_left_to_python():
+    quick = in_machine_code(_squared)
+    assert quick.least(Rows([(2**40,), (2**41,)]), (0,), LARGEST + 1) == (0, float(2**80))
+
+
+def _squared(row, given):
+    whole = int(row[0]) * int(row[0])
+    return whole + given[0]
+
+
+def test_where_no_row_can_be_had_the_answer_is_infinite():
+    assert in_machine_code(_never).least(Rows([(1.0,), (2.0,)]), (0.0,), 1) == (0, math.inf)
+
+
+def _never(row, given):
+    return INFINITE
