@@ -10,16 +10,20 @@ import pytest
 
 from tilewise.system import machine_code
 from tilewise.system.builtin_call import compiled_functions, native_calls
-from tilewise.system.machine_code import INFINITE, LARGEST, Formula, Rows, translated
+from tilewise.system.machine_code import INFINITE, LARGEST, Formula, Row, Rows, translated
 
 SHARE, SEVEN = 0.3, 7
 
 
-def everything(row, given):
+def across(extent: int, side: int) -> int:
+    return -(-extent // side)
+
+
+def everything(row: Row, given: Row) -> float:
     """All that the translation knows."""
     m, n = int(given[0]), int(given[1])
     tall, wide = int(row[0]), int(row[1])
-    tiles = -(-m // tall) * -(-n // wide)
+    tiles = across(m, tall) * across(n, wide)
     if (tiles % SEVEN == 3 and n > 5) or not tiles:
         return INFINITE
     total = 0.0
@@ -62,7 +66,7 @@ def test_the_first_of_equal_rows_wins():
     assert in_machine_code(_first).least(rows, (0.0,), 1) == (1, 2.0)
 
 
-def _first(row, given):
+def _first(row: Row, given: Row) -> float:
     return row[0] + given[0]
 
 
@@ -71,7 +75,7 @@ def test_numbers_beyond_64_bits_are_left_to_python():
     assert quick.least(Rows([(2**40,), (2**41,)]), (0,), LARGEST + 1) == (0, float(2**80))
 
 
-def _squared(row, given):
+def _squared(row: Row, given: Row) -> float:
     whole = int(row[0]) * int(row[0])
     return whole + given[0]
 
@@ -80,5 +84,5 @@ def test_where_no_row_can_be_had_the_answer_is_infinite():
     assert in_machine_code(_never).least(Rows([(1.0,), (2.0,)]), (0.0,), 1) == (0, math.inf)
 
 
-def _never(row, given):
+def _never(row: Row, given: Row) -> float:
     return INFINITE

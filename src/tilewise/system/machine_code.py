@@ -102,10 +102,7 @@ def now() -> None:
 
 def translated(function: Callable[..., float], number: int = 0) -> str:
     """The LLVM text of `least.number(rows, count, width, given, answer)` for a formula."""
-    tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
-    assert isinstance(tree, ast.FunctionDef)
-    formula = f"formula.{number}"
-    return _Translation(tree, function.__globals__).text(formula) + LEAST.replace("NUMBER", str(number))
+    return _Translation(function, f"formula.{number}").text() + LEAST.replace("NUMBER", str(number))
 
 
 LEAST = """
@@ -135,7 +132,7 @@ done:
 }
 """
 
-WHOLE, FLOAT, TRUTH = "i64", "double", "i1"
+WHOLE, FLOAT, TRUTH, TABLE = "i64", "double", "i1", "ptr"
 ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
 
@@ -146,21 +143,31 @@ class Value(NamedTuple):
 
 
 class _Translation:
-    """One function's text."""
+    """One function's text, and that of the functions it calls: they take and give whole numbers and floats."""
 
-    def __init__(self, tree: ast.FunctionDef, known: dict[str, Any]) -> None:
-        self._tree, self._known = tree, known
+    def __init__(self, function: Callable[..., Any], name: str) -> None:
+        tree = ast.parse(textwrap.dedent(inspect.getsource(function))).body[0]
+        assert isinstance(tree, ast.FunctionDef)
+        self._body, self._name, self._known = tree.body, name, function.__globals__
+        self._gives = _kind(tree.returns)
+        self._takes = [(argument.arg, _kind(argument.annotation)) for argument in tree.args.args]
         self._lines: list[str] = []
         self._variables: dict[str, str] = {}  # their kinds
-        self._tables = [argument.arg for argument in tree.args.args]
+        self._called: dict[str, _Translation] = {}
         self._count = 0
 
-    def text(self, name: str) -> str:
-        self._block(self._tree.body)
+    def text(self) -> str:
+        for name, kind in self._takes:
+            if kind != TABLE:
+                self._store(ast.Name(name, ast.Store()), Value(f"%{name}", kind))
+        self._block(self._body)
         body = "\n".join(self._lines)
         held = "\n".join(f"  %v.{name} = alloca {kind}" for name, kind in self._variables.items())
-        tables = ", ".join(f"ptr %{name}" for name in self._tables)
-        return f"define private double @{name}({tables}) {{\n{held}\n{body}\n  ret double 0x7FF0000000000000\n}}\n"
+        given = ", ".join(f"{kind} %{name}" for name, kind in self._takes)
+        nothing = "0" if self._gives == WHOLE else "0x7FF0000000000000"
+        called = "".join(other.text() for other in self._called.values())
+        head = f"define private {self._gives} @{self._name}({given}) {{"
+        return f"{called}{head}\n{held}\n{body}\n  ret {self._gives} {nothing}\n}}\n"
 
     def _block(self, statements: list[ast.stmt]) -> None:
         for statement in statements:
@@ -188,7 +195,10 @@ class _Translation:
 
     def _Return(self, node: ast.Return) -> None:
         assert node.value is not None
-        self._say(f"ret double {self._as_float(self._value(node.value)).name}")
+        value = self._value(node.value)
+        value = self._as_float(value) if self._gives == FLOAT else value
+        assert value.kind == self._gives
+        self._say(f"ret {self._gives} {value.name}")
         self._label(self._fresh("behind"))
 
     def _If(self, node: ast.If) -> None:
@@ -328,10 +338,24 @@ class _Translation:
             return one if one.kind == WHOLE else self._made(WHOLE, f"fptosi double {one.name} to i64")
         if node.func.id == "float":
             return self._as_float(values[0])
+        if node.func.id not in ("min", "max"):
+            return self._of_function(node.func.id, values)
         best = values[0]
         for other in values[1:]:
             best = self._extreme(node.func.id, best, other)
         return best
+
+    def _of_function(self, name: str, values: list[Value]) -> Value:
+        """Of the same module, with annotations."""
+        if name not in self._called:
+            self._called[name] = _Translation(self._known[name], f"{self._name}.{name}")
+        other = self._called[name]
+        values = [
+            self._as_float(value) if kind == FLOAT else value
+            for value, (_, kind) in zip(values, other._takes, strict=True)
+        ]
+        given = ", ".join(f"{value.kind} {value.name}" for value in values)
+        return self._made(other._gives, f"call {other._gives} @{other._name}({given})")
 
     def _extreme(self, word: str, left: Value, right: Value) -> Value:
         """As Python has them: the first where neither is beyond the other."""
@@ -380,6 +404,11 @@ class _Translation:
 
     def _label(self, name: str) -> None:
         self._lines.append(f"{name}:")
+
+
+def _kind(annotation: ast.expr | None) -> str:
+    assert isinstance(annotation, ast.Name), "a function that is translated says the kinds of its numbers"
+    return {"int": WHOLE, "float": FLOAT, "Row": TABLE}[annotation.id]
 
 
 def _constant(value: Any) -> Value:
