@@ -96,14 +96,33 @@ def applies(p: Problem) -> bool:
     return is_plus_times(p.semiring) and not (p.epilogue or p.scaled or p.return_arg or p.groups)
 
 
+class Mending:
+    """What was measured on a machine, for one product: by how much kernels' expected seconds are mended."""
+
+    def __init__(self, problem: Problem, machine: Machine) -> None:
+        self.problem, self._machine, table = problem, machine, machine.tuned
+        self._table = table if table is not None and table.errors and applies(problem) else None
+        if self._table is not None:
+            self._of = _features(problem)
+            self._least = _leasts(machine, self._of)
+
+    def mended(self, plan: Timed) -> float:
+        """The expected seconds of a plan of this product."""
+        if self._table is None:
+            return plan.predicted
+        times = _times(self._machine, self._of, plan.kernel, min(plan.passes, 3), _size(self._of, plan.predicted))
+        return max(plan.floor, plan.predicted * times - (self._table.saved if times != 1.0 else 0.0))
+
+    def least(self, seconds: float, kernels: Iterable[str]) -> float:
+        """No mending makes less of these seconds of some kernels' model."""
+        if self._table is None:
+            return seconds
+        return min(seconds * self._least[kernel] for kernel in kernels) - self._table.saved
+
+
 def mended(plan: Timed) -> float:
     """The expected seconds, mended by what was measured on such a card."""
-    table = plan.machine.tuned
-    if table is None or not table.errors or not applies(plan.problem):
-        return plan.predicted
-    of = _features(plan.problem)
-    times = _times(plan.machine, of, plan.kernel, min(plan.passes, 3), _size(of, plan.predicted))
-    return max(plan.floor, plan.predicted * times - (table.saved if times != 1.0 else 0.0))
+    return Mending(plan.problem, plan.machine).mended(plan)
 
 
 @lru_cache(maxsize=8192)
@@ -142,20 +161,24 @@ def _least_times(machine: Machine) -> dict[str, float]:
     return least
 
 
-def least_mended(seconds: float, kernel: str, problem: Problem, machine: Machine) -> float:
-    """No mending makes less of these seconds of a kernel's model."""
-    if machine.tuned is None or not machine.tuned.errors or not applies(problem):
-        return seconds
-    return seconds * _least(machine, _features(problem), kernel) - machine.tuned.saved
+class _Least(dict[str, float]):
+    """By kernel: the least that it is mended by for a product like this."""
+
+    def __init__(self, machine: Machine, of: Features) -> None:
+        self._machine, self._of = machine, of
+
+    def __missing__(self, kernel: str) -> float:
+        least, of = _least_times(self._machine), self._of
+        coarse = f"stack {kernel} {of.kind}" if of.stacked else f"{kernel} {of.kind}"
+        few = f"{coarse} few {of.few}"
+        finest = least.get(f"{few} {of.lines} {of.thin}", 1.0)
+        self[kernel] = 0.999 * min(least.get(coarse, 1.0), least.get(few, 1.0), finest)
+        return self[kernel]
 
 
-@lru_cache(maxsize=4096)
-def _least(machine: Machine, of: Features, kernel: str) -> float:
-    least = _least_times(machine)
-    coarse = f"stack {kernel} {of.kind}" if of.stacked else f"{kernel} {of.kind}"
-    few = f"{coarse} few {of.few}"
-    finest = least.get(f"{few} {of.lines} {of.thin}", 1.0)
-    return 0.999 * min(least.get(coarse, 1.0), least.get(few, 1.0), finest)
+@lru_cache(maxsize=512)
+def _leasts(machine: Machine, of: Features) -> _Least:
+    return _Least(machine, of)
 
 
 def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:

@@ -13,7 +13,7 @@ from operator import itemgetter
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.blocking import has_kernel
-from tilewise.calibration import calibrated, least_mended, mended
+from tilewise.calibration import Mending, calibrated
 from tilewise.engines.cpu.registry import FAMILIES as CPU_FAMILIES
 from tilewise.engines.cpu.registry import choose
 from tilewise.errors import DeviceError, DtypeError, UsageError
@@ -100,19 +100,18 @@ def _soonest(problem: Problem, machine: Machine, tile: int | None, families: lis
         raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
     if len(families) == 1:
         return families[0]
-    ranked = []
+    ranked, measured = [], Mending(problem, machine)
+    bare = Mending(problem.bare, machine) if problem.epilogue else measured
     for number, family in enumerate(families):
-        seen = _seen_by(family, problem)
-        least = family.least_seconds(seen, machine)
-        if least:
-            least = min(least_mended(least, name, seen, machine) for name in family.kernels)
-        ranked.append((least, number, family, seen))
+        mending = measured if family.fuses else bare
+        least = family.least_seconds(mending.problem, machine)
+        ranked.append((mending.least(least, family.kernels) if least else 0.0, number, family, mending))
     best, soonest = (math.inf, 0), families[0]
-    for least, number, family, seen in sorted(ranked, key=_LEAST):
+    for least, number, family, mending in sorted(ranked, key=_LEAST):
         if least > best[0]:
             break
-        seconds = mended(family.offer(seen, machine, tile))
-        if not family.fuses:
+        seconds = mending.mended(family.offer(mending.problem, machine, tile))
+        if problem.epilogue and not family.fuses:
             seconds = after_epilogue(seconds, problem, machine)
         if (seconds, number) < best:
             best, soonest = (seconds, number), family
@@ -143,19 +142,20 @@ def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None
 
 def _competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
     """The families that take a problem and can do all that is asked for with it."""
-    kind = _kind(problem)
-    able = [
-        family
-        for family in _of_kind(kind, machine)
-        if (family.tracks_arg or not problem.return_arg)
-        and (family.scales or not problem.scaled)
-        and (family.groups or not problem.groups)
-        and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
-    ]
-    taking = {f.name: f for f in able if f.refusal(_seen_by(f, problem), machine) is None}
+    able = _of_kind(_kind(problem), machine)
+    if problem.return_arg or problem.scaled or problem.groups or tile is not None:
+        able = [
+            family
+            for family in able
+            if (family.tracks_arg or not problem.return_arg)
+            and (family.scales or not problem.scaled)
+            and (family.groups or not problem.groups)
+            and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
+        ]
+    taking = [family for family in able if family.takes(_seen_by(family, problem), machine)]
     if tile is None and problem.k > 0:  # without a k there is only P to be written, and the simplest kernel does that
-        taking = {name: f for name, f in taking.items() if not f.teaches} or taking
-    return [family for family in taking.values() if family.offered(problem, machine)]
+        taking = [family for family in taking if not family.teaches] or taking
+    return [family for family in taking if family.offered(problem, machine)]
 
 
 Kind = tuple[DType, DType, DType | None, str, Semiring, str, bool]

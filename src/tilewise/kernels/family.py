@@ -8,8 +8,7 @@ from __future__ import annotations
 
 from abc import ABC, abstractmethod
 from collections.abc import Iterable, Mapping, Sequence
-from dataclasses import dataclass
-from typing import Any, ClassVar
+from typing import Any, ClassVar, NamedTuple
 
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -18,8 +17,7 @@ from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
 
-@dataclass(frozen=True, slots=True)
-class Offer:
+class Offer(NamedTuple):
     """What a family's best plan would take: the least that choosing among families needs."""
 
     problem: Problem
@@ -49,6 +47,10 @@ class Family(ABC):
     @abstractmethod
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         """Why it does not take the problem, or None when it does; `kernel`: asked for by name."""
+
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        """Whether it takes a problem of a kind it does not refuse; one that can tell at once overrides it."""
+        return self.refusal(problem, machine) is None
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Whether it competes where nobody asked for it."""

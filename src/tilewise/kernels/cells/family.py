@@ -26,6 +26,9 @@ class Cells(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem)
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return problem.m * problem.k * problem.n <= model.LARGEST and super().takes(problem, machine)
+
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         seconds = model.seconds(problem, machine)

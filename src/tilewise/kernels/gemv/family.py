@@ -35,6 +35,9 @@ class Gemv(Family):
             f"and this is {problem.shape}: leave kernel= out"
         )
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return min(problem.m, problem.n) <= model.FEW and bool(model.few_choices(problem, machine))
+
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """In stacks, members with little k leave most of a block's threads idle: up to 40 times what is expected."""
         return problem.members == 1 or problem.k >= DEEP or problem.return_arg

@@ -24,6 +24,9 @@ class KMajor(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return True  # what it refuses is of another kind
+
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         way, predicted = model.best_way(problem, machine)
         geometry = way.tile.geometry(problem.dtype_m.itemsize)

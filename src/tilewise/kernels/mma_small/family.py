@@ -27,6 +27,9 @@ class MmaSmall(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine, kernel)
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return problem.m * problem.k * problem.n <= model.LARGEST and super().takes(problem, machine)
+
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return model.kernel_for(problem) == model.FMA or worthwhile(problem, machine)
 

@@ -26,6 +26,9 @@ class MmaSync(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return True  # what it refuses is of another kind
+
     def offered(self, problem: Problem, machine: Machine) -> bool:
         whole = problem.dtype.is_integer and problem.members == 1  # Hopper's own kernel for them has twice the rate
         return model.worthwhile(problem, machine) and not (whole and k_major.refusal(problem, machine) is None)

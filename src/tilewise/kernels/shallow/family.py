@@ -26,6 +26,9 @@ class Shallow(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return problem.k <= model.DEEPEST and super().takes(problem, machine)
+
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return not model.on_tensor_cores(problem) or worthwhile(problem, machine)
 

@@ -28,6 +28,9 @@ class WgmmaHalf(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return not (problem.groups or problem.unrounded) or super().takes(problem, machine)  # else the kind says all
+
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *search.best_way(problem, machine))
 
