@@ -183,7 +183,8 @@ def _on_the_card(call: Call, target: Operand, kernel: str | None, tile: int | No
     from tilewise.engines.cuda.scratch import scratch
     from tilewise.kernels.shared.placed import Scales
 
-    problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
+    lies = target.layout(call.shape.stack)
+    problem = call.problem if lies == call.problem.layout_p else replace(call.problem, layout_p=lies)
     made, settled = _plan_on_card(problem, call.device, kernel, tile)
     scales = None if call.scales is None else Scales(call.scales.factor, *call.scales.steps)
     launcher = launcher_of(made, call.device, scales, tuple(_span(x) for x in (call.M, call.N, target)))

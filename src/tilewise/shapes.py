@@ -41,7 +41,7 @@ def product_shape(M: Shape, N: Shape, out: Shape | None = None) -> ProductShape:
             f"the {k} columns of M do not meet the {rows} rows of N; they must be equal"
         )
     try:
-        stack = np.broadcast_shapes(M[:-2], N[:-2])
+        stack = np.broadcast_shapes(M[:-2], N[:-2]) if len(M) > 2 or len(N) > 2 else ()
     except ValueError:
         raise ShapeError(
             f"M is {written(M)} and N is {written(N)}: "

@@ -30,6 +30,15 @@ def card_count() -> int:
 
 def open_card(device: str) -> Any:
     """The cuda.core Device with its context current, or a DeviceError that says what is missing."""
+    card = _found.get(device) or _find(device)
+    card.set_current()
+    return card
+
+
+_found: dict[str, Any] = {}  # devices that answered once
+
+
+def _find(device: str) -> Any:
     number = card_number(device)
     try:
         from cuda.core import Device
@@ -45,9 +54,8 @@ def open_card(device: str) -> Any:
         raise DeviceError(
             f"device={device!r} was asked for, but there are {count} cards here: cuda:0 to cuda:{count - 1}"
         )
-    card = Device(number)
-    card.set_current()
-    return card
+    _found[device] = Device(number)
+    return _found[device]
 
 
 def default_stream(device: str) -> Any:

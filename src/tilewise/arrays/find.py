@@ -7,9 +7,20 @@ from typing import Any
 
 from tilewise.arrays.operand import Library
 
+_known: dict[type, Library] = {}  # of classes of arrays that came before
+
 
 def find_library(array: Any) -> Library:
     """The library of an array; lists and everything NumPy understands count as NumPy's."""
+    known = _known.get(array.__class__)
+    if known is None:
+        known = _find(array)
+        if array.__class__.__module__.partition(".")[0] in ("torch", "cupy", "numpy"):
+            _known[array.__class__] = known
+    return known
+
+
+def _find(array: Any) -> Library:
     from tilewise.arrays.device_array import DEVICE_ARRAYS, DeviceArray
     from tilewise.arrays.numpy_library import NUMPY
 

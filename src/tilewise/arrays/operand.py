@@ -74,8 +74,10 @@ class Operand:
 
     def layout(self, stack: tuple[int, ...]) -> Layout:
         """The layout of its matrices, with a stride of 0 along every stack axis it is broadcast over."""
-        own = [0 if size == 1 else stride for size, stride in zip(self.shape[:-2], self.strides[:-2], strict=True)]
         row, col = self.strides[-2:]
+        if not stack and len(self.shape) == 2:
+            return Layout(row, col, (), self.pointer % 16)
+        own = [0 if size == 1 else stride for size, stride in zip(self.shape[:-2], self.strides[:-2], strict=True)]
         return Layout(row, col, (*[0] * (len(stack) - len(own)), *own), self.pointer % 16)
 
 

@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import sys
 import threading
+from functools import lru_cache
 from typing import Any
 
 import numpy as np
 
 from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType
+from tilewise.arrays.card import card_number
 from tilewise.arrays.numpy_library import NUMPY, check_product_room
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
@@ -23,42 +25,47 @@ class TorchLibrary:
             raise UsageError(f"{role} requires a gradient, which does not flow through here: pass {role}.detach()")
         if tensor.layout is not torch.strided:
             raise UsageError(f"{role} is a {tensor.layout} tensor: pass {role}.to_dense()")
-        tensor = tensor.detach().resolve_conj().resolve_neg()
-        name = str(tensor.dtype).removeprefix("torch.")
+        if tensor.requires_grad:
+            tensor = tensor.detach()
+        if tensor.is_conj() or tensor.is_neg():
+            tensor = tensor.resolve_conj().resolve_neg()
+        name = _name(tensor.dtype)
         if name in FLOAT8 and tensor.device.type == "cpu":
             return self.operand(tensor.float(), role)
         if name not in DTYPES and name not in FLOAT8:
             raise DtypeError(f"{role} has dtype torch.{name}, which tilewise does not multiply")
         dtype = DTYPES.get(name) or FLOAT8[name]
-        _check_storage(tensor, role)
-        if tensor.device.type == "cpu":
+        shape, strides, device = tuple(tensor.shape), tensor.stride(), tensor.device
+        _check_storage(tensor, shape, strides, role)
+        if device.type == "cpu":
             return Operand(
                 tensor,
                 self,
                 "cpu",
                 dtype,
-                tuple(tensor.shape),
-                tensor.stride(),
+                shape,
+                strides,
                 tensor.data_ptr(),
                 _host(tensor, dtype),
             )
-        if tensor.device.type != "cuda":
-            raise DeviceError(f"{role} is on {tensor.device}: tilewise works on cpu and cuda tensors")
-        return Operand(
-            tensor, self, f"cuda:{tensor.device.index}", dtype, tuple(tensor.shape), tensor.stride(), tensor.data_ptr()
-        )
+        if device.type != "cuda":
+            raise DeviceError(f"{role} is on {device}: tilewise works on cpu and cuda tensors")
+        return Operand(tensor, self, f"cuda:{device.index}", dtype, shape, strides, tensor.data_ptr())
 
     def empty(self, shape: tuple[int, ...], dtype: DType, device: str) -> Operand:
         torch = sys.modules["torch"]
         if device == "cpu":
             check_product_room(shape, dtype)
-        return self.operand(torch.empty(shape, dtype=getattr(torch, dtype.name), device=device), "out")
+        made = torch.empty(shape, dtype=getattr(torch, dtype.name), device=device)
+        if device == "cpu":
+            return self.operand(made, "out")
+        return Operand(made, self, device, dtype, shape, made.stride(), made.data_ptr())
 
     def deliver(self, product: Operand) -> Any:
         return product.array
 
     def stream(self, device: str) -> int:
-        return int(sys.modules["torch"].cuda.current_stream(device).cuda_stream)
+        return int(sys.modules["torch"]._C._cuda_getCurrentRawStream(card_number(device)))
 
 
 class Settled(threading.local):
@@ -113,13 +120,21 @@ def wants_gradient(bias: Any) -> bool:
     return isinstance(bias, torch.Tensor) and bias.requires_grad and bool(torch.is_grad_enabled())
 
 
-def _check_storage(tensor: Any, role: str) -> None:
+def _check_storage(tensor: Any, shape: tuple[int, ...], strides: tuple[int, ...], role: str) -> None:
     """Storage may have been made smaller since the tensor was laid over it, as sharded models do."""
-    if tensor.numel():
-        reach = sum((extent - 1) * stride for extent, stride in zip(tensor.shape, tensor.stride(), strict=True))
-        needs, has = (tensor.storage_offset() + reach + 1) * tensor.element_size(), tensor.untyped_storage().nbytes()
-        if needs > has:
-            raise ShapeError(f"{role} is {tuple(tensor.shape)} and needs {needs:,} bytes of a storage that has {has:,}")
+    if 0 in shape:
+        return
+    reach = tensor.storage_offset() + 1
+    for extent, stride in zip(shape, strides, strict=True):
+        reach += (extent - 1) * stride
+    needs, has = reach * tensor.element_size(), tensor.untyped_storage().nbytes()
+    if needs > has:
+        raise ShapeError(f"{role} is {shape} and needs {needs:,} bytes of a storage that has {has:,}")
+
+
+@lru_cache(maxsize=64)
+def _name(dtype: Any) -> str:
+    return str(dtype).removeprefix("torch.")
 
 
 def _host(tensor: Any, dtype: DType) -> np.ndarray[Any, np.dtype[Any]]:
