@@ -25,9 +25,12 @@ FAMILIES: list[Family] = [
 ]  # fmt: skip
 
 
+BY_NAME = {family.name: family for family in FAMILIES}
+
+
 def family_named(name: str) -> Family:
     """The family of that folder."""
-    return next(family for family in FAMILIES if family.name == name)
+    return BY_NAME[name] if name in BY_NAME else next(family for family in FAMILIES if family.name == name)
 
 
 def family_of(kernel: str) -> Family:

@@ -22,6 +22,8 @@ class Placed:
 
     def member(self, index: tuple[int, ...]) -> Address:
         """The address of one matrix of the stack."""
+        if not index:
+            return self.pointer
         offset = sum(i * stride for i, stride in zip(index, self.layout.stack, strict=True))
         return self.pointer + offset * self.dtype.itemsize
 
@@ -81,6 +83,8 @@ def workspace(rows: int, cols: int, stack: tuple[int, ...], dtype: DType, lead: 
 
 def own_stack(x: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:
     """The members an operand really has: an axis it is broadcast over counts once."""
+    if not stack:
+        return ()
     return tuple(1 if stride == 0 else extent for extent, stride in zip(stack, x.layout.stack, strict=True))
 
 

@@ -32,6 +32,9 @@ class Runs:
     def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = GRID_LIMIT) -> None:
         """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
         self._most, self._rank = most, len(stack)
+        if not stack:
+            self._axes, self._outer, self._inner, self.count, self.steps = [], (), (), 1, [0] * len(strides)
+            return
         self._axes, stack, strides = _without_single_axes(stack, strides)
         inner = len(stack)
         while inner > 0 and (inner == len(stack) or all(_merges(x, stack, inner - 1) for x in strides)):
@@ -65,6 +68,10 @@ class Levels:
 
     def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = 2**30) -> None:
         """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
+        if not stack:
+            self._most, self._host, self._outer, self._inner = most, list[int](), 1, 1
+            self._host_steps, self.steps = [list[int]() for _ in strides], [(0, 0)] * len(strides)
+            return
         _, stack, strides = _without_single_axes(stack, strides)
         extents, steps = list(stack), [list(x) for x in strides]
         for at in reversed(range(len(stack) - 1)):
