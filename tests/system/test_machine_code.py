@@ -5,14 +5,19 @@ from __future__ import annotations
 import math
 import random
 import time
+from math import sqrt
 
 import pytest
 
 from tilewise.system import machine_code
 from tilewise.system.builtin_call import compiled_functions, native_calls
-from tilewise.system.machine_code import INFINITE, LARGEST, Formula, Row, Rows, translated
+from tilewise.system.machine_code import DECLARED, INFINITE, LARGEST, Formula, Row, Rows, translated
 
 SHARE, SEVEN = 0.3, 7
+
+
+def second(row: Row, at: int) -> float:
+    return row[at] ** 4
 
 
 def across(extent: int, side: int) -> int:
@@ -32,7 +37,7 @@ def everything(row: Row, given: Row) -> float:
     total = total + (row[2] * 2 if tiles > 9 else 1)
     signed = -n // tall if not m < n <= 50 else 3
     rest = -m % wide
-    return total * signed + min(tiles, SEVEN) - float(rest)
+    return total * signed + min(tiles, SEVEN) - float(rest) + sqrt(given[2]) ** SHARE * second(row, 1)
 
 
 @pytest.fixture
@@ -48,7 +53,7 @@ def in_machine_code(function):
     pytest.importorskip("llvmlite")
     made = Formula(function)
     machine_code._formulas.remove(made)
-    made.use(compiled_functions(translated(function), ["least.0"])[0])
+    made.use(compiled_functions(DECLARED + translated(function), ["least.0"])[0])
     return made
 
 

@@ -3,7 +3,8 @@
 A `Formula` is a function of a row of numbers and of what all rows share; `least` asks it of every row. It runs in
 Python until one has been asked a few times, or `now` is called; from then on the same function runs, translated to
 LLVM. Both give the same bits: whole numbers are 64-bit ones, floats are IEEE's, and nothing is reordered. What the
-translation knows is little, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min and max.
+translation knows is little, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max,
+sqrt, and other functions of numbers.
 """
 
 from __future__ import annotations
@@ -93,7 +94,7 @@ def now() -> None:
         names = [f"least.{number}" for number in range(len(waiting))]
         texts = (translated(formula.function, number) for number, formula in enumerate(waiting))
         try:
-            addresses = compiled_functions("\n".join(texts), names)
+            addresses = compiled_functions(DECLARED + "\n".join(texts), names)
         except (ImportError, RuntimeError, OSError, AttributeError):
             return  # Python gives the same answers
         for formula, address in zip(waiting, addresses, strict=True):
@@ -132,6 +133,7 @@ done:
 }
 """
 
+DECLARED = "declare double @llvm.sqrt.f64(double)\ndeclare double @pow(double, double)\n"
 WHOLE, FLOAT, TRUTH, TABLE = "i64", "double", "i1", "ptr"
 ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
@@ -242,6 +244,8 @@ class _Translation:
         return _constant(node.value)
 
     def _of_Name(self, node: ast.Name) -> Value:
+        if (node.id, TABLE) in self._takes:
+            return Value(f"%{node.id}", TABLE)
         kind = self._variables.get(node.id)
         if kind is None:
             return _constant(self._known[node.id])
@@ -265,6 +269,9 @@ class _Translation:
         if isinstance(node.op, ast.FloorDiv | ast.Mod):
             assert left.kind == right.kind == WHOLE, "only whole numbers are divided to whole ones"
             return self._whole_division(left, right, isinstance(node.op, ast.Mod))
+        if isinstance(node.op, ast.Pow):  # C's own, which Python calls too
+            left, right = self._as_float(left), self._as_float(right)
+            return self._made(FLOAT, f"call double @pow(double {left.name}, double {right.name})")
         if isinstance(node.op, ast.Div):
             left, right = self._as_float(left), self._as_float(right)
             return self._made(FLOAT, f"fdiv double {left.name}, {right.name}")
@@ -338,6 +345,8 @@ class _Translation:
             return one if one.kind == WHOLE else self._made(WHOLE, f"fptosi double {one.name} to i64")
         if node.func.id == "float":
             return self._as_float(values[0])
+        if node.func.id == "sqrt":
+            return self._made(FLOAT, f"call double @llvm.sqrt.f64(double {self._as_float(values[0]).name})")
         if node.func.id not in ("min", "max"):
             return self._of_function(node.func.id, values)
         best = values[0]

@@ -30,13 +30,19 @@ class Direct(Family):
         return problem.m * problem.k * problem.n <= model.LARGEST and super().takes(problem, machine)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._planned(problem, machine, model.best_way(problem, machine)[0], kernel, tile)
+        return self._planned(problem, machine, *model.best_way(problem, machine), kernel, tile)
 
     def _planned(
-        self, problem: Problem, machine: Machine, way: model.DirectWay, kernel: str | None, tile: int | None
+        self,
+        problem: Problem,
+        machine: Machine,
+        way: model.DirectWay,
+        seconds: float,
+        kernel: str | None,
+        tile: int | None,
     ) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        seconds, geometry = model.seconds(way, problem, machine), model.geometry(problem, way)
+        geometry = model.geometry(problem, way)
         notes = [f"k is cut over the {way.cluster} blocks of a cluster, which add up in order"] * (way.cluster > 1)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, notes, packs=(), way=way
@@ -68,4 +74,4 @@ class Direct(Family):
         return model.seconds(way, problem, machine)
 
     def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
-        return self._planned(problem, machine, way, None, None)
+        return self._planned(problem, machine, way, model.seconds(way, problem, machine), None, None)

@@ -10,10 +10,11 @@ from typing import NamedTuple
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.plain.ways import step_slots
-from tilewise.kernels.shared.residency import rooms, spread
+from tilewise.kernels.shared.residency import MOST, busiest, padded, rooms
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry
 from tilewise.problem import Problem
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "direct"
 IDEA = "a block reads whole strips of M and N straight into shared memory: small products, any layout, one launch"
@@ -25,7 +26,6 @@ WIDEST = 8  # bytes of a partial sum: strips of wider ones do not fit
 CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile
 UNIT_SHARED = 227 * 1024
 RESIDENT_REGISTERS = 65536 // 88  # threads that a unit's registers allow
-MOST_RESIDENT = 6  # blocks of a unit: more of them change nothing
 
 
 class Figures(NamedTuple):
@@ -154,68 +154,93 @@ def every_way(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectWay,
     return tuple(way for way in made if way.fits(partial_bytes))
 
 
-class Cost(NamedTuple):
-    """What a way's seconds are reckoned from, the same for every product of a dtype on a machine."""
-
-    way: DirectWay
-    shallow: int  # k up to which its blocks would have too little each
-    rows: int
-    cols: int
-    depth: int
-    room: tuple[int, ...]  # clusters that the card holds, by blocks of a unit
-    strip: float  # seconds until a strip is there,
-    of_k: float  # and of each k of it, where a block has a unit to itself;
-    steps: float  # of each k on the cores of a unit that has many,
-    loads: float  # and on its way into shared memory
-    end: float  # of a block beside its strips,
-    stores: float  # and of its stores
-    meeting: float
-
-
 def figures_of(algebra: Algebra) -> Figures:
     size = 8 if algebra.partial.itemsize == 8 else algebra.element.itemsize
     return FIGURES[2 if size <= 2 else size]
 
 
+ROOMS = 12  # where they begin in a row
+
+
 @lru_cache(maxsize=64)
-def costs(algebra: Algebra, machine: Machine) -> dict[DirectWay, Cost]:
-    size, made, figures = algebra.partial.itemsize, {}, figures_of(algebra)
-    for way in every_way(size, clusters_of(machine)):
-        tile, deep, threads = way.tile, way.depth(size), way.threads
+def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[DirectWay, ...], Rows]:
+    """Every way, with what its seconds are reckoned from: k up to which its blocks would have too little; its sides and
+    the depth of a strip; seconds until that is there, and of each k of it where a block has a unit to itself; of each k
+    on the cores of a unit that has many, and on its way into shared memory; of a block beside its strips, and of its
+    stores; of a launch; blocks of a cluster."""
+    size, rows, figures = algebra.partial.itemsize, list[tuple[float, ...]](), figures_of(algebra)
+    ways = every_way(size, clusters_of(machine))
+    for way in ways:
+        tile, deep, threads, cluster = way.tile, way.depth(size), way.threads, way.cluster
         registers, shared = RESIDENT_REGISTERS // threads, UNIT_SHARED // way.shared_bytes(size)
-        resident = max(1, min(machine.resident_threads // threads, registers, shared, MOST_RESIDENT))
+        resident = max(1, min(machine.resident_threads // threads, registers, shared, MOST))
         rate = _rate(algebra, machine) / machine.units * figures.shares[TILES.index(tile)]
-        made[way] = Cost(
-            way,
-            deep * way.cluster // 2 if way.cluster > 1 else -1,
-            tile.rows,
-            tile.cols,
-            deep,
-            rooms(machine.units, way.cluster, resident),
-            figures.strip[way.groups],
-            figures.of_k[way.groups],
-            tile.rows * tile.cols / rate,
-            (tile.rows + tile.cols) * algebra.element.itemsize / figures.unit,
-            figures.block,
-            figures.cell * tile.rows * tile.cols,
-            figures.start + (figures.meet + figures.met * way.cluster if way.cluster > 1 else 0.0),
+        cells, meeting = tile.rows * tile.cols, figures.meet + figures.met * cluster if cluster > 1 else 0.0
+        rows.append(
+            (
+                deep * cluster // 2 if cluster > 1 else -1,
+                tile.rows,
+                tile.cols,
+                deep,
+                figures.strip[way.groups],
+                figures.of_k[way.groups],
+                cells / rate,
+                (tile.rows + tile.cols) * algebra.element.itemsize / figures.unit,
+                figures.block,
+                figures.cell * tile.rows * tile.cols,
+                figures.start + meeting,
+                cluster,
+                *padded(rooms(machine.units, cluster, resident)),
+            )
         )
-    return made
+    return ways, Rows(rows)
+
+
+@Formula
+def _seconds(row: Row, given: Row) -> float:
+    """Strips one after the other, each as long as one block alone takes or all of a unit's together; or the bytes from
+    memory, or those from the L2; and what a launch takes anyway. Two limits that are equally near hinder each other."""
+    m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
+    rows, cols, depth, cluster, end, stores = int(row[1]), int(row[2]), int(row[3]), int(row[11]), row[8], row[9]
+    if k <= int(row[0]):
+        return INFINITE
+    tiles, piece = members * -(-m // rows) * -(-n // cols), -(-k // cluster)
+    deep = min(piece, depth)
+    crowd = min(1.0, max(FEWEST, tiles * cluster / units)) ** given[5]
+    alone, busy = (row[4] + row[5] * deep) ** 4, deep**4 * (row[6] ** 4 + (row[7] * crowd) ** 4)
+    held = int(row[ROOMS])
+    full, rest = tiles // int(row[ROOMS + held]), tiles % int(row[ROOMS + held])
+    strips, work = -(-piece // depth), 0.0
+    if full:
+        work = full * (strips * sqrt(sqrt(alone + busy * held**4)) + end + stores * held)
+    if rest:
+        last = busiest(rest, row, ROOMS)
+        work += strips * sqrt(sqrt(alone + busy * last**4)) + end + stores * last
+    read = given[7] * tiles * (rows + cols)
+    return row[10] + sqrt(sqrt(work**4 + given[6] + read**4)) + given[8]
+
+
+def _given(p: Problem, machine: Machine) -> Row:
+    """What all rows share."""
+    figures, size = figures_of(p.algebra), p.dtype.itemsize
+    memory = figures.reading * p.least_bytes / machine.bandwidth
+    storing = figures.storing * p.members * p.m * p.n * size / machine.bandwidth
+    from_l2 = figures.from_l2 * p.k * size / machine.bandwidth
+    return p.m, p.k, p.n, p.members, machine.units, figures.crowd, memory**4, from_l2, storing
 
 
 def ways(problem: Problem, machine: Machine) -> list[DirectWay]:
     """Those whose blocks have some of k each."""
-    return [cost.way for cost in costs(problem.algebra, machine).values() if problem.k > cost.shallow]
+    every, table = _table(problem.algebra, machine)
+    return [way for way, row in zip(every, table.rows, strict=True) if problem.k > row[0]]
 
 
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[DirectWay, float]:
     """The way with the least expected seconds."""
-    k = problem.k
-    fitting = [cost for cost in costs(problem.algebra, machine).values() if k > cost.shallow]
-    times = _seconds(fitting, problem, machine)
-    least = min(times)
-    return fitting[times.index(least)].way, least
+    every, table = _table(problem.algebra, machine)
+    number, least = _seconds.least(table, _given(problem, machine), problem.largest)
+    return every[number], least
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
@@ -244,34 +269,8 @@ def piece(problem: Problem, way: DirectWay) -> int:
 
 def seconds(way: DirectWay, problem: Problem, machine: Machine) -> float:
     """What the model expects of one way."""
-    return _seconds([costs(problem.algebra, machine)[way]], problem, machine)[0]
-
-
-def _seconds(several: list[Cost], problem: Problem, machine: Machine) -> list[float]:
-    """Strips one after the other, each as long as one block alone takes or all of a unit's together; or the bytes from
-    memory, or those from the L2; and what a launch takes anyway. Two limits that are equally near hinder each other."""
-    m, k, n, members, units = problem.m, problem.k, problem.n, problem.members, machine.units
-    figures = figures_of(problem.algebra)
-    memory = figures.reading * problem.least_bytes / machine.bandwidth
-    storing = figures.storing * members * m * n * problem.dtype.itemsize / machine.bandwidth
-    from_l2, fourth = figures.from_l2 * k * problem.dtype.itemsize / machine.bandwidth, memory**4
-    made = []
-    for way, _, rows, cols, depth, room, strip, of_k, steps, loads, end, stores, meeting in several:
-        tiles, cluster = members * -(-m // rows) * -(-n // cols), way.cluster
-        piece = -(-k // cluster)
-        deep = piece if piece < depth else depth
-        crowd = min(1.0, max(FEWEST, tiles * cluster / units)) ** figures.crowd
-        alone, busy = (strip + of_k * deep) ** 4, deep**4 * (steps**4 + (loads * crowd) ** 4)
-        full, last = spread(tiles, room)
-        strips, work = -(-piece // depth), 0.0
-        if full:
-            held = len(room)
-            work = full * (strips * sqrt(sqrt(alone + busy * held**4)) + end + stores * held)
-        if last:
-            work += strips * sqrt(sqrt(alone + busy * last**4)) + end + stores * last
-        read = from_l2 * tiles * (rows + cols)
-        made.append(meeting + sqrt(sqrt(work**4 + fourth + read**4)) + storing)
-    return made
+    every, table = _table(problem.algebra, machine)
+    return _seconds(table.rows[every.index(way)], _given(problem, machine))
 
 
 def geometry(problem: Problem, way: DirectWay) -> Geometry:

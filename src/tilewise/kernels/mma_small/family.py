@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
 from tilewise.kernels.family import Family, Offer, own_tiles
@@ -40,7 +39,8 @@ class MmaSmall(Family):
         return 0.999 * (figures.start + max(figures.block + steps, reading))
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._planned(problem, machine, model.best_way(problem, machine)[1], kernel, tile)
+        seconds, way = model.best_way(problem, machine)
+        return self._planned(problem, machine, way, seconds, kernel, tile)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         seconds, _ = model.best_way(problem, machine)
@@ -48,16 +48,22 @@ class MmaSmall(Family):
         return Offer(problem, machine, model.kernel_for(problem), max(seconds, floor), floor)
 
     def _planned(
-        self, problem: Problem, machine: Machine, way: model.SmallWay, kernel: str | None, tile: int | None
+        self,
+        problem: Problem,
+        machine: Machine,
+        way: model.SmallWay,
+        seconds: float,
+        kernel: str | None,
+        tile: int | None,
     ) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        seconds, geometry = model.seconds(way, problem, machine), model.geometry(problem, way)
+        geometry = model.geometry(problem, way)
         notes = [f"k is cut over the {way.cluster} blocks of a cluster, which add up in order"] * (way.cluster > 1)
         name = model.kernel_for(problem)
         plan = own_tiles(self, problem, machine, name, tile, geometry, seconds, limits, notes, packs=(), way=way)
         asked = "the kernel was asked for" if kernel else f"{name} has the least expected time"
         down, across = model.tiles_of(problem, way.tile)
-        return replace(plan, why=f"{asked}; {down}x{across} tiles of {way.tile.rows}x{way.tile.cols}")
+        return plan.but(why=f"{asked}; {down}x{across} tiles of {way.tile.rows}x{way.tile.cols}")
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
@@ -74,4 +80,4 @@ class MmaSmall(Family):
         return model.seconds(way, problem, machine)
 
     def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
-        return self._planned(problem, machine, way, None, None)
+        return self._planned(problem, machine, way, model.seconds(way, problem, machine), None, None)

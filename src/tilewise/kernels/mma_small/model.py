@@ -7,15 +7,15 @@ from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
 from math import sqrt
-from operator import itemgetter
 from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.mma_sync.model import mma_rate
-from tilewise.kernels.shared.residency import rooms, spread
+from tilewise.kernels.shared.residency import busiest, padded, rooms
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 MMA, FMA = "mma_small", "fma_small"
 IDEAS = {
@@ -180,104 +180,100 @@ def copies_of(problem: Problem) -> tuple[int, int]:
     return copied(m, m.col, m.row, size), copied(n, n.row, n.col, size)
 
 
-class Pace(NamedTuple):
-    """A tile's own figures: what does not depend on the shape."""
-
-    tile: SmallTile
-    rows: int
-    cols: int
-    deep: int
-    alone: float  # the fourth power of the seconds of a phase of a block that has a multiprocessor to itself,
-    busy: float  # of one of many, by the cores,
-    copied: tuple[float, float]  # and seconds by the copies of M, and of N
-    end: float  # of a block beside its phases,
-    stores: float  # its stores,
-    met: float  # and in a cluster
-    room: dict[int, tuple[int, ...]]  # clusters that a card holds, by their size
-
-
 def figures_of(problem: Problem) -> Figures:
     return FIGURES["tf32" if problem.dtype.name == "float32" and problem.precision == "tf32" else problem.dtype.name]
 
 
+ROOMS = 9  # where they begin in a row
+
+
 @lru_cache(maxsize=256)
 def paces(
-    tiles: tuple[SmallTile, ...], size: int, rate: float, figures: Figures, how_m: int, how_n: int, units: int
-) -> tuple[Pace, ...]:
-    """`rate`: steps a second of a multiprocessor."""
-    made = []
+    tiles: tuple[SmallTile, ...],
+    clusters: tuple[int, ...],
+    size: int,
+    rate: float,
+    figures: Figures,
+    how: tuple[int, int],
+    units: int,
+) -> tuple[tuple[SmallWay, ...], Rows]:
+    """Every way, with what its seconds are reckoned from. `rate`: steps a second of a multiprocessor."""
+    ways, rows = list[SmallWay](), list[tuple[float, ...]]()
     for tile, share in zip(tiles, figures.tiles, strict=True):
         deep, cells = tile.depth(size), tile.rows * tile.cols
         products = cells * deep / rate / share
-        copies = tuple(
-            lines * figures.copies[how] * deep * size / 8 for lines, how in ((tile.rows, how_m), (tile.cols, how_n))
+        of_m, of_n = (
+            lines * figures.copies[by] * deep * size / 8 for lines, by in zip((tile.rows, tile.cols), how, strict=True)
         )
-        held = [min(tile.resident, UNIT_SHARED // (tile.shared_bytes(size, blocks) + 1024)) for blocks in (1, 2)]
-        made.append(
-            Pace(
-                tile,
-                tile.rows,
-                tile.cols,
-                deep,
-                (figures.phase + products * figures.alone) ** 4,
-                (products / figures.share) ** 4,
-                (copies[0], copies[1]),
-                figures.block,
-                figures.cell * cells,
-                figures.meet + figures.met_cell * cells,
-                {cluster: rooms(units, cluster, max(1, held[cluster > 1])) for cluster in CLUSTERS},
-            )
-        )
-    return tuple(made)
+        alone, cores = (figures.phase + products * figures.alone) ** 4, (products / figures.share) ** 4
+        met = figures.meet + figures.met_cell * cells
+        for blocks in clusters:
+            held = min(tile.resident, UNIT_SHARED // (tile.shared_bytes(size, min(blocks, 2)) + 1024))
+            after = figures.block if blocks == 1 else figures.block + met + figures.met_block * blocks
+            times = alone, cores, of_m + of_n, after, figures.cell * cells
+            ways.append(SmallWay(tile, blocks))
+            rows.append((tile.rows, tile.cols, deep, *times, blocks, *padded(rooms(units, blocks, max(1, held)))))
+    return tuple(ways), Rows(rows)
 
 
-def timed(problem: Problem, machine: Machine) -> Iterator[tuple[float, SmallTile, int]]:
-    """(seconds, tile, blocks of a cluster) of every way whose blocks all have some of k, with no more of them than a
-    card holds at once. Seconds: phases one after the other by the busiest multiprocessor, each as long as a block alone
-    takes or all of them together; or the bytes; and what a launch takes anyway. Limits that are equally near hinder
-    each other."""
-    p, size, units, rate = problem, problem.dtype.itemsize, machine.units, step_rate(problem, machine)
-    figures, m, k, n = figures_of(p), p.m, p.k, p.n
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """Seconds: phases one after the other by the busiest multiprocessor, each as long as a block alone takes or all of
+    them together; or the bytes; and what a launch takes anyway. Limits that are equally near hinder each other. Not
+    where some block has none of k, or a card does not hold all."""
+    m, k, n, members, units = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
+    rows, cols, deep, alone, after, stores = int(row[0]), int(row[1]), int(row[2]), row[3], row[6], row[7]
+    cluster = int(row[8])
+    tiles, phases = -(-m // rows) * -(-n // cols) * members, -(-k // deep)
+    each, blocks = -(-phases // cluster), tiles * cluster
+    if cluster > 1 and (each * (cluster - 1) >= phases or blocks > 4 * units):
+        return INFINITE
+    used = (min(m, rows) + min(n, cols)) / (rows + cols)
+    copies = row[5] * (1 - given[8] * (1 - used))
+    reading = given[6] + (given[7] * tiles * (rows + cols)) ** 4
+    short = max(SHORTEST, k / deep) if k < deep else 1.0
+    crowd = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** given[9]
+    busy = row[4] + (copies * crowd) ** 4
+    held = int(row[ROOMS])
+    full, rest = tiles // int(row[ROOMS + held]), tiles % int(row[ROOMS + held])
+    work = 0.0
+    if full:
+        work = full * (each * short * sqrt(sqrt(alone + busy * held**4)) + after + stores * held)
+    if rest:
+        last = busiest(rest, row, ROOMS)
+        work += each * short * sqrt(sqrt(alone + busy * last**4)) + after + stores * last
+    return given[5] + sqrt(sqrt(work**4 + reading))
+
+
+def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallWay, ...], Rows, Row]:
+    """The ways, their rows, and what all of these share."""
+    p, size, rate, figures = problem, problem.dtype.itemsize, step_rate(problem, machine), figures_of(problem)
+    clusters, units = CLUSTERS if arch_number(machine.arch) >= 90 else (1,), machine.units
+    ways, rows = paces(tiles_for(p), clusters, size, rate / units, figures, copies_of(p), units)
     memory = (figures.reading * p.least_bytes / machine.bandwidth) ** 4
-    from_l2, saved = figures.from_l2 * k * size / machine.bandwidth, figures.empty
-    clusters = CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
-    pace = paces(tiles_for(p), size, rate / units, figures, *copies_of(p), units)
-    for tile, rows, cols, deep, alone, cores, (of_m, of_n), end, stores, met, room in pace:
-        tiles, phases = -(-m // rows) * -(-n // cols) * p.members, -(-k // deep)
-        used = ((m if m < rows else rows) + (n if n < cols else cols)) / (rows + cols)
-        copies = (of_m + of_n) * (1 - saved * (1 - used))
-        reading = memory + (from_l2 * tiles * (rows + cols)) ** 4
-        short = max(SHORTEST, k / deep) if k < deep else 1.0
-        for cluster in clusters:
-            each, blocks = -(-phases // cluster), tiles * cluster
-            if cluster > 1 and (each * (cluster - 1) >= phases or blocks > 4 * units):
-                continue
-            crowd = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** figures.crowd
-            busy = cores + (copies * crowd) ** 4
-            full, last = spread(tiles, room[cluster])
-            after = end if cluster == 1 else end + met + figures.met_block * cluster
-            work = 0.0
-            if full:
-                held = len(room[cluster])
-                work = full * (each * short * sqrt(sqrt(alone + busy * held**4)) + after + stores * held)
-            if last:
-                work += each * short * sqrt(sqrt(alone + busy * last**4)) + after + stores * last
-            yield figures.start + sqrt(sqrt(work**4 + reading)), tile, cluster
+    from_l2 = figures.from_l2 * p.k * size / machine.bandwidth
+    return ways, rows, (
+        p.m, p.k, p.n, p.members, units, figures.start, memory, from_l2, figures.empty, figures.crowd,
+    )  # fmt: skip
 
 
 def ways(problem: Problem, machine: Machine) -> Iterator[SmallWay]:
-    return (SmallWay(tile, cluster) for _, tile, cluster in timed(problem, machine))
+    """Those whose blocks all have some of k, with no more of them than a card holds at once."""
+    every, rows, shared = _rows(problem, machine)
+    return (way for way, row in zip(every, rows.rows, strict=True) if expected(row, shared) < INFINITE)
 
 
 def seconds(way: SmallWay, problem: Problem, machine: Machine) -> float:
     """What is expected of one of them."""
-    return next(s for s, *rest in timed(problem, machine) if rest == [way.tile, way.cluster])
+    every, rows, shared = _rows(problem, machine)
+    return expected(rows.rows[every.index(way)], shared)
 
 
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[float, SmallWay]:
-    least, tile, cluster = min(timed(problem, machine), key=itemgetter(0))
-    return least, SmallWay(tile, cluster)
+    every, rows, shared = _rows(problem, machine)
+    number, least = expected.least(rows, shared, problem.largest)
+    return least, every[number]
 
 
 def geometry(problem: Problem, way: SmallWay) -> Geometry:

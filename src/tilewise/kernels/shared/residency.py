@@ -9,9 +9,12 @@ from __future__ import annotations
 import math
 from functools import lru_cache
 
+from tilewise.system.machine_code import Row
+
 # Clusters with one block, and with two, of a multiprocessor, of an H200's 132: one more took 1.4 to 1.8 times as long.
 HELD = {1: (132, 264), 2: (66, 132), 3: (39, 79), 4: (30, 62), 6: (17, 39), 8: (15, 30), 16: (7, 14)}
 UNITS = 132
+MOST = 6  # blocks of a multiprocessor: more of them change nothing
 UNEVEN = 1.5  # blocks of a multiprocessor, in the mean, from which some have three where three fit
 
 
@@ -25,12 +28,16 @@ def rooms(units: int, cluster: int, resident: int) -> tuple[int, ...]:
     return tuple(made)
 
 
-def spread(clusters: int, room: tuple[int, ...]) -> tuple[int, int]:
-    """(full waves, blocks of the busiest multiprocessor in the last one) of so many clusters."""
-    full, rest = divmod(clusters, room[-1])
-    if not rest:
-        return full, 0
-    for blocks, held in enumerate(room, 1):
-        if rest <= held:
-            return full, blocks
-    return full, len(room)
+def padded(room: tuple[int, ...]) -> tuple[int, ...]:
+    """As the end of a formula's row has it: how many there are, then they."""
+    return len(room), *room, *(0,) * (MOST - len(room))
+
+
+def busiest(rest: int, row: Row, at: int) -> int:
+    """Blocks of the busiest multiprocessor where so many clusters are left, by the rooms in a row from `at` on."""
+    count = int(row[at])
+    last = count
+    for back in range(count):
+        if rest <= int(row[at + count - back]):
+            last = count - back
+    return last
