@@ -15,6 +15,7 @@ from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.machine import Machine
 from tilewise.plans import Geometry
 from tilewise.problem import Problem
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 PLANE_SHARE = 1.6  # of an operand's bytes, that its planes take, padding included
 KERNEL = "bf16x6"
@@ -132,47 +133,69 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[SplitWay, float]:
     """The way with the least expected seconds."""
-    seconds, _, fields = min(_timed(problem, machine))
-    return SplitWay(*fields), problem.members * (seconds + _other_seconds(problem))
+    given, table = _given(problem, machine), _table(machine)
+    number, seconds = _seconds.least(table, given, problem.largest)
+    return _way(number, given, table), problem.members * (seconds + _other_seconds(problem))
 
 
 def ways(problem: Problem, machine: Machine) -> list[SplitWay]:
-    return [SplitWay(*fields) for _, _, fields in _timed(problem, machine)]
+    given, table = _given(problem, machine), _table(machine)
+    return [_way(number, given, table) for number, row in enumerate(table.rows) if _seconds(row, given) < INFINITE]
 
 
-def _timed(problem: Problem, machine: Machine) -> list[tuple[float, int, tuple[SplitTile, int]]]:
-    """(seconds of the waves of tiles, and of adding up the parts of k, number, fields) of every way. k is cut only
-    where its tiles leave most of the card idle."""
-    m, k, n, units = problem.m, problem.k, problem.n, machine.units
-    phases = -(-k // DEPTH)
-    deepest, gathered, cells = phases // 8, 8 * m * n / GATHER_BANDWIDTH, GATHER_SECONDS + m * n * CELL_SECONDS
-    made: list[tuple[float, int, tuple[SplitTile, int]]] = []
-    for tile, rows, cols, stage, start, meeting, at_once in _costs(machine):
-        tiles = -(-m // rows) * -(-n // cols)
-        seconds = -(-tiles // at_once) * ((phases or 1) * stage + start) + meeting
-        made.append((seconds, len(made), (tile, 1)))
-        most = min(units // max(1, tiles * tile.cluster), deepest)
-        if most > 1:
-            seconds = -(-tiles * most // at_once) * (-(-phases // most) * stage + start) + meeting
-            made.append((seconds + cells + most * gathered, len(made), (tile, most)))
-    return made
+def parts_of(tiles: int, units: int, deepest: int) -> int:
+    """k is cut only where its tiles leave most of the card idle."""
+    return min(units // max(1, tiles), deepest)
+
+
+@Formula
+def _seconds(row: Row, given: Row) -> float:
+    """The waves of tiles, and adding up the parts of k."""
+    m, n, phases, units, deepest = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
+    stage, start, meeting, at_once, cut = row[2], row[3], row[4], int(row[5]), int(row[7])
+    tiles = -(-m // int(row[0])) * -(-n // int(row[1]))
+    if not cut:
+        return -(-tiles // at_once) * (max(phases, 1) * stage + start) + meeting
+    most = parts_of(tiles * int(row[6]), units, deepest)
+    if most <= 1:
+        return INFINITE
+    seconds = -(-tiles * most // at_once) * (-(-phases // most) * stage + start) + meeting
+    return seconds + given[6] + most * given[5]
+
+
+def _given(problem: Problem, machine: Machine) -> Row:
+    """What all rows share."""
+    m, n, phases = problem.m, problem.n, -(-problem.k // DEPTH)
+    return m, n, phases, machine.units, phases // 8, 8 * m * n / GATHER_BANDWIDTH, GATHER_SECONDS + m * n * CELL_SECONDS
+
+
+def _way(number: int, given: Row, table: Rows) -> SplitWay:
+    """What a row stands for: every second one cuts k."""
+    rows, cols, _, _, _, _, cluster, cut = map(int, table.rows[number])
+    m, n, _, units, deepest = map(int, given[:5])
+    tiles = -(-m // rows) * -(-n // cols) * cluster
+    return SplitWay(TILES[number // 2], parts_of(tiles, units, deepest) if cut else 1)
 
 
 @lru_cache(maxsize=64)
-def _costs(machine: Machine) -> tuple[tuple[SplitTile, int, int, float, float, float, int], ...]:
-    """(tile, its cluster's rows, columns, seconds of a stage, of a tile beside them, of meeting, clusters that the card
-    holds)."""
-    return tuple(
-        (
-            tile,
-            tile.rows * tile.cluster,
-            tile.cols,
-            _stage_seconds(tile, machine),
-            TILE_SECONDS + COLUMN_SECONDS * tile.cols,
-            CLUSTER_SECONDS if tile.cluster > 1 else 0.0,
-            machine.units // tile.cluster,
-        )
-        for tile in TILES
+def _table(machine: Machine) -> Rows:
+    """A cluster's rows, columns, seconds of a stage, of a tile beside them, of meeting, clusters that the card holds,
+    blocks of one; whether k is cut."""
+    return Rows(
+        [
+            (
+                tile.rows * tile.cluster,
+                tile.cols,
+                _stage_seconds(tile, machine),
+                TILE_SECONDS + COLUMN_SECONDS * tile.cols,
+                CLUSTER_SECONDS if tile.cluster > 1 else 0.0,
+                machine.units // tile.cluster,
+                tile.cluster,
+                cut,
+            )
+            for tile in TILES
+            for cut in (0, 1)
+        ]
     )
 
 

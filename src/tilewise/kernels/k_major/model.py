@@ -11,7 +11,6 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
-from math import sqrt
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.kernels.k_major.figures import (
@@ -19,24 +18,21 @@ from tilewise.kernels.k_major.figures import (
     AS_IT_IS,
     BOXED_SHARE,
     BY_CLASSES,
-    EVEN_SHARE,
-    FEWEST,
     FIGURES,
     SHARPNESS,
     TURNED,
-    Figures,
 )
+from tilewise.kernels.k_major.seconds import CLASSES, CUT, IN_CLASSES, OVER, WHOLE, expected, parts_of
 from tilewise.machine import Machine
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
+from tilewise.system.machine_code import INFINITE, Row, Rows
 
 KERNEL = "k_major"
 IDEA = "tiles with k side by side stream in by the copy engine, warpgroups multiply them on tensor cores"
 LINE_BYTES = 128  # of k in a stage
 SHARED_BYTES = 227 * 1024  # a Hopper block's
 BOX_BYTES = 64 * LINE_BYTES  # of P: 64 rows
-
-CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
 
 
 @dataclass(frozen=True)
@@ -259,84 +255,76 @@ def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
     """The way with the least expected seconds."""
-    seconds, _, fields = min(_timed(problem, machine))
-    return KMajorWay(*fields), problem.members * seconds
-
-
-Fields = tuple[KMajorTile, tuple[str, str], int]  # of a way
+    given = _given(problem, machine)
+    number, seconds = expected.least(_table(_kind(problem), machine), given, problem.largest)
+    return _way(number, routes(problem), given), problem.members * seconds
 
 
 def ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
-    return [KMajorWay(*fields) for _, _, fields in _timed(problem, machine)]
+    how, given, table = routes(problem), _given(problem, machine), _table(_kind(problem), machine)
+    return [_way(number, how, given) for number, row in enumerate(table.rows) if expected(row, given) < INFINITE]
 
 
-def _timed(problem: Problem, machine: Machine) -> list[tuple[float, int, Fields]]:
-    """(seconds of a member, number, fields) of every way: whole waves of tiles, or the bytes; then what comes before
-    and after. k is cut only where its tiles leave most of the card idle, sums are float32 (else planes of them are not
-    of P's dtype), and both operands lie along k."""
-    (m, k, n), size, how = (problem.m, problem.k, problem.n), problem.dtype_m.itemsize, routes(problem)
+def _kind(problem: Problem) -> Kind:
     kind = kind_of(problem)
     assert kind is not None
-    f, stages, units = FIGURES[size], -(-k * size // LINE_BYTES), machine.units
-    by_boxes = boxed(problem.layout_p, m, n, problem.layout_p.alignment, problem.result.itemsize)
-    passing = problem.member_bytes / (machine.bandwidth * f.memory)
-    turning = _turning(how, m, k, n, size)
-    cuts = problem.dtype.name == "float32" and not problem.scaled
-    gathered, cells = 8 * m * n / f.gathering, f.gather + m * n * f.cell
-    made: list[tuple[float, int, Fields]] = []
-    for tile, rows, cols, both, ends, start, at_once in _costs(kind, machine):
-        tiles, end = -(-m // rows) * -(-n // cols), ends[by_boxes]
-        each = (stages or 1) * _stage(both, tiles * tile.cluster, units, f) + end
-        work = _beside(-(-tiles // at_once) * each, passing, size)
-        made.append((work + start + turning, len(made), (tile, how, 1)))
-        most = min(units // max(1, tiles * tile.cluster), stages // 4) if cuts else 1
-        if most > 1:
-            each = -(-stages // most) * _stage(both, tiles * most * tile.cluster, units, f) + end
-            work = _beside(-(-tiles * most // at_once) * each, passing, size)
-            made.append((work + start + turning + cells + most * gathered, len(made), (tile, how, most)))
-    if how[1] == TURNED and from_registers(problem):
-        made += _across(problem, machine, kind, stages, by_boxes, passing, len(made))
-    return made
+    return kind
 
 
-def _across(
-    problem: Problem, machine: Machine, kind: Kind, stages: int, by_boxes: bool, passing: float, number: int
-) -> list[tuple[float, int, Fields]]:
-    """The same of ways that take N from registers."""
-    (m, k, n), size, how = (problem.m, problem.k, problem.n), problem.dtype_m.itemsize, routes(problem)[0]
-    f, made, units = FIGURES[size], list[tuple[float, int, Fields]](), machine.units
-    pairs = [((how, ACROSS), tile) for tile in ACROSS_TILES]
-    if how == TURNED and by_classes(problem):
-        pairs += [((BY_CLASSES, ACROSS), tile) for tile in ACROSS_TILES if tile.beside]
-    for across, tile in pairs:
-        way = KMajorWay(tile, across)
-        lines = -(-(k if across[0] == TURNED else problem.layout_m.row) * size // LINE_BYTES)
-        both, boxes = _limits(tile, kind, machine), by_boxes and way.classes == 1
-        stage = _stage(both, way.tiles(m, n) * tile.cluster, units, f) * f.across[across[0]]
-        stage *= EVEN_SHARE if lines % 2 == 0 and not tile.beside else 1.0
-        more = (f.across_tile[0] + f.across_tile[1] * tile.rows) * (BOXED_SHARE if boxes else 1.0)
-        end = f.tile[boxes][0] + f.tile[boxes][1] * tile.rows + more
-        work = _beside(way.waves(m, n, units) * ((stages or 1) * stage + end), passing, size) + f.start + f.cluster
-        work += f.classes if way.classes > 1 else 0.0
-        made.append((work + _turning(across, m, k, n, size), number + len(made), (tile, across, 1)))
-    return made
+FORMS: tuple[tuple[KMajorTile, int], ...] = (
+    *((tile, form) for tile in TILES for form in (WHOLE, CUT)),
+    *((tile, OVER) for tile in ACROSS_TILES),
+    *((tile, IN_CLASSES) for tile in ACROSS_TILES if tile.beside),
+)
 
 
-def _beside(busy: float, passing: float, size: int) -> float:
-    """Waves of tiles beside the bytes, which hinder each other a little where both take as long."""
-    return sqrt(sqrt(busy**4 + passing**4)) if size == 4 else max(busy, passing)
+@lru_cache(maxsize=64)
+def _table(kind: Kind, machine: Machine) -> Rows:
+    """Of each form: its cluster's rows and columns, limits of a stage, seconds of a tile by rows and by boxes, of a
+    launch; clusters that the card holds, blocks of one, whether they lie side by side, the form, whether it takes such
+    elements."""
+    f, rows = FIGURES[kind.size], []
+    for tile, form in FORMS:
+        down, across = (1, tile.cluster) if tile.beside else (tile.cluster, 1)
+        over = form >= OVER
+        ends = [f.tile[boxes][0] + f.tile[boxes][1] * (tile.rows if over else tile.cols) for boxes in (False, True)]
+        if over:
+            more = f.across_tile[0] + f.across_tile[1] * tile.rows
+            ends = [ends[0] + more * 1.0, ends[1] + more * BOXED_SHARE]
+        start = f.start + (f.cluster if tile.cluster > 1 else 0.0)
+        sides = tile.rows * down, tile.cols * across
+        counts = machine.units // tile.cluster, tile.cluster, tile.beside
+        rows.append((*sides, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind)))
+    return Rows(rows)
 
 
-def _stage(both: tuple[float, float], blocks: int, units: int, figures: Figures) -> float:
-    """Seconds of a stage, of the fourth powers of its limits: the tensor cores, and L2 when everybody asks."""
-    crowd = 1.0 if blocks >= units or not figures.crowd else max(FEWEST, blocks / units) ** (4 * figures.crowd)
-    return sqrt(sqrt(both[0] + both[1] * crowd))
+def _given(p: Problem, machine: Machine) -> Row:
+    """What all rows share."""
+    m, k, n, size, how = p.m, p.k, p.n, p.dtype_m.itemsize, routes(p)
+    f, over = FIGURES[size], how[1] == TURNED and from_registers(p)
+    in_classes = over and how[0] == TURNED and by_classes(p)
+    lines = -(-(k if how[0] == TURNED else p.layout_m.row) * size // LINE_BYTES)
+    return (
+        m, n, -(-k * size // LINE_BYTES), machine.units, p.member_bytes / (machine.bandwidth * f.memory),
+        _turning(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
+        p.dtype.name == "float32" and not p.scaled, f.gather + m * n * f.cell, 8 * m * n / f.gathering,
+        over + in_classes, lines % 2 == 0, _turning((how[0], ACROSS), m, k, n, size), f.across[how[0]], size,
+        4 * f.crowd, f.start, f.cluster, f.classes, f.across[BY_CLASSES],
+    )  # fmt: skip
+
+
+def _way(number: int, how: tuple[str, str], given: Row) -> KMajorWay:
+    """What a row stands for."""
+    tile, form = FORMS[number]
+    if form == CUT:
+        m, n, stages, units = map(int, given[:4])
+        return KMajorWay(tile, how, parts_of(KMajorWay(tile, how).tiles(m, n) * tile.cluster, units, stages))
+    return KMajorWay(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """A launch for each member, and the tensor cores at their best share, or the bytes."""
-    kind = kind_of(problem)
-    assert kind is not None
+    kind = _kind(problem)
     f = FIGURES[kind.size]
     cores = problem.steps / (machine.tensor_rate("bfloat16") * kind.rate * f.share) * min(1.0, *f.across.values())
     passing = problem.least_bytes / (machine.bandwidth * f.memory)
@@ -350,26 +338,6 @@ def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:
 
 
 Both = tuple[float, float]
-
-
-@lru_cache(maxsize=64)
-def _costs(kind: Kind, machine: Machine) -> tuple[tuple[KMajorTile, int, int, Both, Both, float, int], ...]:
-    """(tile, its cluster's rows and columns, limits of a stage, seconds of a tile by rows and by boxes, of a launch,
-    clusters that the card holds)."""
-    f = FIGURES[kind.size]
-    return tuple(
-        (
-            tile,
-            tile.rows * (1 if tile.beside else tile.cluster),
-            tile.cols * (tile.cluster if tile.beside else 1),
-            _limits(tile, kind, machine),
-            (f.tile[False][0] + f.tile[False][1] * tile.cols, f.tile[True][0] + f.tile[True][1] * tile.cols),
-            f.start + (f.cluster if tile.cluster > 1 else 0.0),
-            machine.units // tile.cluster,
-        )
-        for tile in TILES
-        if tile.takes(kind)
-    )
 
 
 @lru_cache(maxsize=512)
