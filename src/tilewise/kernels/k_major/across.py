@@ -4,7 +4,8 @@ from __future__ import annotations
 
 from collections.abc import Callable
 
-from tilewise.kernels.k_major.model import CLASSES, KMajorWay, lines_apart
+from tilewise.kernels.k_major.model import KMajorWay, lines_apart
+from tilewise.kernels.k_major.seconds import CLASSES
 from tilewise.kernels.shared.placed import Placed
 from tilewise.recipe import Address, TensorMap
 

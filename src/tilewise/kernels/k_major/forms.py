@@ -5,7 +5,8 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
-from tilewise.kernels.k_major.model import ACROSS_TILES, CLASSES, KINDS, TILES
+from tilewise.kernels.k_major.model import ACROSS_TILES, KINDS, TILES
+from tilewise.kernels.k_major.seconds import CLASSES
 from tilewise.kernels.k_major.text import render_k_across, render_k_major, render_turn
 
 

@@ -32,15 +32,17 @@ class Runs:
     def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = GRID_LIMIT) -> None:
         """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
         self._most, self._rank = most, len(stack)
+        self._axes: list[int] = []
+        self._outer: tuple[int, ...] = ()
+        self._inner: tuple[int, ...] = ()
+        self.count, self.steps = 1, [0] * len(strides)
         if not stack:
-            self._axes, self._outer, self._inner, self.count, self.steps = [], (), (), 1, [0] * len(strides)
             return
         self._axes, stack, strides = _without_single_axes(stack, strides)
         inner = len(stack)
         while inner > 0 and (inner == len(stack) or all(_merges(x, stack, inner - 1) for x in strides)):
             inner -= 1
         self._outer, self._inner = stack[:inner], stack[inner:]
-        self.count = 1
         for extent in self._inner:
             self.count *= extent
         self.steps = [x[-1] if stack else 0 for x in strides]
