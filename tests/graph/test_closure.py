@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from itertools import pairwise
 
 import numpy as np
@@ -180,6 +181,22 @@ def test_progress_counts_blocks_and_an_interruption_leaves_w_alone() -> None:
     with pytest.raises(KeyboardInterrupt):
         tw.closure(W, progress=interrupt)
     np.testing.assert_array_equal(W, kept)
+
+
+def test_blocks_of_few_nodes_make_few_cells_twice(monkeypatch: pytest.MonkeyPatch) -> None:
+    """Blocks of 256 made 2.6 times the steps that 400 nodes need."""
+    module, steps = sys.modules["tilewise.graph.closure"], []
+    real = module.matmul
+
+    def counted(M: np.ndarray, N: np.ndarray, **how: object) -> np.ndarray:
+        steps.append(M.shape[0] * M.shape[1] * N.shape[1])
+        return real(M, N, **how)
+
+    monkeypatch.setattr(module, "matmul", counted)
+    W = np.random.default_rng(1).uniform(0.1, 1, (400, 400))
+    D = tw.closure(W)
+    assert sum(steps) <= 1.4 * 400**3
+    assert (np.triu(D, 1) <= np.triu(W, 1)).all()
 
 
 def test_an_own_semiring_has_a_closure() -> None:
