@@ -113,6 +113,6 @@ def has_kernel(problem: Problem) -> bool:
     return not (uses(ring.add, refused) or uses(ring.mul, refused))
 
 
-def even_strips(k: int) -> int:
-    """KC: strips of k alike, near DEPTH; a short one at the end would read and write P for little work."""
-    return -(-k // (8 * max(1, round(k / DEPTH)))) * 8
+def even_strips(k: int, depth: int = DEPTH) -> int:
+    """KC: strips of k alike, near `depth`; a short one at the end would read and write P for little work."""
+    return -(-k // (8 * max(1, round(k / depth)))) * 8

@@ -14,6 +14,7 @@ from tilewise.problem import Problem
 IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
 NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
 COLUMNS = 64  # from which a repeated M is read often enough
+HALF_DEPTH = 224  # of a strip of half precision: the first cache holds what is widened of M beside a panel of N
 CHUNK = 16  # rows of a half-precision M that are widened at a time, and stay in the first cache
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 
@@ -38,7 +39,7 @@ def _better_packed(problem: Problem, view: View) -> bool:
 
 
 def KC(problem: Problem) -> int:
-    return even_strips(problem.k)
+    return even_strips(problem.k, HALF_DEPTH) if halves(problem) else even_strips(problem.k)
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
