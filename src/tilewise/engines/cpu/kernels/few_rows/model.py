@@ -20,7 +20,7 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     wide = view.n >= 4 * tile.NR or view.k < TALL_K
-    if halves(problem) and tile.neon:  # N is widened once for every tile of rows: a packed one is only once
+    if halves(problem) and tile.vector_bytes == 16:  # N is widened for every tile of rows; packed, once
         wide &= view.m <= tile.registers // 8
     return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""
 
