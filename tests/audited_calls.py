@@ -161,7 +161,7 @@ def meant(d: Drawn, M: np.ndarray, N: np.ndarray, more: dict[str, np.ndarray]) -
     wide = object if common.kind in "iu" else (np.complex128 if common.kind == "c" else np.float64)
     with np.errstate(all="ignore"):
         x, y = (a.astype(common).astype(wide) for a in (left, right))
-        P = _reduced(d, x[..., :, :, None], y[..., None, :, :], common)
+        P = reduced(d, x[..., :, :, None], y[..., None, :, :], common)
         if d.keywords.get("accumulate"):
             held = more["out"].astype(P.dtype if wide is object else np.float64).reshape(P.shape)
         if "scales" in d.keywords:
@@ -179,7 +179,7 @@ def meant(d: Drawn, M: np.ndarray, N: np.ndarray, more: dict[str, np.ndarray]) -
     return P.reshape(shape), result, act is None and not {"scales", "bias", "alpha"} & set(d.keywords)
 
 
-def _reduced(d: Drawn, x: np.ndarray, y: np.ndarray, common: np.dtype) -> np.ndarray:
+def reduced(d: Drawn, x: np.ndarray, y: np.ndarray, common: np.dtype) -> np.ndarray:
     if d.ring == "lor_land" or (common.kind == "b" and d.ring == "plus_times"):
         return ((x != 0) & (y != 0)).any(-2)
     if d.ring in ("plus_times", "modular"):
@@ -285,10 +285,10 @@ def fault(d: Drawn, made: object, M: np.ndarray, N: np.ndarray, more: dict[str, 
     if got.dtype != dtype and not narrowed and not (d.library.startswith("torch") and len(set(d.dtypes)) > 1):
         return f"dtype {got.dtype} instead of {dtype}"
     with np.errstate(all="ignore"):
-        return _difference(got, P, dtype)
+        return difference(got, P, dtype)
 
 
-def _difference(got: np.ndarray, P: np.ndarray, dtype: np.dtype) -> str | None:
+def difference(got: np.ndarray, P: np.ndarray, dtype: np.dtype) -> str | None:
     if dtype.kind in "biu" and P.dtype.kind in "Ob":
         same = got.astype(object) == P.astype(object)
     else:
@@ -317,7 +317,7 @@ def _arg_fault(d: Drawn, P: np.ndarray, arg: np.ndarray, M: np.ndarray, N: np.nd
             one = Drawn(d.library, d.dtypes, ((1, 1), (1, 1)), d.lays, d.keywords, d.strange)
             value = meant(one, M[i : i + 1, k : k + 1], N[k : k + 1, j : j + 1], {})[0]
             with np.errstate(all="ignore"):
-                told = _difference(P[i : i + 1, j : j + 1], value, P.dtype)
+                told = difference(P[i : i + 1, j : j + 1], value, P.dtype)
             if told:
                 return f"arg[{i}, {j}] is {k}: {told}"
     return None
