@@ -16,9 +16,9 @@ TEXTS = (".py", ".cu", ".cuh", ".h", ".js", ".css", ".html")
 LINES_A_FILE, LINES_A_FUNCTION = 399, 60
 SHARED = (
     "planning.py", "plans.py", "recipe.py", "execution.py", "prepared.py", "tuning.py", "calibration.py", "roads.py",
-    "kernels/family.py", "kernels/detours.py", "kernels/shared", "engines/cuda", "cli/plan.py",
+    "stack_calibration.py", "kernels/family.py", "kernels/detours.py", "kernels/shared", "engines/cuda", "cli/plan.py",
 )  # fmt: skip
-WORDS_TOO = ("direct", "plain", "rows", "cells", "grouped", "ladder")  # names of families that prose may use
+WORDS_TOO = ("direct", "plain", "rows", "cells", "grouped", "ladder", "thin")  # names of families that prose may use
 
 
 def functions(path):

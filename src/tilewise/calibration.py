@@ -3,7 +3,7 @@
 A model of waves and bytes is good to some per cent where products are large, and off by a factor where they are small
 or thin. `tilewise tune --calibrate` times every family's own plan on random shapes and keeps the mean logarithm of
 measured over expected time for classes of products, from coarse to fine; a fine class with few samples leans on the
-coarser one above it.
+coarser one above it. Stacks have more extents than classes can tell apart: `stack_calibration.py` fits them.
 """
 
 from __future__ import annotations
@@ -19,11 +19,11 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.machine import Machine
 from tilewise.plans import Plan
 from tilewise.problem import Problem
+from tilewise.stack_calibration import error, fitted, terms
 from tilewise.tuning import Table
 
 TRUST = 3  # samples of a class that weigh as much as all of the coarser one
 FEW = (1, 4, 8, 16)  # rows or columns: bounds of what counts as few
-DEEP = (16, 64, 256)  # k of a stack's members
 
 
 class Timed(Protocol):
@@ -51,13 +51,12 @@ class Features(NamedTuple):
     lines: str
     thin: int
     stacked: bool
-    deep: int
 
 
 def classes(plan: Timed) -> list[str]:
-    """The classes a plan belongs to, from coarse to fine."""
+    """The classes a plan of one product belongs to, from coarse to fine."""
     features = _features(plan.problem)
-    return _names(features, plan.kernel, min(plan.passes, 3), _size(features, plan.predicted))
+    return _names(features, plan.kernel, min(plan.passes, 3), _size(plan.predicted))
 
 
 @lru_cache(maxsize=64)
@@ -67,24 +66,17 @@ def _features(p: Problem) -> Features:
     aligned = all(lead * size % 16 == 0 for lead in leads) and p.layout_m.alignment == p.layout_n.alignment == 16
     half = p.dtype.kind == "f" and size == 2  # bfloat16 and float16 run the same instructions at the same rate
     kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
-    few, deep = sum(short <= bound for bound in FEW), sum(p.k <= bound for bound in DEEP)
-    lines = "aligned" if aligned else "ragged"
-    return Features(kind, few, lines, (short < 64) + (short < 256), p.members > 1, deep)
+    few, lines = sum(short <= bound for bound in FEW), "aligned" if aligned else "ragged"
+    return Features(kind, few, lines, (short < 64) + (short < 256), p.members > 1)
 
 
-def _size(of: Features, predicted: float) -> int:
-    """Octaves of the expected microseconds; of stacks, two of them at a time."""
-    return round(math.log2(max(predicted * 1e6, 1.0)) / (2 if of.stacked else 1))
+def _size(predicted: float) -> int:
+    """Octaves of the expected microseconds."""
+    return round(math.log2(max(predicted * 1e6, 1.0)))
 
 
 def _names(of: Features, kernel: str, passes: int, size: int) -> list[str]:
     coarse = f"{kernel} {of.kind}"
-    if of.stacked:
-        # small members leave most of a tile or a block empty: what counts is how deep they are, then how much all take
-        short = f"stack {coarse} few {of.few}"
-        middle = f"{short} deep {of.deep}"
-        finer = f"{middle} {of.lines} passes {passes}"
-        return [f"stack {coarse}", short, middle, finer, f"{finer} 4^{size}us"]
     middle = f"{coarse} few {of.few}"
     finer = f"{middle} passes {passes}"
     timed = f"{finer} 2^{size}us"
@@ -101,7 +93,7 @@ class Mending:
 
     def __init__(self, problem: Problem, machine: Machine) -> None:
         self.problem, self._machine, table = problem, machine, machine.tuned
-        self._table = table if table is not None and table.errors and applies(problem) else None
+        self._table = table if table is not None and (table.errors or table.stacks) and applies(problem) else None
         if self._table is not None:
             self._of = _features(problem)
             self._least = _leasts(machine, self._of)
@@ -110,19 +102,33 @@ class Mending:
         """The expected seconds of a plan of this product."""
         if self._table is None:
             return plan.predicted
-        times = _times(self._machine, self._of, plan.kernel, min(plan.passes, 3), _size(self._of, plan.predicted))
+        if self._of.stacked:
+            line = self._table.stacks.get(f"{plan.kernel} {self._of.kind}")
+            return (
+                plan.predicted
+                if line is None
+                else max(plan.floor, plan.predicted * math.exp(error(line, _terms(plan))))
+            )
+        times = _times(self._machine, self._of, plan.kernel, min(plan.passes, 3), _size(plan.predicted))
         return max(plan.floor, plan.predicted * times - (self._table.saved if times != 1.0 else 0.0))
 
     def least(self, seconds: float, kernels: Iterable[str]) -> float:
         """No mending makes less of these seconds of some kernels' model."""
         if self._table is None:
             return seconds
+        if self._of.stacked:
+            lines = (self._table.stacks.get(f"{kernel} {self._of.kind}") for kernel in kernels)
+            return 0.999 * seconds * min(1.0 if line is None else math.exp(line.least) for line in lines)
         return min(seconds * self._least[kernel] for kernel in kernels) - self._table.saved
 
 
 def mended(plan: Timed) -> float:
     """The expected seconds, mended by what was measured on such a card."""
     return Mending(plan.problem, plan.machine).mended(plan)
+
+
+def _terms(plan: Timed) -> list[float]:
+    return terms(plan.problem, _features(plan.problem).lines == "aligned", plan.predicted, plan.passes)
 
 
 @lru_cache(maxsize=8192)
@@ -169,7 +175,7 @@ class _Least(dict[str, float]):
 
     def __missing__(self, kernel: str) -> float:
         least, of = _least_times(self._machine), self._of
-        coarse = f"stack {kernel} {of.kind}" if of.stacked else f"{kernel} {of.kind}"
+        coarse = f"{kernel} {of.kind}"
         few = f"{coarse} few {of.few}"
         finest = least.get(f"{few} {of.lines} {of.thin}", 1.0)
         self[kernel] = 0.999 * min(least.get(coarse, 1.0), least.get(few, 1.0), finest)
@@ -184,8 +190,15 @@ def _leasts(machine: Machine, of: Features) -> _Least:
 def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:
     """The table with the errors of plans as their models made them, each beside its seconds on the card."""
     found: dict[str, list[float]] = defaultdict(list)
+    stacked: dict[str, list[tuple[list[float], float]]] = defaultdict(list)
     for plan, seconds in measured:
+        off, of = math.log(seconds / plan.predicted), _features(plan.problem)
+        if of.stacked:
+            stacked[f"{plan.kernel} {of.kind}"].append((_terms(plan), off))
+            continue
         for name in classes(plan):
-            found[name].append(math.log(seconds / plan.predicted))
+            found[name].append(off)
     often = {name: x for name, x in found.items() if len(x) > 1}  # a single sample says little
-    return replace(table, errors={name: (sum(x) / len(x), len(x)) for name, x in often.items()}, saved=0.0)
+    errors = {name: (sum(x) / len(x), len(x)) for name, x in often.items()}
+    lines = {name: line for name, samples in stacked.items() if (line := fitted(samples)) is not None}
+    return replace(table, errors=errors, saved=0.0, stacks=lines)

@@ -15,7 +15,7 @@ from dataclasses import dataclass, field
 from functools import cached_property
 from importlib.resources import files
 from pathlib import Path
-from typing import Any, Protocol, TypeVar
+from typing import Any, NamedTuple, Protocol, TypeVar
 
 JSON_VERSION = 1
 CLOSE = 1.15  # ways whose expected times differ by no more are decided by measurement
@@ -47,6 +47,14 @@ class Entry:
         return self.model_seconds / self.seconds if self.seconds else 1.0
 
 
+class Line(NamedTuple):
+    """How far a kernel's times of stacks are off (`stack_calibration.py`): a weight for each term, and within what."""
+
+    weights: tuple[float, ...]
+    least: float
+    most: float
+
+
 @dataclass(frozen=True)
 class Table:
     """The measured classes of one card."""
@@ -55,6 +63,7 @@ class Table:
     entries: Mapping[str, Entry]
     errors: Mapping[str, tuple[float, int]] = field(default_factory=dict)  # of the model: mean log, and how often
     saved: float = 0.0  # seconds of a product, since the errors were measured: launches that start early
+    stacks: Mapping[str, Line] = field(default_factory=dict)  # errors on stacks, by kernel and dtype
 
     @cached_property
     def kinds(self) -> frozenset[str]:
@@ -73,8 +82,10 @@ class Table:
             for key, e in sorted(self.entries.items())
         }
         errors = {key: [round(mean, 4), count] for key, (mean, count) in sorted(self.errors.items())}
-        saved = {"saved": self.saved} if self.saved else {}
-        return {"version": JSON_VERSION, "card": self.card, "classes": rows, "errors": errors, **saved}
+        more: dict[str, Any] = {"saved": self.saved} if self.saved else {}
+        if self.stacks:
+            more["stacks"] = {key: [x.least, x.most, *x.weights] for key, x in sorted(self.stacks.items())}
+        return {"version": JSON_VERSION, "card": self.card, "classes": rows, "errors": errors, **more}
 
 
 def table_of(document: Any) -> Table | None:
@@ -88,7 +99,10 @@ def table_of(document: Any) -> Table | None:
             times = float(row["seconds"]), float(row["model_seconds"])
             entries[str(key)] = Entry((m, k, n), str(row["way"]), times[0], str(row["model_way"]), times[1])
         errors = {str(key): (float(mean), int(count)) for key, (mean, count) in document.get("errors", {}).items()}
-        return Table(str(document["card"]), entries, errors, float(document.get("saved", 0.0)))
+        stacks = {}
+        for key, (least, most, *weights) in document.get("stacks", {}).items():
+            stacks[str(key)] = Line(tuple(float(w) for w in weights), float(least), float(most))
+        return Table(str(document["card"]), entries, errors, float(document.get("saved", 0.0)), stacks)
     except (KeyError, TypeError, ValueError, AttributeError):
         return None
 

@@ -124,8 +124,10 @@ def _write(path: Path, document: Any) -> None:
     """To a temporary name, then renamed: a reader sees a whole table or the one before."""
     path.parent.mkdir(parents=True, exist_ok=True)
     text = json.dumps(document, indent=1, ensure_ascii=False)
-    pairs = re.sub(r"\[\s+(-?[\d.e-]+),\s+(\d+)\s+\]", r"[\1, \2]", text)  # an error and its count, on one line
-    write_whole(path, pairs + "\n")
+    text = re.sub(r"\[\s+(-?[\d.e-]+),\s+(\d+)\s+\]", r"[\1, \2]", text)  # an error and its count, on one line,
+    weights = r"\[\s+(-?[\d.e-]+(?:,\s+-?[\d.e-]+){3,})\s+\]"  # and a line's weights
+    text = re.sub(weights, lambda found: f"[{' '.join(found[1].split())}]", text)
+    write_whole(path, text + "\n")
 
 
 def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_json: bool) -> None:
@@ -147,7 +149,7 @@ def _calibrate(dtypes: str, seconds: float, seed: int, output: Path | None, as_j
     found = []
     bar, task = progress(None, "calibrate")
     with bar:
-        for _, timed in measured(seconds, seed, names, replace(machine, tuned=replace(table, errors={}))):
+        for _, timed in measured(seconds, seed, names, replace(machine, tuned=replace(table, errors={}, stacks={}))):
             found.append(timed)
             bar.advance(task)
     table = with_errors(table, [pair for timed in found for pair in timed])

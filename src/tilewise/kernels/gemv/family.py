@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
+from tilewise.calibration import applies
 from tilewise.errors import DtypeError
 from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.gemv import model
@@ -39,8 +40,11 @@ class Gemv(Family):
         return min(problem.m, problem.n) <= model.FEW and bool(model.few_choices(problem, machine))
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        """In stacks, members with little k leave most of a block's threads idle: up to 40 times what is expected."""
-        return problem.members == 1 or problem.k >= DEEP or problem.return_arg
+        """In stacks, members with little k leave most of a block's threads idle: up to 40 times what is expected, but
+        where that was measured on such a card."""
+        if problem.members == 1 or problem.k >= DEEP or problem.return_arg:
+            return True
+        return machine.tuned is not None and bool(machine.tuned.stacks) and applies(problem)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         if problem.return_arg and problem.k >= 2**31:
