@@ -64,7 +64,45 @@ int main() { thrust::counting_iterator<int> ci(1); thrust::device_vector<int> d(
   thrust::transform(thrust::make_counting_iterator(0), thrust::make_counting_iterator(8), e.begin(), Square()); int h[8]; thrust::copy_n(d.begin(), 8, h);
   printf("%d %d %d %d\n", h[0], h[7], thrust::reduce(e.begin(), e.end()), thrust::reduce(ci, ci + 4)); }
 """
+WMMA = r"""
+#include <cstdio>
+#include <cuda_fp16.h>
+#include <mma.h>
+using namespace nvcuda;
+const int M = 32, N = 16, K = 48;
+__global__ void product(const half* a, const half* b, float* c) {
+  int row = blockIdx.x * 16, col = blockIdx.y * 16;
+  wmma::fragment<wmma::matrix_a, 16, 16, 16, half, wmma::row_major> fa;
+  wmma::fragment<wmma::matrix_b, 16, 16, 16, half, wmma::col_major> fb;
+  wmma::fragment<wmma::accumulator, 16, 16, 16, float> fc;
+  wmma::fill_fragment(fc, 0.0f);
+  for (int k = 0; k < K; k += 16) { wmma::load_matrix_sync(fa, a + row * K + k, K); wmma::load_matrix_sync(fb, b + col * K + k, K); wmma::mma_sync(fc, fa, fb, fc); }
+  for (int i = 0; i < fc.num_elements; i++) fc.x[i] *= 2.0f;
+  wmma::store_matrix_sync(c + row * N + col, fc, N, wmma::mem_row_major);
+}
+int main() {
+  static half ha[M * K], hb[N * K]; static float c[M * N]; for (int i = 0; i < M * K; i++) ha[i] = __float2half(i % 7); for (int i = 0; i < N * K; i++) hb[i] = __float2half(i % 5);
+  half *a, *b; float* d; cudaMalloc(&a, sizeof ha); cudaMalloc(&b, sizeof hb); cudaMalloc(&d, sizeof c); cudaMemcpy(a, ha, sizeof ha, cudaMemcpyHostToDevice); cudaMemcpy(b, hb, sizeof hb, cudaMemcpyHostToDevice);
+  product<<<dim3(M / 16, N / 16), 32>>>(a, b, d); cudaMemcpy(c, d, sizeof c, cudaMemcpyDeviceToHost);
+  int bad = 0; for (int i = 0; i < M; i++) for (int j = 0; j < N; j++) { float s = 0; for (int k = 0; k < K; k++) s += (i * K + k) % 7 * ((j * K + k) % 5); bad += c[i * N + j] != 2 * s; }
+  printf("%d wrong, %g\n", bad, c[M * N - 1]); cudaFree(a); cudaFree(b); cudaFree(d);
+}
+"""
+GRAPH = r"""
+#include <cstdio>
+__global__ void add(int* x, int v) { x[threadIdx.x] += v; }
+int main() {
+  int *d, h[4] = {1, 2, 3, 4}, out[4]; cudaMalloc(&d, 16); cudaStream_t s; cudaStreamCreate(&s); cudaGraph_t g; cudaGraphExec_t e;
+  cudaStreamBeginCapture(s, cudaStreamCaptureModeGlobal); cudaMemcpyAsync(d, h, 16, cudaMemcpyHostToDevice, s);
+  for (int i = 1; i < 4; i++) add<<<1, 4, 0, s>>>(d, i);
+  cudaMemcpyAsync(out, d, 16, cudaMemcpyDeviceToHost, s); cudaStreamEndCapture(s, &g); cudaGraphInstantiate(&e, g, NULL, NULL, 0);
+  for (int t = 0; t < 3; t++) { h[0] = 10 * t; cudaGraphLaunch(e, s); cudaStreamSynchronize(s); printf("%d %d\n", out[0], out[3]); }
+  cudaGraphExecDestroy(e); cudaGraphDestroy(g); cudaStreamDestroy(s); cudaFree(d);
+}
+"""
 PROGRAMS = {
+    "wmma": (WMMA, "0 wrong, 572\n"),  # against plain loops in the program itself
+    "graph": (GRAPH, "6 10\n16 10\n26 10\n"),  # each launch copies, adds 1 + 2 + 3 and copies back
     "thrust": (THRUST, "2 9 140 10\n"),  # 1 + 1, 8 + 1, the squares up to 49, 1 + 2 + 3 + 4
     "variadic": (VARIADIC, VARIADIC_PRINTS),  # as g++ prints it
     "window": (WINDOW, "640 480\nframe 0\nframe 1\nframe 2\nframe 3\n"),

@@ -49,7 +49,7 @@ KNOWN: dict[str, str] = {
          "cuda_profiler_api.h", "vector_types.h", "vector_functions.h", "driver_types.h",
          "math_constants.h", "sm_20_atomic_functions.h", "device_atomic_functions.h", "cuda_device_runtime_api.h",
          "cooperative_groups.h", "host_defines.h", "math_functions.h", "builtin_types.h", "device_types.h",
-         "texture_fetch_functions.h", "sm_60_atomic_functions.h", "mma.h", "crt/device_functions.h",
+         "texture_fetch_functions.h", "sm_60_atomic_functions.h", "crt/device_functions.h",
          "cuda_texture_types.h", "channel_descriptor.h", "cuda_runtime_api", "cuda_gl_interop.h", "common_functions.h",
          "__clang_cuda_builtin_vars.h", "__clang_cuda_intrinsics.h",
          "crt/host_config.h", "crt/host_defines.h", "crt/math_functions.h",
@@ -81,7 +81,7 @@ KNOWN: dict[str, str] = {
     **dict.fromkeys(("gputimer.h", "timer.h"), "course_timers.h"),
     **dict.fromkeys(("GL/glut.h", "GL/freeglut.h", "GL/gl.h", "GL/glu.h", "GL/glew.h", "GLUT/glut.h", "OpenGL/gl.h",
                      "OpenGL/glu.h", "GL/glext.h", "GL/freeglut_ext.h"), "glut.h"),
-    "stb_image.h": "stb_image.h", "stb_image_write.h": "stb_image.h",
+    "mma.h": "mma.h", "stb_image.h": "stb_image.h", "stb_image_write.h": "stb_image.h",
     "wb.h": "wb.h", "book.h": "helper_cuda.h",
     "cublas_v2.h": "cublas.h", "cublas.h": "cublas.h",
     "curand.h": "curand.h", "curand_kernel.h": "curand.h",
@@ -89,7 +89,7 @@ KNOWN: dict[str, str] = {
 }  # fmt: skip
 INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
 NEEDS: dict[str, tuple[str, ...]] = {
-    TEXTURES: (DEVICE,),
+    TEXTURES: (DEVICE,), "mma.h": ("half.h", DEVICE),
     STREAMS: (STRING,), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
     MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,), THRUST: (VECTOR,), "wb.h": (STREAMS,),
     "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY, CONTAINERS, THREADS),

@@ -206,6 +206,20 @@ typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void*);
 typedef void (*cudaHostFn_t)(void*);
 cudaError_t cudaStreamAddCallback(cudaStream_t s, cudaStreamCallback_t f, void* data, unsigned int flags) { f(s, cudaSuccess, data); return cudaSuccess; }
 cudaError_t cudaLaunchHostFunc(cudaStream_t s, cudaHostFn_t f, void* data) { f(data); return cudaSuccess; }
+// graphs, by capture
+typedef void* cudaGraph_t; typedef void* cudaGraphExec_t; typedef void* cudaGraphNode_t;
+enum cudaStreamCaptureMode { cudaStreamCaptureModeGlobal = 0, cudaStreamCaptureModeThreadLocal = 1, cudaStreamCaptureModeRelaxed = 2 };
+cudaError_t __graph_begin();
+cudaError_t __graph_end(cudaGraph_t* g);
+cudaError_t __graph_launch(cudaGraphExec_t e);
+cudaError_t cudaStreamBeginCapture(cudaStream_t s, cudaStreamCaptureMode m = cudaStreamCaptureModeGlobal) { return __graph_begin(); }
+cudaError_t cudaStreamEndCapture(cudaStream_t s, cudaGraph_t* g) { return __graph_end(g); }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* e, cudaGraph_t g, cudaGraphNode_t* n, char* log, size_t size) { *e = g; return cudaSuccess; }
+cudaError_t cudaGraphInstantiate(cudaGraphExec_t* e, cudaGraph_t g, unsigned long long flags = 0) { *e = g; return cudaSuccess; }
+cudaError_t cudaGraphLaunch(cudaGraphExec_t e, cudaStream_t s) { return __graph_launch(e); }
+cudaError_t cudaGraphUpload(cudaGraphExec_t e, cudaStream_t s) { return cudaSuccess; }
+cudaError_t cudaGraphDestroy(cudaGraph_t g) { return cudaSuccess; }
+cudaError_t cudaGraphExecDestroy(cudaGraphExec_t e) { return cudaSuccess; }
 #define cudaSharedmemCarveoutDefault (-1)
 #define cudaSharedmemCarveoutMaxShared 100
 #define cudaSharedmemCarveoutMaxL1 0

@@ -17,9 +17,10 @@ from tilewise.engines.simt.host.lower.program import LaunchSite
 from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime.cuda_arguments import Arguments
 from tilewise.engines.simt.host.runtime.cuda_card import Card, PendingError
+from tilewise.engines.simt.host.runtime.graphs import captured
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
-from tilewise.engines.simt.host.runtime.launched_by_kernels import queue, run_queue
+from tilewise.engines.simt.host.runtime.launched_by_kernels import kept, queue, run_now, run_queue
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.host.runtime.swapped_arguments import tell_swapped
 from tilewise.engines.simt.host.translation_unit import read_unit
@@ -91,6 +92,9 @@ def launch(
         return
     if s.cuda.astray.geometry is not None:
         queue(s, site, grid, block, shared, arguments)
+        return
+    child = kept(s, site, grid, block, shared, arguments)
+    if captured(s, lambda: run_now(s, child, _launch)):
         return
     _launch(s, site, grid, block, shared, arguments)
     run_queue(s, _launch)

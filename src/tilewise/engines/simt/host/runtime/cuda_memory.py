@@ -7,6 +7,7 @@ import re
 from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime.c_memory import writable
 from tilewise.engines.simt.host.runtime.comparisons import note_input
+from tilewise.engines.simt.host.runtime.graphs import captured
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.memory import BUSY, CARD, LACKS, Allocation
 from tilewise.engines.simt.host.runtime.releases import release
@@ -116,6 +117,8 @@ def _room(s: Session, address: int) -> int:
 @runtime("__cuda_copy")
 def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchronous: int) -> int:
     """One copy, in whatever direction; what is wrong with it is said, and what the runtime would return is returned."""
+    if asynchronous and captured(s, lambda: cuda_copy(s, to, source, size, kind, asynchronous)):
+        return codes.SUCCESS
     card = s.cuda
     if card.sticky:
         return int(card.fail(card.sticky))
@@ -262,6 +265,8 @@ def cuda_copy2d(
 
 @runtime("__cuda_set")
 def cuda_set(s: Session, to: int, value: int, size: int) -> int:
+    if captured(s, lambda: cuda_set(s, to, value, size)):
+        return codes.SUCCESS
     if s.cuda.sticky:
         return int(s.cuda.fail(s.cuda.sticky))
     block = _block(s, to)
