@@ -100,7 +100,15 @@ int main() {
   cudaGraphExecDestroy(e); cudaGraphDestroy(g); cudaStreamDestroy(s); cudaFree(d);
 }
 """
+THREADS = r"""
+#include <pthread.h>
+#include <stdio.h>
+pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; int total = 0;
+void* work(void* x) { int n = *(int*)x; pthread_mutex_lock(&mutex); total += n; pthread_mutex_unlock(&mutex); return (void*)(long)(n * n); }
+int main() { pthread_t t[4]; int v[4]; void* r; long squares = 0; for (int i = 0; i < 4; i++) { v[i] = i + 1; pthread_create(&t[i], NULL, work, &v[i]); } for (int i = 0; i < 4; i++) { pthread_join(t[i], &r); squares += (long)r; } printf("%d %ld\n", total, squares); pthread_mutex_destroy(&mutex); }
+"""
 PROGRAMS = {
+    "pthreads": (THREADS, "10 30\n"),
     "wmma": (WMMA, "0 wrong, 572\n"),  # against plain loops in the program itself
     "graph": (GRAPH, "6 10\n16 10\n26 10\n"),  # each launch copies, adds 1 + 2 + 3 and copies back
     "thrust": (THRUST, "2 9 140 10\n"),  # 1 + 1, 8 + 1, the squares up to 49, 1 + 2 + 3 + 4
