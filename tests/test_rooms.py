@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import tilewise
@@ -50,10 +51,10 @@ def imports(path):
                 yield module, name, node.lineno
 
 
+@cache
 def all_imports():
-    for path in sorted(ROOT.rglob("*.py")):
-        if path != ROOT / "__init__.py":
-            yield from imports(path)
+    paths = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
+    return [found for path in paths for found in imports(path)]
 
 
 def test_every_file_stands_in_a_known_room():
