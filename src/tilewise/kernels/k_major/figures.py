@@ -37,9 +37,9 @@ class Figures(NamedTuple):
 # by bytes of an element: of 4 fitted to 447 random products on an H200 (rms 11 %), of 1 as docs/dtypes.md says
 FIGURES = {
     4: Figures(
-        0.8, 6.59e+10, 0.64, {True: (9.25e-07, 6.88e-09), False: (1.43e-06, 1.19e-08)}, 2.11e-06, 5.04e-07,
-        0.519, 1.49e-06, 4.05e+12, 2.35e-06, 1.29e+13, 5.54e-11,
-        {AS_IT_IS: 0.971, TURNED: 0.971, BY_CLASSES: 1.12}, (4.19e-07, 2.26e-09), 2.26e-06,
+        0.74, 7.6e+10, 0.555, {True: (7.04e-07, 6.5e-09), False: (1.18e-06, 1.22e-08)}, 2.35e-06, 4.1e-07,
+        0.519, 1.45e-06, 3.98e+12, 2.39e-06, 1.11e+13, 5.59e-11,
+        {AS_IT_IS: 1.04, TURNED: 1.04, BY_CLASSES: 1.1}, (2e-06, 0.0), 2.71e-06,
     ),
     1: Figures(
         0.74, 76e9, 0.0, {True: (0.6e-6, 0.0), False: (4.5e-6, 0.0)}, 4.2e-6, 1.8e-6, 0.87, 4e-6, 1.6e12, 4e-6, 3e12,

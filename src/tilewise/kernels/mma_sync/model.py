@@ -35,7 +35,8 @@ from tilewise.tuning import class_of, preferred
 KERNEL = "mma_sync"
 IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"
 PHASE_BYTES = 128  # of k
-MAX_PARTS = 64  # of k
+MAX_PARTS = 64  # of k,
+FEWEST_PHASES = 4  # of each
 THIN, THIN_FROM = 4, 1024  # so few rows or columns beyond whole tiles are made apart, where P has that many
 
 
@@ -265,11 +266,15 @@ def _thin_edges(p: Problem, machine: Machine, tile: MmaTile) -> tuple[int, int]:
 
 
 def _parts(problem: Problem, tile: MmaTile, machine: Machine) -> list[int]:
-    """k is cut only where tiles leave most of the card idle."""
+    """k is cut where tiles alone would leave much of the card idle: into as many parts as make whole waves of blocks,
+    one or two."""
     tiles = -(-problem.m // tile.rows) * -(-problem.n // tile.cols) * problem.members
     phases = -(-problem.k * problem.dtype.itemsize // PHASE_BYTES)
-    most = min(MAX_PARTS, machine.units * tile.resident // max(1, tiles), phases // 4)
-    return [1, most] if most > 1 else [1]
+    slots, deepest = machine.units * tile.resident // max(1, tiles), min(MAX_PARTS, phases // FEWEST_PHASES)
+    waves = [slots]
+    if problem.members == 1 and slots <= deepest:
+        waves.append(2 * machine.units * tile.resident // max(1, tiles))
+    return [1, *dict.fromkeys(parts for parts in (min(deepest, wave) for wave in waves) if parts > 1)]
 
 
 class _Cost(NamedTuple):

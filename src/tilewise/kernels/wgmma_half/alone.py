@@ -11,28 +11,26 @@ from math import log2, sqrt
 
 from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorTile
 from tilewise.machine import Machine
+from tilewise.problem import Problem
 
-TENSOR_SHARE = 0.908  # of the peak at the highest clock, while nothing else holds a phase up,
-LARGEST_SLOW = 1.17  # and by how much less three consumers with 192 columns each have
-UNIT_BANDWIDTH = 1.06e11  # bytes a second that L2 gives each multiprocessor when all of them ask
-LINE_SECONDS = 8.92e-10  # the copy engine's time for each 128-byte line it touches then
-CROWD, FEWEST = 0.605, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
-PHASE_SECONDS = 4.73e-08  # barriers
-CLASSES_SLOW, CLASSES_SECONDS = 1.01, 1.96e-07  # rows of M by classes: a phase, and their descriptors' way in
-TILE_SECONDS = {"boxes": 8.44e-08, "turned": 1.66e-07, "rows": 1.42e-07, "carried": 4.05e-06, "partial": 2.42e-06}
-COLUMN_SECONDS = {
-    "boxes": 4.93e-09,
-    "turned": 4.26e-09,
-    "rows": 1.82e-08,
-    "carried": 1.07e-09,
-    "partial": 1.27e-09,
-}  # of 64 rows
-OUT_SECONDS = {"rows": 5.45e-11, "carried": 5.38e-10}  # of a cell, where tiles come one after the other
-MEMORY_BANDWIDTH = 0.664  # share of it
-START_SECONDS, GROUP_SECONDS, CLUSTER_SECONDS = 1.42e-06, 6.54e-07, 4.87e-07
-COPY_SECONDS, COPYING = 1.29e-06, 0.824  # realigning: its launch, and share of the bandwidth
-GATHER_SECONDS, GATHERING = 1.71e-07, 0.722  # adding up the parts of k: the same
-EDGE_SECONDS = 2.99e-06  # thin edges, beside what they take in the background
+TENSOR_SHARE = 0.85  # of the peak at the highest clock, while nothing else holds a phase up,
+LARGEST_SLOW = 1.06  # and by how much less three consumers with 192 columns each have
+UNIT_BANDWIDTH = 1.65e11  # bytes a second that L2 gives each multiprocessor when all of them ask
+LINE_SECONDS = 1.3e-09  # the copy engine's time for each 128-byte line it touches then
+CROWD, FEWEST = 0.869, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
+PHASE_SECONDS = 2.29e-08  # barriers
+CLASSES_SLOW, CLASSES_SECONDS = 1.04, 1.84e-07  # rows of M by classes: a phase, and their descriptors' way in
+# a tile's start and its stores, by how sums leave; and of each of its columns, of 64 rows
+TILE_SECONDS = {"boxes": 9.46e-08, "turned": 2.21e-07, "rows": 2.25e-07, "carried": 2.08e-06, "partial": 2.18e-06}
+COLUMN_SECONDS = {"boxes": 4.33e-09, "turned": 3.27e-09, "rows": 1.77e-08, "carried": 1.17e-09, "partial": 1.27e-09}
+OUT_SECONDS = {"rows": 5.44e-11, "carried": 5.65e-10}  # of a cell, where tiles come one after the other
+MEMORY_SHARE = 0.84  # of the bandwidth on paper;
+STRADDLING = 0.105  # of an operand's bytes, that are read more where its lines straddle those of the memory
+START_SECONDS, GROUP_SECONDS = 1.58e-06, 5.61e-07
+CLUSTER_SECONDS = {False: 5.15e-07, True: 2e-6}  # blocks of a cluster wait for one another, the wide ones longer
+COPY_SECONDS, COPYING = 1.37e-06, 0.785  # realigning: its launch, and share of the bandwidth
+GATHER_SECONDS, GATHERING = 3.14e-07, 0.892  # adding up the parts of k: the same
+EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
 HOT_SLOW = ((192 * 192, 0.005), (128 * 256, 0.03), (0, 0.045))
 
@@ -79,7 +77,14 @@ def whole_seconds(tile: TensorTile, busy: float, passing: float, waves: int) -> 
         hot = next(share for area, share in HOT_SLOW if tile.rows * tile.cols >= area)
         work *= 1 + hot * log2(work / HOT_SECONDS)
     work += START_SECONDS + (tile.groups if waves == 1 else 2) * GROUP_SECONDS
-    return work + (CLUSTER_SECONDS if tile.cluster > 1 else 0.0)
+    return work + (CLUSTER_SECONDS[tile.wide] if tile.cluster > 1 else 0.0)
+
+
+def passing_seconds(problem: Problem, touched: tuple[int, int], machine: Machine) -> float:
+    """The fourth power of the seconds that the memory needs, where a tile's rows of M and N lie in so many lines."""
+    p = problem
+    more = p.m * p.k * (touched[0] - 1) + p.k * p.n * (touched[1] - 1)
+    return ((p.least_bytes + STRADDLING * 2 * more) / (machine.bandwidth * MEMORY_SHARE)) ** 4
 
 
 def moving_seconds(moved: int, machine: Machine) -> float:

@@ -24,7 +24,7 @@ from tilewise.kernels.shared.layouts import (
     contiguous_lines,
 )
 from tilewise.kernels.wgmma_half.seconds import expected, store_of
-from tilewise.kernels.wgmma_half.tiles import DEPTH, TILES, TensorTile, TensorWay, takes_boxes, worthwhile
+from tilewise.kernels.wgmma_half.tiles import DEPTH, TILES, TensorTile, TensorWay, parts_of, takes_boxes, worthwhile
 from tilewise.machine import Machine
 from tilewise.problem import Layout, Problem
 from tilewise.tuning import class_of
@@ -159,8 +159,11 @@ def turned_ways(problem: Problem) -> list[TensorWay]:
 
 
 def _splits(problem: Problem, tile: TensorTile, machine: Machine) -> tuple[int, ...]:
-    """k is cut only where its tiles leave most of the card idle."""
-    tiles = TensorWay(tile, ("", "")).tiles(problem.m, problem.n) * tile.cluster * problem.members
-    phases = math.ceil(problem.k / DEPTH)
-    most = min(machine.units // max(1, tiles), phases // 4)
-    return (1, most) if most > 1 and tile.takes_parts and not problem.unrounded else (1,)
+    """k is cut only where its tiles leave much of the card idle."""
+    if not tile.takes_parts or problem.unrounded:
+        return (1,)
+    tiles, phases = TensorWay(tile, ("", "")).tiles(problem.m, problem.n), math.ceil(problem.k / DEPTH)
+    if problem.members == 1:
+        return (1, *parts_of(tiles, machine.units // tile.cluster, phases))
+    most = min(machine.units // max(1, tiles * tile.cluster * problem.members), phases // 4)
+    return (1, most) if most > 1 else (1,)

@@ -37,6 +37,7 @@ from tilewise.kernels.wgmma_half.tiles import (
     TILES,
     TensorTile,
     TensorWay,
+    parts_of,
     takes_boxes,
     worthwhile,
 )
@@ -99,7 +100,7 @@ def _work(problem: Problem, machine: Machine) -> float:
     steps = problem.members * (problem.m - THIN) * problem.k * (problem.n - THIN)
     single = problem.members == 1
     cores = steps / (machine.tensor_rate(problem.dtype.name) * (alone.TENSOR_SHARE if single else TENSOR_SHARE))
-    share = alone.MEMORY_BANDWIDTH if single else MEMORY_SHARE
+    share = alone.MEMORY_SHARE if single else MEMORY_SHARE
     return max(problem.least_bytes / (machine.bandwidth * share), cores)
 
 
@@ -160,12 +161,12 @@ def _bounds_alone(
     """The same of one product."""
     m, k, n, units = problem.m, problem.k, problem.n, machine.units
     phases = -(-k // DEPTH) or 1
-    passing = (problem.least_bytes / (machine.bandwidth * alone.MEMORY_BANDWIDTH)) ** 4
     by_classes = routes[0] == BY_CLASSES
     boxed = takes_boxes(problem.layout_p, m, n) and not by_classes
     thin = not (problem.unrounded or problem.accumulate)
     edged = thin and not by_classes and takes_boxes(problem.layout_p, m, n, THIN)
     touched = lines_touched(routes[0], problem.layout_m, m, k), lines_touched(routes[1], problem.layout_n, k, n)
+    passing = alone.passing_seconds(problem, touched, machine)
     rate, slow = machine.tensor_rate(problem.dtype.name) / units, alone.CLASSES_SLOW if by_classes else 1.0
     found: list[tuple[float, int]] = []
     for number in worthwhile(m, n):
@@ -184,8 +185,7 @@ def _bounds_alone(
             store = "carried"
         busy = alone.waves_seconds(tile, store, phases, waves, tiles * cluster, both, units, slow)
         work = alone.whole_seconds(tile, busy, passing, waves)
-        parts = min(units // (tiles * cluster), phases // 4) if tiles else 0
-        if parts > 1 and cut_too and not by_classes:
+        for parts in parts_of(tiles, at_once, phases) if cut_too and not by_classes else ():
             turns, each = -(-tiles * parts // at_once), -(-phases // parts)
             busy = alone.waves_seconds(tile, "partial", each, turns, tiles * parts * cluster, both, units, slow)
             cut = alone.whole_seconds(tile, busy, passing, turns) + alone.gathering_seconds(parts, m, n, machine)

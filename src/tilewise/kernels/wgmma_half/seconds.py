@@ -116,7 +116,7 @@ def _alone(way: TensorWay, problem: Problem, machine: Machine) -> float:
     by_classes = way.routes[0] == BY_CLASSES
     slow = alone.CLASSES_SLOW if by_classes else 1.0
     busy = alone.waves_seconds(tile, store, phases, waves, blocks, both, units, slow)
-    passing = (problem.least_bytes / (machine.bandwidth * alone.MEMORY_BANDWIDTH)) ** 4
+    passing = alone.passing_seconds(problem, touched, machine)
     work = alone.whole_seconds(tile, busy, passing, waves)
     if way.edge_rows or way.edge_cols:
         work = max(work, _edge_seconds(way, problem, machine)) + alone.EDGE_SECONDS

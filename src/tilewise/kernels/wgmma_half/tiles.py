@@ -199,6 +199,27 @@ class TensorWay:
         return "carried" if self.tile.wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else "rows"
 
 
+LEAST_PHASES = 4  # of a part of k
+FULLER = 1.08  # by how much a card must be better filled for two or three waves of parts
+
+
+@lru_cache(maxsize=4096)
+def parts_of(tiles: int, at_once: int, phases: int) -> tuple[int, ...]:
+    """Parts that k may be cut into, where so many tiles leave much of a card idle that holds `at_once` of them: one
+    wave of parts, or two or three that fill it better."""
+    deepest = phases // LEAST_PHASES
+    if not tiles or tiles >= at_once or deepest < 2:
+        return ()
+    one = min(at_once // tiles, deepest)
+    made, filled = [one] if one > 1 else [], one * tiles / at_once
+    for waves in (2, 3):
+        parts = waves * at_once // tiles
+        if parts <= deepest and parts * tiles > FULLER * filled * waves * at_once:
+            made.append(parts)
+            filled = parts * tiles / (waves * at_once)
+    return tuple(made)
+
+
 def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:
     """Whether rows of P start and end on 16 bytes, so that the copy engine can store them. It writes 16 bytes at once:
     a row that ends between needs spare room behind it."""
