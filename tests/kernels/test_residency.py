@@ -8,7 +8,7 @@ import time
 import pytest
 
 from tilewise.kernels.mma_small.model import seconds, ways
-from tilewise.kernels.shared.residency import HELD, UNITS, rooms, spread
+from tilewise.kernels.shared.residency import HELD, UNITS, busiest, padded, rooms
 from tilewise.machine import KNOWN_CARDS
 from tilewise.problem import problem_of_shape
 
@@ -25,16 +25,16 @@ def test_a_card_holds_no_more_clusters_than_its_multiprocessors_make(cluster):
             assert room[0] * cluster <= max(units, cluster)
 
 
-def test_clusters_are_spread_over_waves_that_hold_them_all():
+def test_the_busiest_multiprocessor_has_as_many_blocks_as_hold_what_is_left():
     seed = time.time_ns() % 10**9
     print(f"seed {seed}")
     rng = random.Random(seed)
     for _ in range(500):
         room = rooms(UNITS, rng.choice(list(HELD)), rng.randint(1, 6))
-        clusters = rng.randint(1, 2000)
-        full, last = spread(clusters, room)
-        assert clusters - full * room[-1] == 0 if not last else clusters - full * room[-1] <= room[last - 1]
-        assert last < 2 or clusters - full * room[-1] > room[last - 2], "one block less would have held them"
+        rest = rng.randint(1, room[-1])
+        blocks = busiest(rest, (0.0, *padded(room)), 1)
+        assert rest <= room[blocks - 1]
+        assert blocks < 2 or rest > room[blocks - 2], "one block less would have held them"
 
 
 def test_one_cluster_too_many_takes_another_wave():
