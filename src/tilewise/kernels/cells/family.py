@@ -27,7 +27,8 @@ class Cells(Family):
         return model.refusal(problem)
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return problem.m * problem.k * problem.n <= model.LARGEST and super().takes(problem, machine)
+        small = problem.m * problem.k * problem.n <= model.LARGEST
+        return small and problem.k <= model.LONGEST  # the kind says the rest
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)

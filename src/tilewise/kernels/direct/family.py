@@ -27,7 +27,7 @@ class Direct(Family):
         return model.refusal(problem)
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return problem.m * problem.k * problem.n <= model.LARGEST and super().takes(problem, machine)
+        return problem.m * problem.k * problem.n <= model.LARGEST  # the kind says the rest
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._planned(problem, machine, *model.best_way(problem, machine), kernel, tile)

@@ -27,7 +27,7 @@ class MmaSmall(Family):
         return model.refusal(problem, machine, kernel)
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return problem.m * problem.k * problem.n <= model.LARGEST and super().takes(problem, machine)
+        return problem.m * problem.k * problem.n <= model.LARGEST  # the kind says the rest
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return model.kernel_for(problem) == model.FMA or worthwhile(problem, machine)

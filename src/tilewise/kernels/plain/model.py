@@ -15,6 +15,8 @@ from tilewise.algebra.dtypes import DType
 from tilewise.errors import DtypeError
 from tilewise.kernels.gemv.model import FEW, few_tile
 from tilewise.kernels.plain.seconds import (
+    ALONE,
+    COMBINE_SECONDS,
     MAX_PIECES,
     ONE_WAVE,
     START_SECONDS,
@@ -95,12 +97,22 @@ def choose(problem: Problem, machine: Machine) -> Choice:
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and every step at the best share that a tile of its way reaches, or the bytes; a tail may save some."""
-    way = _way(problem, machine)
-    steps = problem.steps * _least_step(way, machine)
+    """A launch, and the longest of: every step at the best share that a tile of its way reaches, the bytes, one tile's
+    k or a second launch where that is cut."""
+    ways = [_way(problem, machine)]
     if (found := way_if_found(problem.algebra, machine)) is not None:
-        steps = min(steps, problem.steps * _least_step(found[0], machine))
-    return START_SECONDS + max(steps, 0.99 * problem.least_bytes / (READING * machine.bandwidth))
+        ways.append(found[0])
+    steps = min(problem.steps * _least_step(way, machine) for way in ways)
+    deep = min(-(-problem.k // way.per_word) * _least_word(way, machine) for way in ways)
+    alone = min(deep, COMBINE_SECONDS) if problem.m and problem.n and problem.members else 0.0
+    return START_SECONDS + 0.99 * max(steps / 0.99, alone, problem.least_bytes / (READING * machine.bandwidth))
+
+
+@lru_cache(maxsize=64)
+def _least_word(way: Way, machine: Machine) -> float:
+    """Seconds of a word of k of one tile that is alone."""
+    rate = machine.step_rate("float32") / machine.units / way.slots
+    return min(ALONE * t.resident * t.rows * t.cols * way.per_word / (rate * t.share) for t in tiles_of(way))
 
 
 @lru_cache(maxsize=64)
