@@ -201,7 +201,7 @@ def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[st
     ):
         return ()
     able = (f for f in _of_kind(_kind(problem), machine) if problem.precision in f.precisions)
-    others = any(f.refusal(_seen_by(f, problem), machine) is None for f in able)
+    others = any(f.takes(_seen_by(f, problem), machine) for f in able)
     if others:
         return (f"precision={problem.precision!r} runs as 'ieee' here: splitting operands would take longer",)
     return (f"precision={problem.precision!r} runs as 'ieee': there is no tensor-core path for it here",)

@@ -26,6 +26,7 @@ FAMILIES: list[Family] = [
 
 
 BY_NAME = {family.name: family for family in FAMILIES}
+BY_KERNEL = {kernel: family for family in reversed(FAMILIES) for kernel in family.kernels}
 
 
 def family_named(name: str) -> Family:
@@ -35,6 +36,8 @@ def family_named(name: str) -> Family:
 
 def family_of(kernel: str) -> Family:
     """The family that has the kernel people name with kernel=."""
+    if kernel in BY_KERNEL:
+        return BY_KERNEL[kernel]
     for family in FAMILIES:
         if kernel in family.kernels:
             return family
