@@ -80,7 +80,10 @@ def expected(row: Row, given: Row) -> float:
     if pieces > 1:
         after = members * COMBINE_SECONDS + (members - 1) * START_SECONDS + pieces * planes
     rate = unit_rate / slots_of_step * row[4]  # steps a second of a multiprocessor
-    wave = row[0] * row[1] * per_word / rate * min(words, each) * given[17 + 2 * packing]
+    slower = given[17 + 2 * packing]
+    if high == FEW:  # a wide tile for few rows has little to do beside its copies, and these take longer
+        slower = slower * slower * slower
+    wave = row[0] * row[1] * per_word / rate * min(words, each) * slower
     idle = 0  # multiprocessors beside the last tiles
     if resident == 1 and tiles > units:
         idle = -tiles % units
