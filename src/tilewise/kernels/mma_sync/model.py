@@ -10,13 +10,25 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass, field, replace
 from functools import lru_cache
-from math import sqrt
-from typing import NamedTuple
+from itertools import product
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
 from tilewise.kernels.gemv.model import few_tile
-from tilewise.kernels.mma_sync.figures import FEWEST, FIGURES
+from tilewise.kernels.mma_sync.figures import FIGURES
+from tilewise.kernels.mma_sync.seconds import (
+    CORES_FROM,
+    CUT,
+    CUT_TWICE,
+    EDGED,
+    FORMS,
+    PAIRS,
+    THIN_FROM,
+    WHOLE,
+    edge_of,
+    parts_of,
+)
+from tilewise.kernels.mma_sync.seconds import expected as in_seconds
 from tilewise.kernels.shared.layouts import (
     AS_IT_IS,
     LONGEST_LINE,
@@ -30,14 +42,12 @@ from tilewise.kernels.shared.sums import sum_of
 from tilewise.machine import Machine, arch_number, shared_limit
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
+from tilewise.system.machine_code import INFINITE, Row, Rows
 from tilewise.tuning import class_of, preferred
 
 KERNEL = "mma_sync"
 IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"
 PHASE_BYTES = 128  # of k
-MAX_PARTS = 64  # of k,
-FEWEST_PHASES = 4  # of each
-THIN, THIN_FROM = 4, 1024  # so few rows or columns beyond whole tiles are made apart, where P has that many
 
 
 @dataclass(frozen=True)
@@ -197,12 +207,13 @@ def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[MmaWay, float]:
     """The way with the least expected seconds."""
-    table, timed = machine.tuned, _timed(problem, machine)
+    table = machine.tuned
     key = tuning_class(problem) if table is not None and f"{KERNEL} {problem.dtype.name}" in table.kinds else ""
     if table is None or key not in table.entries:
-        seconds, _, fields = min(timed)
-        return MmaWay(*fields), seconds
-    every = [(seconds, number, MmaWay(*fields)) for seconds, number, fields in timed]
+        pairs, given = _given(problem, machine)
+        number, seconds = in_seconds.least(_table(problem, machine)[1], given, problem.largest)
+        return _way(number, pairs, problem, machine), seconds
+    every = [(expected(way, problem, machine), number, way) for number, way in enumerate(ways(problem, machine))]
     seconds, best, tuned = preferred(every, key, table)
     return replace(best, tuned=tuned), seconds
 
@@ -216,160 +227,113 @@ def tuning_class(problem: Problem) -> str:
     return class_of(KERNEL, p.dtype.name, (p.m, p.k, p.n), layouts, starts == (16, 16))
 
 
-Fields = tuple[MmaTile, tuple[str, str], tuple[int, int], int, int, int]  # of a way
+Pair = tuple[tuple[str, str], int]  # routes, bytes of a copy
 
 
-def ways(problem: Problem, machine: Machine) -> list[MmaWay]:
-    return [MmaWay(*fields) for _, _, fields in _timed(problem, machine)]
-
-
-def _timed(problem: Problem, machine: Machine) -> list[tuple[float, int, Fields]]:
-    """(expected seconds, number, fields) of every way."""
-    p, figures = problem, _Figures(problem, machine)
-    for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, p.dtype)
-    for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
-    n_along_k = along_k(p.layout_n, p.k, p.n, "N")
-    pairs = [((m[0], n[0]), min(m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
-    found: list[tuple[float, int, Fields]] = []
-    for cost in _costs(rate_name(p), p.dtype.itemsize, machine):
-        tile = cost.tile
-        parts, edges = _parts(problem, tile, machine), _thin_edges(problem, machine, tile)
-        for routes, vector in pairs:
-            if not _fits(tile, n_along_k and routes[1] != PACKED, vector):
-                continue
-            moved = figures.moved(routes)
-            for cut in parts:
-                seconds = figures.seconds(cost, vector, moved, cut, 0, 0)
-                found.append((seconds, len(found), (tile, routes, (vector, vector), cut, 0, 0)))
-            if (edges[0] or edges[1]) and PACKED not in routes:  # the kernels for few read operands as they lie
-                seconds = figures.seconds(cost, vector, moved, 1, *edges)
-                found.append((seconds, len(found), (tile, routes, (vector, vector), 1, *edges)))
-    return found
-
-
-@lru_cache(maxsize=256)
-def _fits(tile: MmaTile, n_along_k: bool, vector: int) -> bool:
-    return tile.takes(n_along_k, (vector, vector))
-
-
-def _thin_edges(p: Problem, machine: Machine, tile: MmaTile) -> tuple[int, int]:
-    """Rows and columns of P beyond whole tiles, where the kernels for few can make them as they lie."""
-    if p.epilogue or p.members > 1:
-        return 0, 0  # those apply none, and are launched member by member
-    rows, cols = p.m % tile.rows if p.m >= THIN_FROM else 0, p.n % tile.cols if p.n >= THIN_FROM else 0
-    rows, cols = rows if rows <= THIN else 0, cols if cols <= THIN else 0
-    if rows and few_tile(p, machine, False, rows, p.dtype.itemsize) is None:
-        rows = 0
-    if cols and few_tile(p, machine, True, cols, p.dtype.itemsize) is None:
-        cols = 0
-    return rows, cols
-
-
-def _parts(problem: Problem, tile: MmaTile, machine: Machine) -> list[int]:
-    """k is cut where tiles alone would leave much of the card idle: into as many parts as make whole waves of blocks,
-    one or two."""
-    tiles = -(-problem.m // tile.rows) * -(-problem.n // tile.cols) * problem.members
-    phases = -(-problem.k * problem.dtype.itemsize // PHASE_BYTES)
-    slots, deepest = machine.units * tile.resident // max(1, tiles), min(MAX_PARTS, phases // FEWEST_PHASES)
-    waves = [slots]
-    if problem.members == 1 and slots <= deepest:
-        waves.append(2 * machine.units * tile.resident // max(1, tiles))
-    return [1, *dict.fromkeys(parts for parts in (min(deepest, wave) for wave in waves) if parts > 1)]
-
-
-class _Cost(NamedTuple):
-    """What a tile's seconds are reckoned from, the same for every product of a dtype on a machine."""
-
-    tile: MmaTile
-    rows: int
-    cols: int
-    resident: int
-    at_once: int  # blocks that the card holds
-    cores: dict[int, float]  # seconds of a phase, by bytes of a copy
-    l2: float
-    cells: float  # seconds of a tile's stores
+def _table(p: Problem, machine: Machine) -> tuple[tuple[MmaTile, ...], Rows]:
+    return _table_of(rate_name(p), p.dtype.itemsize, machine)
 
 
 @lru_cache(maxsize=64)
-def _costs(rate: str, size: int, machine: Machine) -> tuple[_Cost, ...]:
-    """Of the tiles that fit the machine."""
-    made, figures = [], FIGURES[size]
+def _table_of(rate: str, size: int, machine: Machine) -> tuple[tuple[MmaTile, ...], Rows]:
+    """The tiles that fit a machine, and a row for each of them, pair of routes and form: its sides, blocks of a
+    multiprocessor and of the card, seconds of L2 for a phase and of a tile's stores; and of the cores for a phase, by k
+    along N's lines and by bytes of a copy: 0 where registers do not suffice."""
+    tiles, rows, figures = list[MmaTile](), list[tuple[float, ...]](), FIGURES[size]
     for tile, share in zip(TILES[size], figures.shares, strict=True):
         if tile.stages(machine.arch) < 2 + tile.rolling:
             continue
         steps = _mma_rate(rate, size, machine) / machine.units * tile.share * share  # of a multiprocessor, a second
         phase = tile.rows * tile.cols * (PHASE_BYTES // size) / steps
-        cores = {vector: phase * (1 + slow) for vector, slow in figures.small.items()}
-        at_once, cells = machine.units * tile.resident, figures.cell * tile.rows * tile.cols
-        l2 = tile.stage_bytes / figures.unit
-        made.append(_Cost(tile, tile.rows, tile.cols, tile.resident, at_once, cores, l2, cells))
-    return tuple(made)
+        cores = [
+            phase * (1 + slow) if tile.takes(along, (vector, vector)) else 0.0
+            for along, (vector, slow) in product((False, True), figures.small.items())
+        ]
+        sides = tile.rows, tile.cols, tile.resident, machine.units * tile.resident
+        times = tile.stage_bytes / figures.unit, figures.cell * tile.rows * tile.cols
+        tiles.append(tile)
+        rows += [(*sides, *times, pair, form, *cores) for pair, form in product(range(PAIRS), range(FORMS))]
+    return tuple(tiles), Rows(rows)
 
 
-class _Figures:
-    """What the seconds of every way of a product are reckoned from."""
-
-    def __init__(self, p: Problem, machine: Machine) -> None:
-        self._p, self._machine, self._figures = p, machine, FIGURES[p.dtype.itemsize]
-        self._units, f = machine.units, self._figures
-        self._passing = (p.least_bytes / (machine.bandwidth * f.memory)) ** 4
-        self._phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
-        self._sums = 2 * p.m * p.n * sum_of(p.dtype).itemsize / (machine.bandwidth * f.adding)
-        self._slow = (f.m_across if not along_k(p.layout_m, p.m, p.k, "M") else 1.0) * (
-            f.n_along if along_k(p.layout_n, p.k, p.n, "N") else 1.0
-        )
-        self._odd = f.odd if p.n * p.dtype.itemsize % 16 else 0.0
-
-    def moved(self, routes: tuple[str, str]) -> float:
-        """Seconds to realign or pack operands first."""
-        p, f = self._p, self._figures
+def _given(p: Problem, machine: Machine) -> tuple[list[Pair], Row]:
+    """How operands may come, and what all rows share."""
+    size, f, bandwidth = p.dtype.itemsize, FIGURES[p.dtype.itemsize], machine.bandwidth
+    for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, p.dtype)
+    for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
+    pairs = [((m[0], n[0]), min(m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
+    lies, vectors, told = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
+    for routes, vector in pairs:
         cells = (p.m * p.k if routes[0] != AS_IT_IS else 0) + (p.k * p.n if routes[1] != AS_IT_IS else 0)
-        moving = p.members * 2 * cells * p.dtype.itemsize / (self._machine.bandwidth * f.copying)
-        return f.copy + moving if cells else 0.0
+        moved = f.copy + p.members * 2 * cells * size / (bandwidth * f.copying) if cells else 0.0
+        along = lies and routes[1] != PACKED
+        told += (CORES_FROM + 3 * along + vectors.index(vector), moved, PACKED in routes, f.phase[vector])
+    slow = (f.m_across if not along_k(p.layout_m, p.m, p.k, "M") else 1.0) * (f.n_along if lies else 1.0)
+    edges = [f.edge + p.k * extent * size / (bandwidth * f.edges) for extent in (p.n, p.m)]
+    return pairs, (
+        p.m, p.n, -(-p.k * size // PHASE_BYTES), p.members, machine.units,
+        (p.least_bytes / (bandwidth * f.memory)) ** 4,
+        2 * p.m * p.n * sum_of(p.dtype).itemsize / (bandwidth * f.adding), *edges, *_may_have_edges(p, machine),
+        len(pairs), slow, f.odd if p.n * size % 16 else 0.0, f.crowd, f.alone, f.tile, f.start, f.part, *told,
+    )  # fmt: skip
 
-    def seconds(self, cost: _Cost, vector: int, moved: float, parts: int, edge_rows: int, edge_cols: int) -> float:
-        """Waves of tiles, whose phases take as long as one block alone needs or all of a multiprocessor's together, at
-        the rate of the tensor cores or of L2; then what comes before and after."""
-        p, units, f = self._p, self._units, self._figures
-        each = max(1, -(-self._phases // parts))
-        tiles = -(-(p.m - edge_rows) // cost.rows) * -(-(p.n - edge_cols) // cost.cols) * p.members * parts
-        crowd = 1.0 if tiles >= units else max(FEWEST, tiles / units) ** f.crowd
-        busy = sqrt(sqrt((cost.cores[vector] * self._slow) ** 4 + (cost.l2 * crowd) ** 4))
-        alone, fourth = (busy * f.alone + f.phase[vector]) ** 4, busy**4
-        cells = cost.cells * (1 + self._odd) if parts == 1 else cost.cells
-        full, rest = divmod(tiles, cost.at_once)
-        work = 0.0
-        if full:
-            held = cost.resident
-            work = full * (each * sqrt(sqrt(alone + fourth * held**4)) + f.tile + cells * held)
-        if rest:
-            last = -(-rest // units)
-            work += each * sqrt(sqrt(alone + fourth * last**4)) + f.tile + cells * last
-        work = sqrt(sqrt(work**4 + self._passing)) + f.start + moved
-        for edge, extent in ((edge_rows, p.n), (edge_cols, p.m)):
-            if edge:
-                reading = p.k * extent * p.dtype.itemsize / (self._machine.bandwidth * f.edges)
-                work += p.members * (f.edge + reading)
-        if parts > 1:
-            work += p.members * (f.part + parts * self._sums)
-        return work
+
+def _may_have_edges(p: Problem, machine: Machine) -> tuple[bool, bool]:
+    """Whether the kernels for few can make the last rows and columns of P as operands lie."""
+    if p.epilogue or p.members > 1 or max(p.m, p.n) < THIN_FROM:
+        return False, False  # those apply none, and are launched member by member
+    size = p.dtype.itemsize
+    rows, cols = (few_tile(p, machine, swapped, 1, size) is not None for swapped in (False, True))
+    return rows, cols
+
+
+def _way(number: int, pairs: list[Pair], p: Problem, machine: Machine) -> MmaWay:
+    """What a row stands for."""
+    tile = _table(p, machine)[0][number // (FORMS * PAIRS)]
+    (routes, vector), form = pairs[number // FORMS % PAIRS], number % FORMS
+    if form == EDGED:
+        may = zip(_may_have_edges(p, machine), (p.m, p.n), (tile.rows, tile.cols), strict=True)
+        edges = [edge_of(extent, side) if can else 0 for can, extent, side in may]
+        return MmaWay(tile, routes, (vector, vector), 1, edges[0], edges[1])
+    return MmaWay(tile, routes, (vector, vector), 1 if form == WHOLE else _parts(p, tile, machine, form))
+
+
+def _parts(p: Problem, tile: MmaTile, machine: Machine, form: int) -> int:
+    tiles = -(-p.m // tile.rows) * -(-p.n // tile.cols) * p.members
+    phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
+    return parts_of(tiles, phases, machine.units * tile.resident, p.members, form)
+
+
+def ways(problem: Problem, machine: Machine) -> list[MmaWay]:
+    pairs, given = _given(problem, machine)
+    rows = _table(problem, machine)[1].rows
+    fitting = [number for number, row in enumerate(rows) if in_seconds(row, given) < INFINITE]
+    return [_way(number, pairs, problem, machine) for number in fitting]
 
 
 def expected(way: MmaWay, problem: Problem, machine: Machine) -> float:
     """Seconds of one way; both operands are copied by one width."""
-    costs = _costs(rate_name(problem), problem.dtype.itemsize, machine)
-    cost = next(cost for cost in costs if cost.tile == way.tile)
-    figures = _Figures(problem, machine)
-    return figures.seconds(cost, way.vectors[0], figures.moved(way.routes), way.parts, way.edge_rows, way.edge_cols)
+    pairs, given = _given(problem, machine)
+    tiles, rows = _table(problem, machine)
+    form = EDGED if way.edge_rows or way.edge_cols else WHOLE
+    if way.parts > 1:
+        form = CUT if way.parts == _parts(problem, way.tile, machine, CUT) else CUT_TWICE
+    pair = pairs.index((way.routes, way.vectors[0]))
+    return in_seconds(rows.rows[tiles.index(way.tile) * FORMS * PAIRS + FORMS * pair + form], given)
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """A launch, and every step at the best share that a tile reaches, or the bytes."""
-    figures = FIGURES[problem.dtype.itemsize]
-    best = max(t.share * share for t, share in zip(TILES[problem.dtype.itemsize], figures.shares, strict=True))
-    best /= min(1.0, figures.m_across) * min(1.0, figures.n_along)
+    figures, best = FIGURES[problem.dtype.itemsize], _best_share(problem.dtype.itemsize)
     steps, reading = problem.steps / (mma_rate(problem, machine) * best), problem.least_bytes / machine.bandwidth
     return 0.999 * (figures.start + figures.tile + max(steps, reading / figures.memory - figures.tile))
+
+
+@lru_cache(maxsize=8)
+def _best_share(size: int) -> float:
+    figures = FIGURES[size]
+    best = max(tile.share * share for tile, share in zip(TILES[size], figures.shares, strict=True))
+    return best / (min(1.0, figures.m_across) * min(1.0, figures.n_along))
 
 
 def mma_rate(problem: Problem, machine: Machine) -> float:
