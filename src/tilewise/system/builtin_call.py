@@ -119,7 +119,7 @@ def compiled(text: str, name: str) -> int:
     return compiled_functions(text, (name,))[0]
 
 
-def compiled_functions(text: str, names: Sequence[str]) -> list[int]:
+def compiled_functions(text: str, names: Sequence[str], optimised: int = 2) -> list[int]:
     """The same of several."""
     with LLVM:
         import llvmlite.binding as llvm
@@ -128,7 +128,7 @@ def compiled_functions(text: str, names: Sequence[str]) -> list[int]:
         llvm.initialize_native_asmprinter()
         for symbol in ASKED:
             llvm.add_symbol(symbol, ctypes.cast(getattr(ctypes.pythonapi, symbol), ctypes.c_void_p).value)
-        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(opt=2, jit=True)
+        machine = llvm.Target.from_triple(llvm.get_process_triple()).create_target_machine(opt=optimised, jit=True)
         module = llvm.parse_assembly(DECLARED + text)
         module.verify()
         engine = llvm.create_mcjit_compiler(module, machine)
