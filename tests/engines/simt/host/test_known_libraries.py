@@ -107,7 +107,15 @@ pthread_mutex_t mutex = PTHREAD_MUTEX_INITIALIZER; int total = 0;
 void* work(void* x) { int n = *(int*)x; pthread_mutex_lock(&mutex); total += n; pthread_mutex_unlock(&mutex); return (void*)(long)(n * n); }
 int main() { pthread_t t[4]; int v[4]; void* r; long squares = 0; for (int i = 0; i < 4; i++) { v[i] = i + 1; pthread_create(&t[i], NULL, work, &v[i]); } for (int i = 0; i < 4; i++) { pthread_join(t[i], &r); squares += (long)r; } printf("%d %ld\n", total, squares); pthread_mutex_destroy(&mutex); }
 """
+STRINGS = r"""
+#include <string>
+#include <iostream>
+std::string last(const std::string& path) { size_t s = path.find_last_of("/"); return s == std::string::npos ? path : path.substr(s + 1); }
+int main() { std::cout << last("x/yz") << last("q") << " "; std::string p = "  a/b\\c.tar.gz \t"; size_t s = p.find_last_of("/\\");
+  std::cout << s << " " << p.find_first_of("./") << " " << p.find_first_not_of(" \t") << " " << p.find_last_not_of(" \t") << " " << p.find_last_of('.') << " " << p.find_last_of(".", 10) << " " << (p.find_first_of("xyq") == std::string::npos) << " " << p.find_first_of('.', 8) << "\n"; }
+"""
 PROGRAMS = {
+    "strings": (STRINGS, "yzq 5 3 2 13 11 7 1 11\n"),  # as g++ prints it
     "pthreads": (THREADS, "10 30\n"),
     "wmma": (WMMA, "0 wrong, 572\n"),  # against plain loops in the program itself
     "graph": (GRAPH, "6 10\n16 10\n26 10\n"),  # each launch copies, adds 1 + 2 + 3 and copies back

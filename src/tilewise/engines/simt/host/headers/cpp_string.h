@@ -59,6 +59,12 @@ public:
     size_t rfind(const string& o, size_t from) const { if (o._size > _size) return npos; size_t i = _size - o._size; if (from < i) i = from; for (++i; i > 0; --i) if (memcmp(_data + i - 1, o._data, o._size) == 0) return i - 1; return npos; }
     size_t rfind(const string& o) const { return rfind(o, npos); }
     size_t rfind(char c) const { for (size_t i = _size; i > 0; --i) if (_data[i - 1] == c) return i - 1; return npos; }
+    bool _has(char c) const { for (size_t i = 0; i < _size; ++i) if (_data[i] == c) return true; return false; }
+    size_t find_first_of(const string& o, size_t from = 0) const { for (size_t i = from; i < _size; ++i) if (o._has(_data[i])) return i; return npos; }
+    size_t find_last_of(const string& o, size_t from = npos) const { for (size_t i = from < _size ? from + 1 : _size; i > 0; --i) if (o._has(_data[i - 1])) return i - 1; return npos; }
+    size_t find_first_not_of(const string& o, size_t from = 0) const { for (size_t i = from; i < _size; ++i) if (!o._has(_data[i])) return i; return npos; }
+    size_t find_last_not_of(const string& o, size_t from = npos) const { for (size_t i = from < _size ? from + 1 : _size; i > 0; --i) if (!o._has(_data[i - 1])) return i - 1; return npos; }
+    size_t find_first_of(char c, size_t from = 0) const { for (size_t i = from; i < _size; ++i) if (_data[i] == c) return i; return npos; }
     size_t find_last_of(char c) const { return rfind(c); }
     int compare(const string& o) const { return strcmp(_data, o._data); }
     bool operator==(const string& o) const { return _size == o._size && memcmp(_data, o._data, _size) == 0; }
