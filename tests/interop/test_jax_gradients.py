@@ -73,6 +73,7 @@ CASES = [
 ]
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(("ring", "shapes"), CASES)
 def test_grad_and_jvp_are_jaxs(ring, shapes):
     M, N, tM, tN = drawn(*shapes, *shapes)
