@@ -162,7 +162,10 @@ def executed(path: Path, seconds: float = 4.0) -> tuple[str, str]:
         return "signal", f"killed by {signal.Signals(os.WTERMSIG(status)).name}"
     if not text:
         return "silent", f"no report, status {os.waitstatus_to_exitcode(status)}"
-    report = json.loads(text)
+    try:
+        report = json.loads(text)
+    except json.JSONDecodeError:
+        return "broken", f"a report that is no JSON: {text[:900]}"
     found = [] if report["ended"] in ENDS else [f"{report['ended']}: {report['message'][-1500:]}"]
     found += [note for note in report["notes"] if note.startswith("a check at the end failed")]
     if used.ru_utime + used.ru_stime > seconds + 3:
@@ -270,6 +273,7 @@ def many(front: int, run: int, processes: int, seconds: float, first: int) -> tu
 if __name__ == "__main__":
     front, run, processes = (int(word) for word in sys.argv[1:4])
     seed = int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % (1 << 30)
+    print(json.dumps({"seed": seed}), flush=True)
     counted, wrong = many(front, run, processes, float(sys.argv[4]), seed)
     for line in wrong:
         print(line)

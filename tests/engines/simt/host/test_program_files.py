@@ -2,6 +2,11 @@
 
 from __future__ import annotations
 
+import json
+import os
+import threading
+
+from tilewise.engines.simt.check.program_child import Report
 from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.process import run_program
 from tilewise.engines.simt.host.watch import Watch
@@ -55,6 +60,19 @@ def test_with_leave_they_are_written(tmp_path):
     )
     assert run_program(tmp_path / "p.cu", [], Options(writable=[str(tmp_path)]), capture=True).notes == []
     assert (tmp_path / "o").read_text() == "x"
+
+
+def test_a_run_reports_once():
+    """A limit that is met as the program ends would have written a second report behind the first."""
+    reader, writer = os.pipe()
+    report = Report(writer)
+    report({"ended": "refused"})
+    second = threading.Thread(target=report, args=({"ended": "limit"},), daemon=True)
+    second.start()
+    second.join(0.3)
+    assert second.is_alive()
+    with os.fdopen(reader) as pipe:
+        assert json.loads(pipe.read()) == {"ended": "refused"}
 
 
 def test_waits_of_every_thread_of_the_program_are_left_out(tmp_path):

@@ -7,7 +7,21 @@ import json
 import os
 import signal
 import sys
+import threading
 from typing import Any
+
+
+class Report:
+    """The one report of a run: a limit may be met just as the program ends, and whoever is second waits to be ended."""
+
+    def __init__(self, descriptor: int) -> None:
+        self.descriptor, self.first = descriptor, threading.Lock()
+
+    def __call__(self, document: dict[str, Any]) -> None:
+        if not self.first.acquire(blocking=False):
+            threading.Event().wait()
+        with os.fdopen(self.descriptor, "w", encoding="utf-8") as out:
+            json.dump(document, out)
 
 
 def main() -> None:
@@ -15,12 +29,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; the parent says so
     settings = json.loads(sys.argv[1])
     _limits(settings)
-    descriptor = settings["report"]
-
-    def report(document: dict[str, Any]) -> None:
-        with os.fdopen(descriptor, "w", encoding="utf-8") as out:
-            json.dump(document, out)
-
+    report = Report(settings["report"])
     from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.running import build, execute
     from tilewise.engines.simt.host.watch import Watch
