@@ -11,7 +11,8 @@ import pytest
 
 from tilewise.system import machine_code
 from tilewise.system.builtin_call import compiled_functions, native_calls
-from tilewise.system.machine_code import DECLARED, INFINITE, LARGEST, Formula, Row, Rows, translated
+from tilewise.system.machine_code import INFINITE, LARGEST, Formula, Row, Rows, translated
+from tilewise.system.python_to_llvm import DECLARED
 
 SHARE, SEVEN = 0.3, 7
 

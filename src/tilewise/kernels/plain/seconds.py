@@ -35,6 +35,25 @@ def cuts(tiles: tuple[PlainTile, ...]) -> tuple[tuple[tuple[int, int, int, int],
     return tuple(ways), Rows(rows)
 
 
+def pieces_of(doublings: int, tiles: int, slots: int, phases: int) -> int:
+    """Pieces of k after so many doublings; none where the tiles fill the card anyway, or leave no room for as many."""
+    pieces = 1
+    if doublings > 0:
+        if not tiles or tiles >= slots:
+            return 0
+        most = min(MAX_PIECES, max(1, phases) // 4)
+        for _ in range(min(doublings, MOST_DOUBLINGS)):
+            if tiles * pieces * 2 <= 2 * slots and pieces * 2 <= most:
+                pieces = pieces * 2
+            elif doublings < ONE_WAVE:
+                return 0
+        if doublings == ONE_WAVE:
+            if pieces == 1 or slots // tiles > pieces:
+                return 0
+            pieces = slots // tiles
+    return pieces
+
+
 @Formula
 def expected(row: Row, given: Row) -> float:
     """The packing before, the multiprocessors' blocks one after the other, the planes and the thin edges after."""
@@ -55,20 +74,9 @@ def expected(row: Row, given: Row) -> float:
         edges = edges + thin_n
     tiles = -(-rows // high) * -(-cols // wide) * members
     slots, phases = units * resident, -(-words // depth)
-    pieces = 1
-    if doublings > 0:
-        if not tiles or tiles >= slots:
-            return INFINITE
-        most = min(MAX_PIECES, max(1, phases) // 4)
-        for _ in range(min(doublings, MOST_DOUBLINGS)):
-            if tiles * pieces * 2 <= 2 * slots and pieces * 2 <= most:
-                pieces = pieces * 2
-            elif doublings < ONE_WAVE:
-                return INFINITE
-        if doublings == ONE_WAVE:
-            if pieces == 1 or slots // tiles > pieces:
-                return INFINITE
-            pieces = slots // tiles
+    pieces = pieces_of(doublings, tiles, slots, phases)
+    if not pieces:
+        return INFINITE
     each = max(1, -(-phases // pieces)) * depth  # words of k, whole phases
     full, rest = tiles * pieces // slots, tiles * pieces % slots
     # a multiprocessor with one block of two is not half as fast, and no block runs at the whole rate alone
