@@ -39,9 +39,6 @@ def on_hopper(text):
 def on_ampere(text):
     """The text of a kernel of asynchronous copies and products of fragments, done on the host."""
     text = re.sub(r"static __device__ __forceinline__ void (multiply|round_word)\(.*?\n}\n", "", text, flags=re.DOTALL)
-    text = re.sub(
-        r'asm volatile\("ld\.shared\.(u32|f64) %0, \[%1\];".*?\);', "memcpy(&word, memory + at, sizeof word);", text
-    )
     return text.replace(kernel_text("mma_sync/copies.cuh"), f'#include "{AMPERE}"\n')
 
 

@@ -27,13 +27,6 @@ template <int pending> static void wait_groups() {
         }
 }
 
-static unsigned __byte_perm(unsigned x, unsigned y, unsigned chosen) {
-    unsigned long long both = x | (unsigned long long)y << 32;
-    unsigned made = 0;
-    for (int i = 0; i < 4; ++i) made |= (unsigned)(both >> (chosen >> 4 * i & 7) * 8 & 255) << 8 * i;
-    return made;
-}
-
 static void round_word(unsigned& word) { word = (word + 0x1000u) & 0xffffe000u; }
 static double number_of(double word) { return word; }
 static float number_of(unsigned word) { return __uint_as_float(word); }

@@ -113,10 +113,6 @@ DOUBLES = (
     MmaTile(128, 128, 2, 4, 1, 0.925, True, 8),
     MmaTile(64, 64, 2, 2, 3, 0.9, True, 8),
     MmaTile(64, 64, 2, 2, 2, 0.8, True, 8),  # where shared memory is small
-    MmaTile(32, 128, 1, 4, 2, 0.8, True, 8),  # thin products: 17 to 32 rows, or columns,
-    MmaTile(128, 32, 4, 1, 2, 0.8, True, 8),
-    MmaTile(16, 128, 1, 4, 2, 0.6, True, 8),  # and up to 16
-    MmaTile(128, 16, 4, 1, 2, 0.6, True, 8),
 )
 TILES: dict[int, tuple[MmaTile, ...]] = {1: BYTES, 2: SMALL, 4: FLOATS, 8: DOUBLES}
 
