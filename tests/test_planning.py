@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import json
+import random
+import time
 from dataclasses import replace
 
 import pytest
@@ -134,3 +136,14 @@ def test_a_shape_that_is_none(text):
 
 def test_a_shape_with_either_cross():
     assert parse_shape("10×20x30") == (10, 20, 30)
+
+
+@pytest.mark.parametrize("semiring", SEMIRINGS)
+def test_every_dtype_has_a_plan_on_a_card(semiring):
+    """Small, thin and large, by the clock: no model leaves a dtype out."""
+    rng = random.Random(seed := time.time_ns() % 2**32)
+    for dtype in filter(lambda dtype: works(semiring, dtype), CARD_DTYPES):
+        for largest in (9, 90, 900):
+            m, k, n = (rng.randint(1, largest) for _ in range(3))
+            plan = make_plan(problem_of_shape(m, k, n, dtype, semiring), H200)
+            assert plan.predicted > 0, f"seed {seed}: {m}x{k}x{n} {dtype}"

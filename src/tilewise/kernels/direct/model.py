@@ -155,8 +155,8 @@ def every_way(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectWay,
 
 
 def figures_of(algebra: Algebra) -> Figures:
-    size = 8 if algebra.partial.itemsize == 8 else algebra.element.itemsize
-    return FIGURES[2 if size <= 2 else size]
+    size = 8 if algebra.partial.itemsize == 8 else min(8, algebra.element.itemsize)  # complex128 to truth values, too
+    return FIGURES[max(2, size)]
 
 
 ROOMS = 12  # where they begin in a row
