@@ -92,11 +92,13 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     >>> tw.matmul([[0.0, 4.0]], [[9.0], [3.0]], semiring="min_plus", return_arg=True)
     (array([[7.]]), array([[1]]))
     """
-    if M.__class__ is not NDARRAY and compiling() and traced is not None:  # first: every step traced is a guard later
-        product = traced(M, N, keywords)
+    if M.__class__ is not NDARRAY and compiling():  # first: every step traced is a guard later
+        product = traced(M, N, keywords) if traced is not None else None
         if product is not None:
             return product
-    sign = SIGNATURES.get(M.__class__) or signature_for(M)
+        sign = None  # machine code is nothing that a compiler traces
+    else:
+        sign = SIGNATURES.get(M.__class__) or signature_for(M)
     key = sign(M, N, keywords) if sign is not None else None
     if key is not None:
         prepared = PREPARED.get(key)
