@@ -29,6 +29,7 @@ from tilewise.blocking import RegisterTile, register_tile
 from tilewise.engines import cpu
 from tilewise.engines.cpu.family import views
 from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.engines.cpu.kernels.weights.text import weights_module
 from tilewise.engines.cpu.registry import FAMILIES, choose
 from tilewise.engines.cpu.runtime import compile
 from tilewise.engines.cpu.runtime.address import data_field
@@ -280,7 +281,10 @@ def main() -> None:
     target = known_target(options.target) if options.compile else here(options.target)
     if options.compile:
         texts = {text_of(case, target) for case in cases_of(options, target)}
-        for text in (pool_module(target, data_field()), *sorted(texts)):
+        looks = (
+            weights_module(size, data_field()) for size in (1, 2, 4, 8)
+        )  # of integers, before sums are made of them
+        for text in (pool_module(target, data_field()), *looks, *sorted(texts)):
             compile.kept(text, target)
         print(f"{options.target}: {len(texts)} kernels compiled")
         return
