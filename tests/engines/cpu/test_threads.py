@@ -44,6 +44,23 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(shape: tuple[int, int, 
         np.testing.assert_array_equal(made[0], other)
 
 
+@pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
+def test_no_bits_of_shapes_by_chance_depend_on_the_number_of_threads(dtype: str) -> None:
+    """Last rows and columns above all: tiles of other heights and widths must add up in the same order."""
+    seed = time.time_ns() % 2**32
+    rng, draw = np.random.default_rng(seed), random.Random(seed)
+    for _ in range(8):
+        m, n = (8 * draw.randint(1, 30) + 1 if draw.random() < 0.5 else draw.randint(1, 300) for _ in range(2))
+        k = draw.randint(50, 900)
+        M, N = (rng.uniform(-1, 1, s).astype(dtype) for s in ((m, k), (k, n)))
+        made = []
+        for count in (1, 2, 3, 7):
+            tw.set_num_threads(count)
+            made.append(tw.matmul(M, N))
+        for other in made[1:]:
+            np.testing.assert_array_equal(made[0], other, f"seed {seed}: {m}x{k}x{n}")
+
+
 def stress(calls: int, errors: list[str], seed: int) -> None:
     rng = np.random.default_rng(seed)
     M, N = rng.integers(0, 9, (90, 70)), rng.integers(0, 9, (70, 80))

@@ -133,6 +133,15 @@ def _widen(a: Arithmetic) -> Function:
     return f
 
 
+def _chunk(f: Function, rows: str) -> str:
+    """Rows of M that are widened at a time: CHUNK, or one or two fewer, so that the last of them is not alone
+    (`tasks.no_row_alone`)."""
+    chunk = str(CHUNK - 2)
+    for fewer in (CHUNK - 1, CHUNK):
+        chunk = f.op(f"select i1 {f.test('ne', f.rem(rows, fewer), 1)}, i64 {fewer}, i64 {chunk}")
+    return chunk
+
+
 def _run_apart(a: Arithmetic) -> Function:
     """One task of half precision: a piece of one member's P, made apart; its workspace is the piece, CHUNK rows of M
     and the packed group of N."""
@@ -151,13 +160,14 @@ def _run_apart(a: Arithmetic) -> Function:
     wide = f.at(a.kind, block, f.mul(task_m, task_n))
     row_w = f.lower(KC, k)
     panels = f.at(a.kind, wide, f.mul(CHUNK, row_w))
+    chunk = _chunk(f, rows)
     alone = f.test("sle", k, KC)  # the only strip's sums are rounded while they lie in the first cache
     with f.loop(0, k, KC) as p:
         kc, first = f.lower(f.sub(k, p.index), KC), f.test("eq", p.index, 0)
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
         f.do(f"call void @pack_n(ptr {strip_n}, i64 1, i64 {row_n}, i64 {cols}, i64 {kc}, ptr {panels})")
-        with f.loop(0, rows, CHUNK) as i:
-            some = f.lower(f.sub(rows, i.index), CHUNK)
+        with f.loop(0, rows, chunk) as i:
+            some = f.lower(f.sub(rows, i.index), chunk)
             strip_m = f.at(a.element_m, M, f.mul(i.index, row_m), p.index)
             f.do(f"call void @widen(ptr {strip_m}, i64 {row_m}, i64 {some}, i64 {kc}, ptr {wide}, i64 {row_w})")
             sums = f.at(a.kind, block, f.mul(f.op(f"select i1 {alone}, i64 0, i64 {i.index}"), task_n))

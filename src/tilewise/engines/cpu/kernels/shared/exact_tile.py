@@ -21,7 +21,6 @@ PARAMS = [
     ("i64", "row_p"), ("i64", "cols"), ("i1", "first"), ("i64", "count"), ("i64", "next_m"), ("i64", "next_n"),
     ("i64", "next_p"),
 ]  # fmt: skip
-CHAINS = 8  # sums that hide an addition's latency: 4 cycles, two ports
 SHALLOW = 32  # k up to which P is the cost of a product
 AHEAD = 4  # vectors of a row of N that are asked for before they are read
 
@@ -30,7 +29,7 @@ AHEAD = 4  # vectors of a row of N that are asked for before they are read
 class ExactForm:
     """`narrow`: fewer columns than a vector has lanes. `panel_m`: rows of a packed panel of M; 0: read where it lies.
     `panel`: lanes of a packed panel of N; 0: read where it lies. `along_k`: M's elements lie side by side along k.
-    `asks`: N comes from memory, and is asked for ahead."""
+    `asks`: N comes from memory, and is asked for ahead. `ways`: sets of sums, each of every so many k."""
 
     rows: int
     vectors: int
@@ -39,6 +38,7 @@ class ExactForm:
     panel: int = 0
     along_k: bool = False
     asks: bool = False
+    ways: int = 1
 
     @property
     def name(self) -> str:
@@ -66,9 +66,7 @@ class _ExactTile:
         self.masked = form.narrow or a.target.cheap_masks
         self.by_lane = by_lane(a, form)
         self.element_n, self.source_n = (a.kind, a.partial) if form.panel else (a.element_n, a.source_n)
-        self.ways = 1
-        while self.cells * self.ways < CHAINS:
-            self.ways *= 2
+        self.ways = form.ways
         # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
         large = form.panel and form.rows >= a.MR - 1 and form.vectors == a.tile[1] and (a.fused or a.in_order)
         self.unroll = max(self.ways, a.lanes if self.by_lane else 4 if large else 1)

@@ -31,6 +31,16 @@ def tallest(a: Arithmetic, form: ExactForm) -> int:
     return max(rows for rows in range(1, a.MR + 1) if widest(a, form, rows) >= min(WIDEST, a.tile[1]))
 
 
+def ways_of(a: Arithmetic, form: ExactForm, rows: int) -> int:
+    """Sets of sums of a tile so high: several for one row, whose few sums would wait for each other. Never by its
+    width, nor for more rows: how high and wide tiles are depends on the number of threads, and a cell's bits must not.
+    No grid has a tile of one row beside others, and no task a last row alone (`tasks.no_row_alone`)."""
+    ways = 1
+    while rows == 1 and tallest(a, form) > 2 and 2 * ways * widest(a, form, 1) <= a.target.registers * 3 // 4:
+        ways *= 2
+    return ways
+
+
 def grid_functions(a: Arithmetic, form: ExactForm) -> list[Function | Table]:
     """The grid of a form, and the tiles it is made of: the form with every height and width."""
     return [*tile_functions(a, form, grid_name(form), WIDEST), _grid(a, form)]
@@ -39,10 +49,14 @@ def grid_functions(a: Arithmetic, form: ExactForm) -> list[Function | Table]:
 def tile_functions(a: Arithmetic, form: ExactForm, name: str, most: int) -> list[Function | Table]:
     """The form with every height, and widths to `most`, and a table of them; without cheap masks narrow ones too."""
     heights = range(1, tallest(a, form) + 1)
-    forms = [replace(form, rows=r, vectors=min(v, widest(a, form, r))) for r in heights for v in range(1, most + 1)]
+    forms = [
+        replace(form, rows=r, vectors=min(v, widest(a, form, r)), ways=ways_of(a, form, r))
+        for r in heights
+        for v in range(1, most + 1)
+    ]
     parts: list[Function | Table] = [Table(f"{name}_tiles", [x.name for x in forms])]
     if not a.target.cheap_masks:
-        slim = [replace(form, rows=r, vectors=1, narrow=True) for r in heights]
+        slim = [replace(form, rows=r, vectors=1, narrow=True, ways=ways_of(a, form, r)) for r in heights]
         parts.append(Table(f"{name}_slim", [x.name for x in slim]))
         forms += slim
     return [*parts, *(exact_tile_function(a, x) for x in dict.fromkeys(forms))]

@@ -65,6 +65,14 @@ def share(extent: int, workers: int, unit: int, each: int = 2) -> int:
     return max(1, -(-extent // (pieces * unit))) * unit
 
 
+def no_row_alone(m: int, task_m: int, unit: int) -> int:
+    """Rows of a task, by units more until the last one has not a single row: tiles of one row add up in another order
+    (`grid.ways_of`), and no bit of P may depend on how many threads there are."""
+    while task_m < m and m % task_m == 1:
+        task_m += unit
+    return task_m
+
+
 def pages(size: int) -> int:
     return -(-size // 4096) * 4096 + 4096 if size else 0
 
@@ -79,7 +87,7 @@ def columns_apart(a: Arithmetic, x: Extents, packed: int) -> Tasks:
 
 def rows_apart(a: Arithmetic, x: Extents, packed: int) -> Tasks:
     """Every task a range of P's rows; `packed` bytes for each worker."""
-    task_m = share(x.m, x.workers_a_member, a.MR)
+    task_m = no_row_alone(x.m, share(x.m, x.workers_a_member, a.MR), a.MR)
     tasks_m = -(-x.m // task_m)
     return Tasks(x.members * tasks_m, tasks_m=tasks_m, task_m=task_m, each=pages(packed))
 
@@ -88,7 +96,7 @@ def shared_strips(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     """Rows of P are dealt out, several pieces to a worker; the columns of a strip are packed together."""
     m, k, n, workers = x.m, x.k, x.n, x.workers
     width, depth = min(cut.NC, n), min(cut.KC, k)
-    task_m = min(share(m, workers, a.MR), cut.MC)
+    task_m = no_row_alone(m, min(share(m, workers, a.MR), cut.MC), a.MR)
     task_n = share(width, workers, a.NR)
     tasks_m, tasks_n, strips = -(-m // task_m), -(-width // task_n), -(-n // cut.NC) * -(-k // cut.KC)
     strip = -(-width // a.NR) * a.NR * a.rows_n(depth)
@@ -117,4 +125,4 @@ def pieces(m: int, n: int, workers: int, cut: Blocking, own: bool) -> tuple[int,
         task_m, task_n = min(task_m, BITS_ROWS), min(task_n, 8 * cut.NR)
     elif own:
         task_m, task_n = min(task_m, OWN_BLOCK), min(task_n, OWN_BLOCK)
-    return -(-task_m // cut.MR) * cut.MR, -(-task_n // cut.NR) * cut.NR
+    return no_row_alone(m, -(-task_m // cut.MR) * cut.MR, cut.MR), -(-task_n // cut.NR) * cut.NR
