@@ -163,7 +163,7 @@ def meant(d: Drawn, M: np.ndarray, N: np.ndarray, more: dict[str, np.ndarray]) -
         x, y = (a.astype(common).astype(wide) for a in (left, right))
         P = reduced(d, x[..., :, :, None], y[..., None, :, :], common)
         if d.keywords.get("accumulate"):
-            held = more["out"].astype(P.dtype if wide is object else np.float64).reshape(P.shape)
+            held = more["out"].astype(P.dtype if wide is object else wide).reshape(P.shape)
         if "scales" in d.keywords:
             P = more["a"] * P * more["b"]
         P = d.keywords.get("alpha", 1) * P if "alpha" in d.keywords else P

@@ -15,7 +15,7 @@ import pytest
 
 import tilewise
 from tilewise.engines.simt.host.options import Options
-from tilewise.engines.simt.host.process import run_program
+from tilewise.engines.simt.host.process import _report, run_program
 
 
 @pytest.fixture
@@ -215,6 +215,12 @@ def test_a_null_pointer_in_a_kernel_is_a_fault_and_a_sticky_error(run):
     )
     assert report.output == "cudaErrorIllegalAddress\n"
     assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 3)]
+
+
+def test_a_program_that_ctrl_c_reached_first_was_interrupted(tmp_path):
+    """It ended without a word, and this process has not been told yet."""
+    with pytest.raises(KeyboardInterrupt):
+        _report(tmp_path / "loop.cu", -signal.SIGINT, "", Options(), late=False)
 
 
 def test_ctrl_c_ends_the_program_too(tmp_path):

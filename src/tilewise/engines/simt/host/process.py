@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import json
 import os
+import signal
 import subprocess
 import sys
 import threading
@@ -119,6 +120,8 @@ def _report(path: Path, code: int, text: str, options: Options, late: bool) -> P
     if not text and late:
         message = f"the program took longer than {options.clock:g} s and could not be asked: --limit-time raises it"
         return ProgramReport(str(path), 4, "limit", message, card=options.card)
+    if not text and code == -signal.SIGINT:  # Ctrl-C reached the program before it reached this process
+        raise KeyboardInterrupt
     if not text:
         message = f"the program's process ended without a word (status {code})"
         return ProgramReport(str(path), 4, "failed", message, card=options.card)
