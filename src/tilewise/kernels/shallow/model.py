@@ -117,7 +117,7 @@ def ways(problem: Problem, machine: Machine) -> Iterator[ShallowWay]:
         warps = next((w for w in (MOST_WARPS, MOST_WARPS // 2) if shared_bytes(p, cols, w) <= MOST_SHARED), 0)
         if not warps:
             continue
-        warps, strips = min(warps, groups), strips_of(p, cols) * max(1, p.members)
+        warps, strips = min(warps, groups), max(1, strips_of(p, cols) * p.members)
         most, made = math.ceil(groups / warps), set()
         for waves in WAVES:
             blocks = max(1, min(most, waves * RESIDENT * machine.units // strips))
