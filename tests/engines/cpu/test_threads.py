@@ -28,6 +28,15 @@ def as_many_threads_as_before() -> Iterator[None]:
     tw.set_num_threads(None)
 
 
+def same_bits_by_any_threads(M: np.ndarray, N: np.ndarray, said: str = "") -> None:
+    made = []
+    for count in (1, 2, 3, 7):
+        tw.set_num_threads(count)
+        made.append(tw.matmul(M, N))
+    for other in made[1:]:
+        np.testing.assert_array_equal(made[0], other, said)
+
+
 @pytest.mark.parametrize(
     "shape", [(300, 300, 300), (129, 700, 257), (5, 900, 2000), (2000, 900, 5), (3000, 400, 1), (40, 20000, 30)]
 )
@@ -36,12 +45,7 @@ def test_the_bits_do_not_depend_on_the_number_of_threads(shape: tuple[int, int, 
     m, k, n = shape
     rng = np.random.default_rng(0)
     M, N = (rng.uniform(-1, 1, s).astype(dtype) for s in ((m, k), (k, n)))
-    made = []
-    for count in (1, 2, 3, 7):
-        tw.set_num_threads(count)
-        made.append(tw.matmul(M, N))
-    for other in made[1:]:
-        np.testing.assert_array_equal(made[0], other)
+    same_bits_by_any_threads(M, N)
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64", "float16"])
@@ -53,12 +57,7 @@ def test_no_bits_of_shapes_by_chance_depend_on_the_number_of_threads(dtype: str)
         m, n = (8 * draw.randint(1, 30) + 1 if draw.random() < 0.5 else draw.randint(1, 300) for _ in range(2))
         k = draw.randint(50, 900)
         M, N = (rng.uniform(-1, 1, s).astype(dtype) for s in ((m, k), (k, n)))
-        made = []
-        for count in (1, 2, 3, 7):
-            tw.set_num_threads(count)
-            made.append(tw.matmul(M, N))
-        for other in made[1:]:
-            np.testing.assert_array_equal(made[0], other, f"seed {seed}: {m}x{k}x{n}")
+        same_bits_by_any_threads(M, N, f"seed {seed}: {m}x{k}x{n}")
 
 
 def stress(calls: int, errors: list[str], seed: int) -> None:

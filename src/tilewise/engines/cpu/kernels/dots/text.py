@@ -11,8 +11,9 @@ from tilewise.algebra.to_llvm import scalar_kind
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load, store
 from tilewise.engines.cpu.kernels.shared.ir import Function, Table, module
-from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_source
+from tilewise.engines.cpu.kernels.shared.rows_task import rows_task
 
 ROWS = 4  # at most at a time
 TURNED = 4  # elements of a column of N that are copied at a time
@@ -157,15 +158,7 @@ def _turned(a: Arithmetic) -> Function:
 def _run(a: Arithmetic) -> Function:
     """One task: a range of rows. N's columns are copied first where their elements do not lie side by side."""
     f = Function("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    m, k, n, tasks_m, task_m = job.words("m", "k", "n", "tasks_m", "task_m")
-    row_m, row_n, col_n, row_p, col_p, onto = job.words("row_m", "row_n", "col_n", "row_p", "col_p", "onto")
-    i0, member = f.mul(f.rem("%task", tasks_m), task_m), f.div("%task", tasks_m)
-    rows = f.lower(f.sub(m, i0), task_m)
-    M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
-    N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
-    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p))
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    rows, k, n, M, N, P, space, row_m, row_n, col_n, row_p, col_p, onto = rows_task(f, a)
     apart = f.test("ne", row_n, 1)
     with f.when(apart):
         f.do(f"call void @turned(ptr {N}, i64 {row_n}, i64 {col_n}, i64 {k}, i64 {n}, ptr {space})")

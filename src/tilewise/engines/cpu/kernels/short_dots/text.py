@@ -12,7 +12,8 @@ from tilewise.engines.cpu.kernels.dots.text import ROWS, TURNED, across, keep, w
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.dot import dot
 from tilewise.engines.cpu.kernels.shared.ir import Function, Operand, Table, module
-from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
+from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS
+from tilewise.engines.cpu.kernels.shared.rows_task import rows_task
 
 HIGH_BITS = "splat (i8 -128)"
 PARAMS = [
@@ -140,15 +141,7 @@ def _rows(a: Arithmetic) -> Function:
 def _run(a: Arithmetic) -> Function:
     """One task: a range of rows."""
     f = Function("run", TASK_PARAMS, public=True)
-    job = JobReader(f)
-    m, k, n, tasks_m, task_m = job.words("m", "k", "n", "tasks_m", "task_m")
-    row_m, row_n, col_n, row_p, col_p, onto = job.words("row_m", "row_n", "col_n", "row_p", "col_p", "onto")
-    i0, member = f.mul(f.rem("%task", tasks_m), task_m), f.div("%task", tasks_m)
-    rows = f.lower(f.sub(m, i0), task_m)
-    M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
-    N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
-    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p))
-    space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    rows, k, n, M, N, P, space, row_m, row_n, col_n, row_p, col_p, onto = rows_task(f, a)
     each = a.deep * a.lanes
     column = f.mul(f.div(f.add(k, each - 1), each), a.lanes)
     less = f.at("i32", space, f.mul(column, n))
