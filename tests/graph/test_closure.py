@@ -185,7 +185,7 @@ def test_progress_counts_blocks_and_an_interruption_leaves_w_alone() -> None:
 
 def test_blocks_of_few_nodes_make_few_cells_twice(monkeypatch: pytest.MonkeyPatch) -> None:
     """Blocks of 256 made 2.6 times the steps that 400 nodes need."""
-    module, steps = sys.modules["tilewise.graph.closure"], []
+    module, steps = sys.modules["tilewise.graph.blocks"], []
     real = module.matmul
 
     def counted(M: np.ndarray, N: np.ndarray, **how: object) -> np.ndarray:

@@ -12,7 +12,7 @@ from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.api import matmul
 from tilewise.errors import DtypeError, ShapeError
-from tilewise.graph.closure import close_block
+from tilewise.graph.blocks import close_block
 from tilewise.graph.laws import one_of
 from tilewise.graph.rounds import algebra_for
 from tilewise.scale.dask_product import Declared

@@ -22,7 +22,7 @@ from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.api import matmul
 from tilewise.errors import DtypeError, ShapeError, TooLargeError
-from tilewise.graph.closure import close_block
+from tilewise.graph.blocks import close_block
 from tilewise.graph.keywords import Progress
 from tilewise.graph.laws import check_idempotent, one_of
 from tilewise.quantities import seconds, size

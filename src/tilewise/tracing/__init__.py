@@ -7,8 +7,6 @@ from dataclasses import replace
 from pathlib import Path
 from typing import Any
 
-import numpy as np
-
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.simt import budget
@@ -19,11 +17,14 @@ from tilewise.engines.simt.check.prepared import Prepared
 from tilewise.engines.simt.check.simulate import Simulation, simulate
 from tilewise.engines.simt.limits import DEFAULT, Limits
 from tilewise.engines.simt.machine.events import EventKind, Events, empty_events
-from tilewise.engines.simt.machine.findings import Finding, Severity
-from tilewise.errors import KernelError, UsageError
-from tilewise.tracing.recorded import Matrix, Trace
-from tilewise.tracing.report import Report, Run, Shape
+from tilewise.engines.simt.machine.findings import Finding
+from tilewise.errors import KernelError
+from tilewise.tracing.launched import as_shape, copied, launch_for, run_of
+from tilewise.tracing.one_run import Run, Shape
+from tilewise.tracing.recorded import Matrix
+from tilewise.tracing.report import Report
 from tilewise.tracing.rungs import RungText, is_rung, rung_text
+from tilewise.tracing.traced import Trace
 
 
 def trace(
@@ -160,24 +161,6 @@ def _rung(kernel: str | Path, tile: int | None, ring: Semiring, dtype: str) -> t
     return rung, rung.text
 
 
-def launch_for(
-    rung: RungText | None, shape: Shape | None, grid: Sequence[int] | None, block: Sequence[int] | None
-) -> tuple[Sequence[int] | None, Sequence[int] | None]:
-    """A rung's blocks cover the part of P that its geometry says; a file has its own launch."""
-    if rung is None or shape is None:
-        return grid, block
-    return grid or rung.grid(shape), block or rung.geometry.block
-
-
-def as_shape(shape: Any) -> Shape | None:
-    if shape is None:
-        return None
-    parts = tuple(int(x) for x in shape)
-    if len(parts) != 3 or min(parts) < 1:
-        raise UsageError(f"a shape is three positive numbers (m, k, n), not {tuple(shape)}")
-    return parts
-
-
 def _prepare(kernel: str | Path, entry: str | None, defines: Any, tile: int | None, limits: Limits) -> list[Prepared]:
     loaded = load(kernel, defines, tile, limits)
     return [Prepared(loaded, function) for function in choose(loaded, entry)]
@@ -192,46 +175,10 @@ def _first_tiled(prepared: list[Prepared]) -> Prepared:
     return multiply[0] if multiply else prepared[0]
 
 
-def copied(args: Mapping[str, Any] | None) -> dict[str, Any]:
-    return {k: v.copy() if isinstance(v, np.ndarray) else v for k, v in (args or {}).items()}
-
-
 def shape_to_see(tile: int) -> Shape:
     """Two phases, the second with an edge: what one shape can show."""
     side = max(2, 2 * tile - 1)
     return side, side, side
-
-
-def run_of(prepared: Prepared, done: Simulation, origin: str = "given") -> Run:
-    counters = dict(done.outcome.counters)
-    counters["phases"] = done.outcome.phases
-    for buffer in done.bound.buffers.values():
-        counters[f"loads of {buffer.name}"] = buffer.loads
-        if buffer.stores:
-            counters[f"stores to {buffer.name}"] = buffer.stores
-    if done.bound.matrices is not None and done.shape is not None:
-        m, k, n = done.shape
-        counters["loads without tiles"] = 2 * m * k * n
-    costs = done.outcome.costs
-    counters["shared passes"] = sum(c.units for c in costs.shared.values())
-    counters["shared requests"] = sum(c.requests for c in costs.shared.values())
-    counters["global sectors"] = sum(c.units for c in costs.globals.values())
-    counters["global requests"] = sum(c.requests for c in costs.globals.values())
-    counters["split warps"] = sum(b[1] for b in costs.branches.values())
-    order = {Severity.FAULT: 0, Severity.COST: 1, Severity.NOTE: 2}
-    findings = sorted(done.findings, key=lambda f: (order[f.severity], f.line, str(f.kind)))
-    return Run(
-        prepared.loaded.source.name, done.entry, done.shape, done.tile, done.geometry.grid, done.geometry.block,
-        tuple(done.bound.lines), tuple(done.supplied + done.notes), counters, tuple(findings),
-        "".join(done.outcome.output), dict(done.bound.arrays), origin, _reading(done),
-    )  # fmt: skip
-
-
-def _reading(done: Simulation) -> str:
-    bound = done.bound
-    if bound.reading is None or bound.matrices is None:
-        return ""
-    return bound.reading.words({role: v.name for role, v in bound.matrices.items()})
 
 
 __all__ = ["EventKind", "Events", "Finding", "Limits", "Matrix", "Report", "Run", "Trace", "check", "trace"]

@@ -21,9 +21,10 @@ from tilewise.engines.simt.host.process import ProgramReport
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.findings import Severity
 from tilewise.errors import KernelError, LimitError, TilewiseError, UsageError
-from tilewise.tracing import as_shape, copied, launch_for, run_of
+from tilewise.tracing.launched import as_shape, copied, launch_for, run_of
+from tilewise.tracing.one_run import Run, Shape
 from tilewise.tracing.program_run import ENTRY, as_run, run_of_program, weigh, words
-from tilewise.tracing.report import Report, Run, Shape
+from tilewise.tracing.report import Report
 from tilewise.tracing.rungs import RungText
 
 LARGEST_PROBE = 128  # the side of a block or tile that probes are still made for

@@ -9,7 +9,7 @@ from tilewise.engines.simt.check.wording import cell
 from tilewise.engines.simt.frontend.source import Place
 from tilewise.engines.simt.machine.findings import Finding, Severity
 from tilewise.tracing.grouping import Group, Seen, by_line_and_threads, pair, same_place, thread_lines
-from tilewise.tracing.report import Run
+from tilewise.tracing.one_run import Run
 from tilewise.tracing.told_finding import evidence_of, kind_word, message_of
 from tilewise.translation import translated
 from tilewise.words import counted, say

@@ -7,7 +7,7 @@ from dataclasses import dataclass, field
 
 from tilewise.engines.simt.frontend.source import Place
 from tilewise.engines.simt.machine.findings import Basis, Finding, Severity
-from tilewise.tracing.report import Run
+from tilewise.tracing.one_run import Run
 from tilewise.words import say
 
 Name = tuple[int, ...]

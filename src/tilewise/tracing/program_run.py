@@ -17,7 +17,8 @@ from tilewise.engines.simt.host.process import ProgramReport, run_program
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.findings import Basis, Finding, Kind, Severity
 from tilewise.errors import KernelError, TilewiseError
-from tilewise.tracing.report import Report, Run
+from tilewise.tracing.one_run import Run
+from tilewise.tracing.report import Report
 
 SHARE = 0.5  # of the time that a check may take
 INTERPRET = 2.0  # seconds

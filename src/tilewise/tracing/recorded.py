@@ -1,4 +1,4 @@
-"""A launch with everything its threads did: the `Trace` that every view is drawn from."""
+"""A launch with everything its threads did: what every view is drawn from."""
 
 from __future__ import annotations
 
@@ -10,13 +10,13 @@ import numpy as np
 
 from tilewise.engines.simt.machine.events import Events
 from tilewise.engines.simt.machine.findings import Finding
-from tilewise.tracing.report import SCHEMA, Run
+from tilewise.tracing.one_run import SCHEMA, Run
 from tilewise.tracing.strict_json import strict
 
 
 @dataclass(frozen=True)
 class Matrix:
-    """M, N or P of a launch: its name in `Trace.names`, and what it held afterwards (the launch changes only P)."""
+    """M, N or P of a launch: its name in `Recorded.names`, and what it held afterwards (the launch changes only P)."""
 
     name: str
     values: np.ndarray = field(repr=False)
@@ -28,7 +28,7 @@ class Matrix:
 
 
 @dataclass(frozen=True, repr=False)
-class Trace:
+class Recorded:
     """A launch with its events. `names` are the arrays and registers that the event columns number."""
 
     run: Run
@@ -38,7 +38,7 @@ class Trace:
     source: str = ""  # the text that ran; events name its lines
     matrices: Mapping[str, Matrix] = field(default_factory=dict)  # M, N and P of a matmul-like binding
     shared: Mapping[str, tuple[int, ...]] = field(default_factory=dict)  # shared arrays as they are declared
-    failing: Trace | None = None  # the same launch in an order of threads that gives a wrong P, where one was found
+    failing: Recorded | None = None  # the same launch in an order of threads that gives a wrong P, where one was found
     wrong: tuple[tuple[int, int], ...] = ()  # of a failing order: the cells of P that are not the product
 
     @property
@@ -53,31 +53,6 @@ class Trace:
     def phases(self) -> int:
         """How many phases the recorded blocks went through."""
         return int(self.events.phase.max()) + 1 if len(self.events) else 0
-
-    def text(self, width: int = 80, phases: tuple[int, ...] | None = None, lang: str = "en") -> str:
-        """Threads × phases, tiles, partial sums, barriers and counters, in `width` columns."""
-        from tilewise.tracing.table import draw
-
-        return draw(self, width, phases, lang)
-
-    def __repr__(self) -> str:
-        return self.text()
-
-    def to_html(self, lang: str = "en") -> str:
-        """The page to step through, as the text of one self-contained HTML file."""
-        return str(self._page(lang).html)
-
-    def to_svg(self, phase: int = 0, block: int | None = None, lang: str = "en") -> str:
-        """One phase of a recorded block as a picture."""
-        return str(self._page(lang).svg(phase, block))
-
-    def _repr_html_(self) -> str:
-        return str(self._page("en")._repr_html_())
-
-    def _page(self, lang: str) -> Any:
-        import tilewise  # the page stands above this room and is reached by its public name
-
-        return tilewise.explore(self, lang=lang)
 
     def to_json(self) -> dict[str, Any]:
         """Everything, versioned; what views are drawn from. Every reader of JSON takes it: see `strict_json`."""

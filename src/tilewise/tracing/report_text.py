@@ -9,7 +9,8 @@ from tilewise.engines.simt.machine.findings import Basis, Kind, Severity
 from tilewise.tracing.causes import Cause
 from tilewise.tracing.findings_text import findings_text, quoted
 from tilewise.tracing.grouping import same_place, shape_name, thread_lines
-from tilewise.tracing.report import Report, Run
+from tilewise.tracing.judged import Judged
+from tilewise.tracing.one_run import Run
 from tilewise.tracing.told_finding import evidence_of, kind_word, message_of, place_word
 from tilewise.translation import translated
 from tilewise.words import counted, say
@@ -19,7 +20,7 @@ TITLES = {Basis.OTHER_SIZES: "check.other.sizes", Basis.UNDECIDED: "check.undeci
 
 
 def report_text(
-    report: Report, width: int = 80, costs: bool = False, everything: bool = False, lang: str = "en"
+    report: Judged, width: int = 80, costs: bool = False, everything: bool = False, lang: str = "en"
 ) -> str:
     """`everything`: every finding with its threads and cells, as they were found."""
     lines: list[str] = []
@@ -50,7 +51,7 @@ def report_text(
     return "\n".join(lines)
 
 
-def _stands_on(report: Report, runs: list[Run], lang: str) -> str:
+def _stands_on(report: Judged, runs: list[Run], lang: str) -> str:
     """What was run of a kernel, and why that."""
     first = runs[0]
     by, bx = first.block[1], first.block[0]
@@ -86,7 +87,7 @@ def _traffic(runs: list[Run], lang: str) -> list[str]:
     return []
 
 
-def _causes(report: Report, width: int, lang: str) -> list[str]:
+def _causes(report: Judged, width: int, lang: str) -> list[str]:
     lines: list[str] = []
     shown = hidden = 0
     basis = Basis.SEEN
@@ -159,14 +160,14 @@ def _beside(cause: Cause, lang: str) -> str:
     return "; ".join(parts)
 
 
-def beyond(report: Report, lang: str = "en") -> str:
+def beyond(report: Judged, lang: str = "en") -> str:
     """One line under a run of one shape: what `check` finds with the others."""
     shapes = ", ".join(dict.fromkeys(shape_name(r) for r in report.runs if r.shape is not None))
     command = say(lang, "check.at", what="tilewise check", shapes=shapes) if shapes else "tilewise check"
     return f"{command}: {verdict(report, True, lang)}"
 
 
-def verdict(report: Report, costs: bool, lang: str = "en") -> str:
+def verdict(report: Judged, costs: bool, lang: str = "en") -> str:
     rest = len(same_place(report.runs, (Severity.COST, Severity.NOTE)))
     more = say(lang, "verdict.rest", count=rest) if rest and not costs else ""
     bases = [cause.basis for cause in report.causes]

@@ -7,7 +7,8 @@ from collections.abc import Iterator
 from tilewise.engines.simt.check.wording import cell
 from tilewise.engines.simt.machine.findings import Basis, Finding, Kind, Touch
 from tilewise.tracing.grouping import Name, same_place
-from tilewise.tracing.report import Report, Run
+from tilewise.tracing.one_run import Run
+from tilewise.tracing.report import Report
 
 BAR = "========="
 PRINTED = 100  # errors told one by one, as compute-sanitizer's --print-limit has it

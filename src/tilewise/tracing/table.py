@@ -5,15 +5,12 @@ from __future__ import annotations
 from collections import defaultdict
 from collections.abc import Callable
 from functools import partial
-from typing import TYPE_CHECKING
 
 import numpy as np
 
 from tilewise.engines.simt.machine.events import NONE, EventKind, Events
+from tilewise.tracing.recorded import Recorded
 from tilewise.words import say
-
-if TYPE_CHECKING:
-    from tilewise.tracing.recorded import Trace
 
 Told = Callable[..., str]  # a sentence in the reader's language
 THREADS_SHOWN = 16
@@ -21,7 +18,7 @@ PRODUCTS_SHOWN = 4
 TILE_SHOWN = 16
 
 
-def draw(trace: Trace, width: int = 80, phases: tuple[int, ...] | None = None, language: str = "en") -> str:
+def draw(trace: Recorded, width: int = 80, phases: tuple[int, ...] | None = None, language: str = "en") -> str:
     """The whole text; `phases` chooses some. What does not fit is left out, and the text says so."""
     run, told = trace.run, partial(say, language)
     shape = "" if run.shape is None else f", {'x'.join(map(str, run.shape))}"
@@ -57,21 +54,21 @@ def _wrap(text: str, width: int) -> list[str]:
     return [*out, line] if line else out
 
 
-def _pair(trace: Trace, thread: int) -> str:
+def _pair(trace: Recorded, thread: int) -> str:
     x, y, z = trace.run.block
     tz, rest = divmod(thread, x * y)
     inside = f"{rest // x},{rest % x}"
     return f"({tz},{inside})" if z > 1 else f"({inside})"
 
 
-def block_name(trace: Trace, block: int) -> str:
+def block_name(trace: Recorded, block: int) -> str:
     x, y, z = trace.run.grid
     bz, rest = divmod(block, x * y)
     inside = f"{rest // x}, {rest % x}"
     return f"({bz}, {inside})" if z > 1 else f"({inside})"
 
 
-def _block(trace: Trace, block: int, width: int, chosen: tuple[int, ...] | None, told: Told) -> list[str]:
+def _block(trace: Recorded, block: int, width: int, chosen: tuple[int, ...] | None, told: Told) -> list[str]:
     events = trace.events.where(trace.events.block == block)
     lines = [told("table.block", block=block_name(trace, block))]
     if not len(events):
@@ -99,13 +96,13 @@ def _block(trace: Trace, block: int, width: int, chosen: tuple[int, ...] | None,
     return lines
 
 
-def _name(trace: Trace, array: int, row: int, col: int) -> str:
+def _name(trace: Recorded, array: int, row: int, col: int) -> str:
     if row == NONE:
         return trace.names[array]
     return f"{trace.names[array]}[{row}][{col}]"
 
 
-def _cells(trace: Trace, events: Events, told: Told) -> dict[int, list[str]]:
+def _cells(trace: Recorded, events: Events, told: Told) -> dict[int, list[str]]:
     """What each thread did in one phase, line by line."""
     out: dict[int, list[str]] = defaultdict(list)
     products: dict[int, dict[int, list[str]]] = defaultdict(dict)
@@ -151,7 +148,7 @@ def _number(value: float) -> str:
     return f"{value:g}"
 
 
-def _phase_notes(trace: Trace, events: Events, phase: int, width: int, told: Told) -> list[str]:
+def _phase_notes(trace: Recorded, events: Events, phase: int, width: int, told: Told) -> list[str]:
     """Under the table: the shared tiles of the phase, the partial sums after it, its barriers."""
     lines = [f"  {told('table.phase', phase=phase)}: {_barriers(events, told)}"]
     tiles = _tiles(events)
@@ -232,7 +229,7 @@ def uses_per_value(events: Events) -> dict[int, int]:
     return dict(zip(sizes.tolist(), how_many.tolist(), strict=True))
 
 
-def block_loads(trace: Trace, block: int) -> tuple[int, int]:
+def block_loads(trace: Recorded, block: int) -> tuple[int, int]:
     """Loads of one block, and what an untiled kernel would load for the same part of P."""
     events = trace.events.where(trace.events.block == block)
     loads = len(events.of(EventKind.LOAD))
@@ -244,7 +241,7 @@ def block_loads(trace: Trace, block: int) -> tuple[int, int]:
     return loads, int(np.count_nonzero(inside)) * 2 * k
 
 
-def _counters(trace: Trace, width: int, told: Told) -> list[str]:
+def _counters(trace: Recorded, width: int, told: Told) -> list[str]:
     c = trace.counters
     names = ("loads", "fills", "stores", "uses", "barriers")
     lines = _wrap(told("table.grid", **{name: c.get(name, 0) for name in names}), width)
@@ -264,7 +261,7 @@ def _counters(trace: Trace, width: int, told: Told) -> list[str]:
     return lines
 
 
-def _findings(trace: Trace, width: int, language: str) -> list[str]:
+def _findings(trace: Recorded, width: int, language: str) -> list[str]:
     from tilewise.tracing.findings_text import findings_text, summary
 
     lines = [summary([trace.run], language)]

@@ -5,20 +5,10 @@
 from __future__ import annotations
 
 from collections.abc import Mapping, Sequence
-from dataclasses import dataclass
 from typing import Any
 
 from tilewise.engines.simt.limits import DEFAULT, Limits
-from tilewise.engines.simt.machine.findings import Finding
-
-
-@dataclass(frozen=True)
-class Report:
-    """What a launch counted and found."""
-
-    counters: Mapping[str, int]
-    findings: tuple[Finding, ...]
-    output: str
+from tilewise.engines.simt.machine.launch_report import Report
 
 
 def launch(

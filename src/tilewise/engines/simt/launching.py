@@ -8,7 +8,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines.simt import Report
 from tilewise.engines.simt.check.binding import bind
 from tilewise.engines.simt.check.loading import Loaded, choose, compile_entry, load, template_values
 from tilewise.engines.simt.check.simulate import triple
@@ -17,6 +16,7 @@ from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.collector import Collector
 from tilewise.engines.simt.machine.execute import Launch, execute
 from tilewise.engines.simt.machine.lanes import Geometry
+from tilewise.engines.simt.machine.launch_report import Report
 from tilewise.engines.simt.machine.program import Program
 from tilewise.errors import UsageError
 

@@ -27,7 +27,7 @@ KINDS = {
 @lru_cache(maxsize=1)
 def native_addresses() -> dict[str, int]:
     """Where the pool's functions are."""
-    threadpools.register()
+    threadpools.register(num_threads, set_num_threads)
     return compile.load(pool_module(host_target(), data_field()), host_target(), tuple(KINDS))
 
 

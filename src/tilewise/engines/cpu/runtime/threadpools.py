@@ -5,17 +5,17 @@ It looks for shared libraries by name. The pool is machine code in none, but who
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from importlib.util import find_spec
 
 
-def register() -> None:
-    """Tell threadpoolctl, where it is installed; called once, with the pool's first use."""
+def register(ask: Callable[[], int], change: Callable[[int], None]) -> None:
+    """Tell threadpoolctl, where it is installed, how the pool is asked; called once, with the pool's first use."""
     if find_spec("threadpoolctl") is None:
         return
     import threadpoolctl
 
     from tilewise import __version__
-    from tilewise.engines.cpu.runtime import pool
 
     class Controller(threadpoolctl.LibController):  # type: ignore[misc, unused-ignore]
         """What threadpoolctl asks of a pool."""
@@ -25,10 +25,10 @@ def register() -> None:
         filename_prefixes = ("libllvmlite", "llvmlite")
 
         def get_num_threads(self) -> int:
-            return pool.num_threads()
+            return ask()
 
         def set_num_threads(self, num_threads: int) -> None:
-            pool.set_num_threads(num_threads)
+            change(num_threads)
 
         def get_version(self) -> str:
             return __version__

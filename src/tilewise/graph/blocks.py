@@ -1,0 +1,159 @@
+"""Floyd–Warshall in blocks, on the host.
+
+For each diagonal block K: close it; carry it along its row and its column of blocks; then every cell may go by way of
+K: D ⊕= D[:, K] ⊗ D[K, :], one product. All the work is in those products, so it runs at their speed."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass
+from typing import Any, NoReturn
+
+import numpy as np
+
+from tilewise.algebra.expression import Number
+from tilewise.algebra.semiring import Algebra
+from tilewise.api import matmul
+from tilewise.engines.cpu.kernels.floyd.run import close_square
+from tilewise.errors import CycleError
+from tilewise.graph.cycles import find_cycle
+from tilewise.graph.keywords import Progress
+from tilewise.graph.laws import kept_apart, one_of, stand_in_for_zero
+from tilewise.graph.paths import NONE
+from tilewise.graph.predecessors import repair
+
+Array = np.ndarray[Any, np.dtype[Any]]
+SIDE = 64  # of a square that one kernel closes
+SIDES = ((1536, SIDE), (4096, 128))  # to so many nodes blocks have that side: wide ones make more cells twice
+WIDEST = 256  # beyond
+BAND = 1024  # rows whose predecessors are updated at a time
+
+
+def close_by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | None) -> tuple[Array, Array | None]:
+    """The closure of W in blocks, and who comes before whom."""
+    graph = Graph.of(W, work, tracks)
+    edges = graph.D.copy() if tracks else None
+    _close(graph, 0, len(graph.D), progress)
+    if graph.before is not None and edges is not None:
+        repair(graph.before, edges, graph.algebra, graph.one, graph.absent)
+    return graph.finished(), graph.before
+
+
+def close_block(D: Array, algebra: Algebra, one: Number, first: int = 0) -> None:
+    """Close a square of a larger closure in place; its nodes are numbered from `first` there."""
+    assert not isinstance(algebra.zero, complex)
+    try:
+        _close(Graph(D.copy(), D, None, algebra, one, algebra.zero, algebra), 0, len(D))
+    except CycleError as error:
+        nodes = tuple(node + first for node in error.nodes)
+        named = (
+            " → ".join(map(str, (*nodes, nodes[0]))) if nodes else f"one among nodes {first} to {first + len(D) - 1}"
+        )
+        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes) from None
+
+
+@dataclass
+class Graph:
+    """The closure while it is made: distances in what sums are kept in, and who comes before whom."""
+
+    W: Array
+    D: Array
+    before: Array | None
+    algebra: Algebra
+    one: Number
+    absent: bool | int | float  # stands for "no edge", and is the zero of `algebra`
+    given: Algebra  # the same with the zero that people write
+
+    @classmethod
+    def of(cls, W: Array, algebra: Algebra, tracks: bool) -> Graph:
+        partial = algebra.partial.numpy
+        one, absent = one_of(algebra), stand_in_for_zero(W, algebra)
+        D = np.empty(W.shape, partial)
+        np.copyto(D, W != 0 if algebra.partial.kind == "b" and W.dtype.kind != "b" else W, casting="unsafe")
+        with np.errstate(all="ignore"):
+            algebra.add(D, np.full(1, algebra.zero, partial), out=D)  # NaN is no edge
+        if absent != algebra.zero:
+            D[algebra.zero == D] = absent
+        before: Array | None = None
+        if tracks:
+            before = np.where(absent == D, NONE, np.arange(len(D))[:, None])
+            np.fill_diagonal(before, NONE)
+        diagonal = D.ravel()[:: len(D) + 1] if len(D) else D.ravel()
+        with np.errstate(all="ignore"):
+            diagonal[...] = algebra.add(diagonal, np.full(1, one, partial))
+        return cls(W, D, before, kept_apart(algebra, absent), one, absent, algebra)
+
+    def finished(self) -> Array:
+        """The closure, with "no path" spelled as the semiring's zero again."""
+        D, zero = self.D, self.given.zero
+        if self.absent != zero:  # half the range stood for it, and negative weights may have nibbled at that
+            far = self.absent // 2 < D if self.absent > 0 else -(-self.absent // 2) > D
+            D = np.where(far, np.asarray(zero, D.dtype), D)
+        return D
+
+    def check_diagonal(self, start: int, stop: int) -> None:
+        """A node that reaches itself better than by staying is on an improving cycle."""
+        diagonal = self.D[np.arange(start, stop), np.arange(start, stop)]
+        worse = np.flatnonzero(diagonal != self.one)
+        if not worse.size:
+            return
+        self.raise_cycle(f"one through node {start + int(worse[0])}")
+
+    def raise_cycle(self, otherwise: str = "its nodes could not be named") -> NoReturn:
+        nodes = find_cycle(self.W, self.given, self.one)
+        named = " → ".join(map(str, (*nodes, nodes[0]))) if nodes else otherwise
+        raise CycleError(f"no best paths exist: a cycle gets better every time it is walked: {named}", nodes)
+
+
+def _close(graph: Graph, start: int, stop: int, progress: Progress | None = None) -> None:
+    """Close the square of nodes start to stop, block by block."""
+    n = stop - start
+    if n <= SIDE:
+        _close_small(graph, start, stop)
+        return
+    side = next((side for most, side in SIDES if n <= most), WIDEST)
+    for number, k in enumerate(range(start, stop, side)):
+        K = slice(k, min(k + side, stop))
+        _close(graph, K.start, K.stop)
+        graph.check_diagonal(K.start, K.stop)
+        square = slice(start, stop)
+        _by_way_of(graph, K, K, square)  # the block's row: first along K itself, then on
+        _by_way_of(graph, square, K, K)
+        _by_way_of(graph, square, K, square)
+        if progress is not None:
+            progress(number + 1, -(-n // side))
+
+
+def _close_small(graph: Graph, start: int, stop: int) -> None:
+    D = graph.D[start:stop, start:stop]
+    if graph.before is None:
+        close_square(D, graph.algebra)
+    else:
+        before = graph.before[start:stop, start:stop]
+        with np.errstate(all="ignore"):
+            for k in range(stop - start):
+                _improve(graph, D, before, graph.algebra.mul(D[:, k, None], D[None, k, :]), before[k][None])
+    graph.check_diagonal(start, stop)
+
+
+def _by_way_of(graph: Graph, rows: slice, K: slice, cols: slice) -> None:
+    """D[rows, cols] ⊕= D[rows, K] ⊗ D[K, cols]."""
+    D, ring = graph.D, graph.algebra.semiring
+    left, right = D[rows, K].copy(), D[K, cols].copy()
+    if graph.before is None:
+        matmul(left, right, semiring=ring, out=D[rows, cols], accumulate=True)
+        return
+    before, steps = graph.before, graph.before[K, cols].copy()
+    for top in range(rows.start, rows.stop, BAND):
+        band = slice(top, min(top + BAND, rows.stop))
+        part = left[top - rows.start : band.stop - rows.start]
+        made, arg = matmul(part, right, semiring=ring, return_arg=True)
+        came = np.take_along_axis(steps, np.maximum(arg, 0), 0)
+        _improve(graph, D[band, cols], before[band, cols], made, came)
+
+
+def _improve(graph: Graph, D: Array, before: Array, made: Array, came: Array) -> None:
+    """Take over what is better, and who comes before it."""
+    total = graph.algebra.add(D, made)
+    changed = total != D
+    np.copyto(D, total)
+    np.copyto(before, np.broadcast_to(came, before.shape), where=changed)
