@@ -292,9 +292,34 @@ def test_a_build_that_fails_is_told_by_the_call_itself(monkeypatch):
 
     fresh, kind = Readiness(), ("lengths", False, 5, 5)
     monkeypatch.setattr(Readiness, "_wait", lambda *_: 0.0)
-    fresh.build_behind(kind, lambda: 1 / 0, 0.0)
+    fresh.build_behind(kind, lambda: 1 / 0, 1.0)
     fresh.wait()
     assert fresh.is_ready(kind)
+
+
+def test_no_thread_is_started_for_a_kind_before_its_calls_are_worth_one(monkeypatch):
+    from tilewise.interop.networkx import readiness
+
+    fresh, kind, built = readiness.Readiness(), ("lengths", False, 5, 5), []
+    monkeypatch.setattr(readiness.Readiness, "_wait", lambda *_: 0.0)
+    for _ in range(4):
+        fresh.build_behind(kind, lambda: built.append(1), 0.3 * readiness.WORTH)
+        fresh.wait()
+    assert built == [1]
+    assert fresh.is_ready(kind)
+
+
+def test_no_node_is_printed_to_leave_a_call_to_networkx():
+    """NetworkX asks for each source of its own searches: a node may take any time to print."""
+    from tilewise.interop.networkx import Backend
+
+    class Node:
+        def __repr__(self):
+            raise AssertionError("printed")
+
+    G, node = nx.Graph(), Node()
+    G.add_node(node)
+    assert "source" in Backend.can_run("shortest_path_length", (G, node), {})
 
 
 def test_a_call_that_is_left_to_networkx_imports_no_kernels():

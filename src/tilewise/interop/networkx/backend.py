@@ -58,13 +58,12 @@ class Backend:
     def can_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
         if name not in FUNCTIONS:
             return f"{name} is not a function of this backend"
+        for key, at, usual in ALL_PAIRS.get(name, ()):  # first: NetworkX asks for every source of its own searches
+            if _given(args, kwargs, key, at, usual) is not usual:
+                return f"{name} with {key} is not about all pairs"
         nodes = len(_graph(args, kwargs))
         if nodes > MOST_NODES:
             return f"{nodes:,} nodes make a matrix of {8 * nodes**2 / 1e9:.0f} GB"
-        for key, at, usual in ALL_PAIRS.get(name, ()):
-            given = _given(args, kwargs, key, at, usual)
-            if given is not usual and given != usual:
-                return f"{name} with {key}={given!r} is not about all pairs"
         method = _given(args, kwargs, "method", 2 if name.startswith("average") else 4, None)
         if name in ("shortest_path", "shortest_path_length", "average_shortest_path_length") and method not in METHODS:
             return f"method={method!r} is left to NetworkX"

@@ -13,6 +13,7 @@ from contextlib import suppress
 
 BUILDING = 1.5  # seconds that LLVM may take for the kernels of one kind of closure, where the disk has none
 PATIENCE, LEAST = 4.0, 1.0  # NetworkX may take so many times as long as expected, and so many seconds, undisturbed
+WORTH = 0.02  # seconds of NetworkX in calls of a kind before a thread is started for it (0.1 to 1 ms of its own)
 
 Kind = tuple[str, bool, int, int]  # which functions, weighted, and the binary logarithms of nodes and edges
 
@@ -23,6 +24,7 @@ class Readiness:
     def __init__(self) -> None:
         self._ready: set[Kind] = set()
         self._building: dict[Kind, threading.Timer] = {}
+        self._spent: dict[Kind, float] = {}  # by NetworkX, in calls of kinds that nobody builds yet
         self._lock = threading.Lock()
 
     def forget_threads(self) -> None:
@@ -38,9 +40,12 @@ class Readiness:
             self._ready.add(kind)
 
     def build_behind(self, kind: Kind, work: Callable[[], None], seconds: float) -> None:
-        """Do the work in another thread, once, after that many seconds."""
+        """Do the work in another thread, once, after that many seconds, if calls of this kind are worth a thread."""
         with self._lock:
             if kind in self._ready or kind in self._building:
+                return
+            spent = self._spent[kind] = self._spent.get(kind, 0.0) + seconds
+            if spent < WORTH:
                 return
             timer = threading.Timer(self._wait(seconds), self._build, (kind, work))
             timer.daemon = True
