@@ -32,6 +32,11 @@ class Finishing:
         self._record = _Record(sums.size // max(1, sums.shape[-1]), sums.shape[-1], epilogue.alpha)
         self._at = ctypes.addressof(self._record)
 
+    @property
+    def is_native(self) -> bool:
+        """Whether sums are written over where they lie."""
+        return self._native is not None
+
     def __call__(self, sums: Array, bias: Array | None, P: Array | None = None) -> Array:
         """P, fresh where none is given, of fresh sums in rows, which are written over."""
         dtype, held = self._dtype, P if self._onto else None

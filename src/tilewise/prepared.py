@@ -336,13 +336,13 @@ def _of_numpy(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
 
 
 def _of_torch(key: Key, again: Any, product: Any, M: Any, N: Any) -> Any:
-    from tilewise.arrays.torch_signature import SEEN, OnHostMemory, OnOneCard
+    from tilewise.arrays.torch_on_host import prepared_on_host
+    from tilewise.arrays.torch_signature import OnOneCard
 
-    if isinstance(again, MoreThanAProduct):
-        return None
-    if M.is_cpu:  # 8-bit floats were converted, complex numbers may be conjugated
-        return OnHostMemory(again, product, M, N) if M.dtype in SEEN and N.dtype in SEEN else None
-    if not M.is_cuda or M.is_complex() or N.is_complex():  # complex ones may be conjugated
+    more = isinstance(again, MoreThanAProduct)
+    if M.is_cpu:
+        return prepared_on_host(again, more, product, M, N)
+    if more or not M.is_cuda or M.is_complex() or N.is_complex():  # complex ones may be conjugated
         return None
     card = OnOneCard(M.get_device())
     call = OnCard(again, card, card.empty_like(product), (M, N, product))

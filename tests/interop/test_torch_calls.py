@@ -2,12 +2,14 @@
 
 from __future__ import annotations
 
+import random
 import time
 
 import pytest
 import torch
 
 import tilewise as tw
+from tilewise import api
 from tilewise.prepared import PREPARED
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.int32, torch.int8, torch.uint8, torch.bool, torch.bfloat16]
@@ -100,3 +102,89 @@ def test_what_is_signed_by_machine_code_is_what_is_multiplied():
         torch.testing.assert_close(mine, base @ base)
         with torch.autocast("cpu", dtype=torch.bfloat16):
             assert tw.matmul(base, base).dtype == torch.bfloat16
+
+
+KEYWORDS = {
+    "return_arg": {"semiring": "min_plus", "return_arg": True}, "alpha": {"alpha": 2.5}, "bias": {"bias": True},
+    "relu": {"activation": "relu"}, "all three": {"alpha": -0.5, "bias": True, "activation": "gelu"},
+    "out": {"out": True}, "accumulate": {"out": True, "accumulate": True}, "numbers": {"scales": (2.0, 0.5)},
+    "rows and columns": {"scales": "rows and columns"}, "out over max_min": {"out": True, "semiring": "max_min"},
+}  # fmt: skip
+
+
+def all_of(product):
+    return product if isinstance(product, tuple) else (product,)
+
+
+@pytest.mark.parametrize("name", KEYWORDS)
+def test_the_second_call_with_keywords_is_a_prepared_one(name, monkeypatch):
+    """On tensors of other values, with the same bits as a call that is understood anew."""
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = random.Random(seed)
+    torch.manual_seed(seed)
+    kinds = ("float32",) if "scales" in KEYWORDS[name] else ("float32", "float64", "float16", "int32")
+    kinds = (
+        kinds[:3] if "alpha" in KEYWORDS[name] or "bias" in KEYWORDS[name] or "activation" in KEYWORDS[name] else kinds
+    )
+    for kind in kinds:
+        dtype = getattr(torch, kind)
+        m, k, n = (rng.choice((1, 3, 8, 70)) for _ in range(3))
+        stack = (3,) if rng.random() < 0.3 and "scales" not in KEYWORDS[name] else ()
+        turned = rng.random() < 0.3
+
+        def drawn(shapes=((*stack, m, k), (k, n)), dtype=dtype, turned=turned):
+            M, N = (torch.randn(s).mul(5).to(dtype) for s in shapes)
+            return M, N.mT.contiguous().mT if turned else N
+
+        def given(stack=stack, m=m, n=n, dtype=dtype):
+            made = dict(KEYWORDS[name])
+            made |= {"bias": torch.randn(n).to(dtype)} if "bias" in made else {}
+            made |= {"out": torch.ones(*stack, m, n, dtype=dtype)} if "out" in made else {}
+            rows = isinstance(made.get("scales"), str)
+            return made | ({"scales": (torch.rand(m), torch.rand(n))} if rows else {})
+
+        PREPARED.clear()
+        tw.matmul(*drawn(), **given())
+        (M, N), keywords = drawn(), given()
+        again = {key: x.clone() if key == "out" else x for key, x in keywords.items()}
+        with monkeypatch.context() as never:
+            never.setattr(api, "_first_call", lambda *_: pytest.fail("it was understood anew"))
+            made = all_of(tw.matmul(M, N, **keywords))
+        PREPARED.clear()
+        for one, two in zip(made, all_of(tw.matmul(M, N, **again)), strict=True):
+            assert one.dtype == two.dtype
+            assert torch.equal(one, two), (kind, m, k, n, stack, turned)
+        assert "out" not in keywords or made[0] is keywords["out"]
+
+
+def test_an_out_among_the_operands_or_without_memory_is_noticed_each_time():
+    memory = torch.randn(12, 6)
+    M, N, apart = memory[:6].clone(), torch.randn(6, 6), torch.empty(12, 6)
+    for _ in range(2):
+        tw.matmul(M, N, out=apart[:6])
+    memory[:6] = M
+    want = M @ N
+    torch.testing.assert_close(tw.matmul(memory[:6], N, out=memory[3:9]), want)
+    gone = torch.empty(6, 6)
+    gone.untyped_storage().resize_(8)
+    with pytest.raises(tw.ShapeError, match="bytes of a storage that has 8"):
+        tw.matmul(M, N, out=gone)
+    bias = torch.zeros(6)
+    for _ in range(2):
+        tw.matmul(M, N, bias=bias)
+    bias = torch.zeros(6)
+    bias.untyped_storage().resize_(8)
+    with pytest.raises(tw.ShapeError, match="bytes of a storage that has 8"):
+        tw.matmul(M, N, bias=bias)
+
+
+def test_a_second_product_with_gradients_is_two_look_ups(monkeypatch):
+    M, N = torch.randn(8, 8, requires_grad=True), torch.randn(8, 8)
+    PREPARED.clear()
+    tw.matmul(M, N)
+    with torch.no_grad():
+        tw.matmul(M, N)
+    monkeypatch.setattr(api, "Options", None)  # nothing is understood
+    monkeypatch.setattr(torch.Tensor, "detach", None)
+    assert tw.matmul(M, N).requires_grad

@@ -12,7 +12,7 @@ import torch
 
 from tilewise.arrays import torch_exchange, torch_quick_signature
 from tilewise.arrays.torch_exchange import CPU, UNREAD, exchange_functions, tensor_launcher
-from tilewise.arrays.torch_quick_signature import quickest_signature
+from tilewise.arrays.torch_quick_signature import quickest_signature, wants_gradient
 from tilewise.prepared import OnTensors
 
 pytestmark = pytest.mark.skipif(exchange_functions() is None, reason="no table of functions, or nothing native")
@@ -89,12 +89,17 @@ def test_what_torch_follows_goes_by_python():
         return x
 
     weight = torch.nn.Parameter(torch.ones(4, 4))
-    assert sign(A, weight) is BY_PYTHON
+    assert sign(A, weight) not in (BY_PYTHON, sign(A, A)), "marked: its gradient is wanted"
+    assert sign(A, weight) == sign(weight, A)
+    assert wants_gradient(sign(A, weight))
+    assert not wants_gradient(sign(A, A))
     assert sign(A, A, {"out": weight}) is BY_PYTHON
+    assert sign(A, weight, {"out": A}) is BY_PYTHON
     with torch.no_grad():
         assert sign(A, weight) == sign(A, A)
     with torch.autocast("cpu", dtype=torch.bfloat16):
         assert sign(A, A) is BY_PYTHON
+        assert sign(A, weight) is BY_PYTHON
         assert sign(A, A, {"out": A}) is not BY_PYTHON, "as torch's own products into out="
     with Counting():
         asked(A)

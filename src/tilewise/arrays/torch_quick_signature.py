@@ -1,8 +1,9 @@
 """torch tensors signed by machine code, one function for those on cards and one for those on the host.
 
 A product with no keywords, or with `out=` alone, is signed by the bytes of its tensors' devices, dtypes, alignment
-classes, shapes and strides, in a quarter of the time that Python takes. What torch follows (modes, transforms, tracing,
-autocast, gradients), and every tensor that DLPack's table cannot tell whole, is signed by `torch_signature.signature`.
+classes, shapes and strides, in a quarter of the time that Python takes, and marked where a gradient is wanted. What
+else torch follows (modes, transforms, tracing, autocast), and every tensor that DLPack's table cannot tell whole, is
+signed by `torch_signature.signature`.
 """
 
 from __future__ import annotations
@@ -14,10 +15,12 @@ from typing import Any
 import torch
 
 from tilewise.arrays.torch_exchange import CUDA, exchange_functions, field
+from tilewise.arrays.torch_signature import GRADIENT
 from tilewise.options import Key
 from tilewise.system.builtin_call import CALL_READ, compiled, made_builtin
 
 AXES = 4
+MARK = 8  # the bit of the first word, which is 0 without keywords, that says that a gradient is wanted
 AUTOCAST = 100  # the number of its guard, behind those of every call
 WORDS = 1 + 3 * (3 + 2 * AXES)
 _kept: list[Any] = []  # objects whose addresses machine code holds
@@ -34,6 +37,11 @@ def quickest_signature(otherwise: Sign, device: int = CUDA) -> Sign:
         return made_builtin(compiled(signature_text(device), "sign"), otherwise)
     except (ImportError, RuntimeError, OSError, AttributeError):
         return otherwise
+
+
+def wants_gradient(key: Key) -> bool:
+    """Whether a signature, by machine code or by Python, is of a call whose gradient is wanted."""
+    return bool(key[MARK // 8] == 1 if isinstance(key, bytes) else key[0] is GRADIENT)
 
 
 def _held(thing: Any) -> int:
@@ -81,10 +89,11 @@ def signature_text(device: int) -> str:
 
 
 def _words_text(device: int) -> str:
-    """How many words a tensor's description takes, written to `words`; 0 where it is not told whole here."""
+    """How many words a tensor's description takes, written to `words`; 0 where it is not told whole here. `flag` is
+    set where its gradient is wanted."""
     describe, _ = exchange_functions() or (0, 0)
     return f"""
-define private i64 @described(ptr %object, ptr %words) {{
+define private i64 @described(ptr %object, ptr %words, ptr %flag) {{
   %tensor = alloca [48 x i8], align 8
   %code = call i32 inttoptr (i64 {describe} to ptr)(ptr %object, ptr %tensor)
   %failed = icmp ne i32 %code, 0
@@ -120,11 +129,13 @@ write:
   %unit = icmp ne i64 %written, 0
   br i1 %unit, label %last, label %no
 last:
-  %free = call i64 @without_gradient(ptr %object)
+  %wanted = call i64 @with_gradient(ptr %object)
+  %before = load i64, ptr %flag
+  %now = or i64 %before, %wanted
+  store i64 %now, ptr %flag
   %twice = shl i64 %axes, 1
   %count = add i64 %twice, 3
-  %answer = mul i64 %count, %free
-  ret i64 %answer
+  ret i64 %count
 no:
   ret i64 0
 }}
@@ -164,17 +175,17 @@ done:
 
 
 def _gradient_text() -> str:
-    """1 where no gradient of an object is wanted, else 0."""
+    """1 where a gradient of an object is wanted, else 0."""
     true, name = id(True), _held("requires_grad")
     return f"""
-define private i64 @without_gradient(ptr %object) {{
+define private i64 @with_gradient(ptr %object) {{
   %wants = call ptr @PyObject_GetAttr(ptr %object, ptr inttoptr (i64 {name} to ptr))
   %lost = icmp eq ptr %wants, null
   br i1 %lost, label %clear, label %told
 told:
   call void @Py_DecRef(ptr %wants)
-  %yes = icmp eq ptr %wants, inttoptr (i64 {true} to ptr)
-  br i1 %yes, label %mode, label %no
+  %true = icmp eq ptr %wants, inttoptr (i64 {true} to ptr)
+  br i1 %true, label %mode, label %no
 mode:
   %on = call ptr @PyObject_CallNoArgs(ptr inttoptr (i64 {_held(torch.is_grad_enabled)} to ptr))
   %lost.too = icmp eq ptr %on, null
@@ -182,14 +193,14 @@ mode:
 told.too:
   call void @Py_DecRef(ptr %on)
   %enabled = icmp eq ptr %on, inttoptr (i64 {true} to ptr)
-  br i1 %enabled, label %slowly, label %no
+  br i1 %enabled, label %yes, label %no
 no:
-  ret i64 1
+  ret i64 0
 clear:
   call void @PyErr_Clear()
-  br label %slowly
-slowly:
-  ret i64 0
+  br label %yes
+yes:
+  ret i64 1
 }}
 """
 
@@ -209,6 +220,8 @@ def _operands_text() -> str:
     return f"""
 define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
   %words = alloca [{WORDS} x i64], align 8
+  %flag = alloca i64
+  store i64 0, ptr %flag
 {CALL_READ}  %few = icmp ule i64 %given, 1
 {_plain("M")}{_plain("N")}
   %tensors = and i1 %plain.M, %plain.N
@@ -217,7 +230,7 @@ define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
 describe.M:
   store i64 %given, ptr %words
   %M.to = getelementptr i64, ptr %words, i64 1
-  %M.count = call i64 @described(ptr %M, ptr %M.to)
+  %M.count = call i64 @described(ptr %M, ptr %M.to, ptr %flag)
   %M.good = icmp ne i64 %M.count, 0
   br i1 %M.good, label %guard.at.0, label %slowly
 {guards}
@@ -232,7 +245,7 @@ told.level:
   br i1 %backward, label %describe.N, label %slowly
 describe.N:
   %N.to = getelementptr i64, ptr %M.to, i64 %M.count
-  %N.count = call i64 @described(ptr %N, ptr %N.to)
+  %N.count = call i64 @described(ptr %N, ptr %N.to, ptr %flag)
   %N.good = icmp ne i64 %N.count, 0
   %M.device = load i64, ptr %M.to
   %N.device = load i64, ptr %N.to
@@ -252,6 +265,9 @@ def _out_text() -> str:
   %bare = icmp eq i64 %given, 0
   br i1 %bare, label %short, label %long
 short:
+  %wanted = load i64, ptr %flag
+  %mark = shl i64 %wanted, {MARK}
+  store i64 %mark, ptr %words
 {autocast}
 long:
   %P = call ptr @PyDict_GetItem(ptr %keywords, ptr inttoptr (i64 {_held("out")} to ptr))
@@ -261,11 +277,14 @@ into:
 {_plain("P")}
   br i1 %plain.P, label %describe.P, label %slowly
 describe.P:
-  %P.count = call i64 @described(ptr %P, ptr %P.to)
+  %P.count = call i64 @described(ptr %P, ptr %P.to, ptr %flag)
   %P.good = icmp ne i64 %P.count, 0
   %P.device = load i64, ptr %P.to
   %P.near = icmp eq i64 %M.device, %P.device
-  %P.both = select i1 %P.good, i1 %P.near, i1 false
+  %wanted.long = load i64, ptr %flag
+  %free = icmp eq i64 %wanted.long, 0
+  %P.free = and i1 %P.near, %free
+  %P.both = select i1 %P.good, i1 %P.free, i1 false
   br i1 %P.both, label %made, label %slowly
 made:
   %more = phi i64 [ 0, %told.{AUTOCAST} ], [ %P.count, %describe.P ]

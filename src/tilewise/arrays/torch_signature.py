@@ -9,7 +9,7 @@ from typing import Any
 import torch
 
 from tilewise.arrays.torch_library import is_watched
-from tilewise.options import Key, keywords_key
+from tilewise.options import UNPREPARED_ON_HOST, Key, keywords_key
 
 _C = torch._C
 _PLAIN = (torch.Tensor, torch.nn.Parameter)
@@ -73,7 +73,7 @@ def signature(M: Any, N: Any, keywords: Any) -> Key | None:
 
 
 def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
-    """The same of tensors in the host's memory that NumPy can see; calls with out= are understood anew."""
+    """The same of tensors in the host's memory that NumPy can see."""
     if N.__class__ not in _PLAIN or not (M.is_cpu and N.is_cpu) or is_watched() or _any_autocast():
         return None
     if M.layout is not _strided or N.layout is not _strided or M.dtype not in SEEN or N.dtype not in SEEN:
@@ -85,55 +85,13 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
         return None if keywords else (GRADIENT, *key)
     if not keywords:
         return key
-    more = None if "out" in keywords or "bias" in keywords else keywords_key(keywords, _tensor)
+    more = keywords_key(keywords, _tensor, UNPREPARED_ON_HOST)
     return None if more is None else (*key, *more)
 
 
-class OnHostMemory:
-    """A product on the CPU of tensors that lie as those it was prepared for."""
-
-    __slots__ = ("_at_addresses", "_dtype", "_left", "_ready", "_right", "_shape", "_strides", "tick")
-
-    def __init__(self, ready: Any, product: Any, M: Any, N: Any) -> None:
-        self._ready, self._shape, self._dtype = ready, tuple(product.shape), product.dtype
-        self._strides = product.stride()
-        self._at_addresses = ready.at_addresses()
-        self._left, self._right = _reach(M), _reach(N)
-
-    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        """P, or None where a storage no longer holds what its tensor claims, or `out` is given, which may be theirs."""
-        if keywords and keywords.get("out") is not None:
-            return None
-        size, offset = M.element_size(), M.storage_offset()
-        if offset * size + self._left > M.untyped_storage().nbytes():
-            return None
-        size, offset = N.element_size(), N.storage_offset()
-        if offset * size + self._right > N.untyped_storage().nbytes():
-            return None
-        P = _empty_strided(self._shape, self._strides, dtype=self._dtype)
-        if self._at_addresses is not None:
-            self._at_addresses(M.data_ptr(), N.data_ptr(), P.data_ptr())
-        else:
-            self._ready.multiply(_memory(M), _memory(N), _memory(P))
-        return P
-
-
-def _memory(x: Any) -> Any:
-    """A tensor's memory as an array that lies alike; a prepared call knows what its bits are."""
-    x = x.detach() if x.requires_grad else x
-    return x.view(torch.int16).numpy() if x.dtype is torch.bfloat16 else x.numpy()
-
-
-def _reach(x: Any) -> int:
-    """Bytes from a tensor's first element to past its last."""
-    if not x.numel():
-        return 0
-    last = sum((extent - 1) * stride for extent, stride in zip(x.shape, x.stride(), strict=True))
-    return int((last + 1) * x.element_size())
-
-
 def _tensor(x: Any) -> Key | None:
-    """How an out= or a bias= lies; one whose elements lie apart may be copied first, and that copy is gone later."""
+    """How an out=, a bias= or a scale lies; a line whose elements lie apart may be copied first, and that copy is gone
+    later."""
     if x.__class__ not in _PLAIN or x.layout is not _strided or x.requires_grad or x.is_neg():
         return None
     if x.dim() == 1 and not x.is_contiguous():

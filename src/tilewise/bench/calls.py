@@ -93,10 +93,17 @@ def _torch() -> Iterator[Case]:
 
     A, B = torch.rand(SIDE, SIDE), torch.rand(SIDE, SIDE)
     G, H = A.clone().requires_grad_(), B.clone().requires_grad_()
-    product = tilewise.matmul
+    bias, out, product = torch.rand(SIDE), torch.empty(SIDE, SIDE), tilewise.matmul
     yield "torch", "", lambda: product(A, B), lambda: torch.mm(A, B)
-    yield "torch", "semiring=min_plus", lambda: product(A, B, semiring="min_plus"), None
+    for keywords in (
+        {"semiring": "min_plus"}, {"semiring": "min_plus", "return_arg": True}, {"alpha": 2.0}, {"bias": bias},
+        {"alpha": 2.0, "bias": bias, "activation": "gelu"},
+    ):  # fmt: skip
+        more: dict[str, Any] = dict(keywords)
+        yield "torch", _words(more), lambda more=more: product(A, B, **more), None  # type: ignore[misc]
+    yield "torch", "out", lambda: product(A, B, out=out), lambda: torch.mm(A, B, out=out)
     yield "torch", "requires_grad", lambda: product(G, H), lambda: torch.mm(G, H)
+    yield "torch", "requires_grad, min_plus", lambda: product(G, H, semiring="min_plus"), None
 
 
 def _jax() -> Iterator[Case]:

@@ -1,0 +1,127 @@
+"""torch tensors in the host's memory, in prepared calls: P is memory of torch's own, or `out` itself.
+
+A signature says how tensors lie; every call asks each tensor's storage whether it still reaches as far.
+"""
+
+from __future__ import annotations
+
+from typing import Any
+
+import numpy as np
+import torch
+
+from tilewise.arrays.torch_signature import SEEN
+
+_empty_strided = torch.empty_strided
+
+
+class OnHostMemory:
+    """A product on the CPU of tensors that lie as those it was prepared for."""
+
+    __slots__ = ("_at_addresses", "_dtype", "_left", "_ready", "_right", "_shape", "_strides", "_written", "tick")
+
+    def __init__(self, ready: Any, product: Any, M: Any, N: Any) -> None:
+        self._ready, self._shape, self._dtype = ready, tuple(product.shape), product.dtype
+        self._strides = product.stride()
+        self._at_addresses = ready.at_addresses()
+        self._left, self._right, self._written = _reach(M), _reach(N), _reach(product)
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or None where a storage no longer holds what its tensor claims, or `out` may share it with an operand."""
+        size, offset = M.element_size(), M.storage_offset()
+        if offset * size + self._left > M.untyped_storage().nbytes():
+            return None
+        size, offset = N.element_size(), N.storage_offset()
+        if offset * size + self._right > N.untyped_storage().nbytes():
+            return None
+        P = keywords.get("out") if keywords else None
+        if P is None:
+            P = _empty_strided(self._shape, self._strides, dtype=self._dtype)
+        elif not self._takes(P, M, N):
+            return None
+        if self._at_addresses is not None:
+            self._at_addresses(M.data_ptr(), N.data_ptr(), P.data_ptr())
+        else:
+            self._ready.multiply(_memory(M), _memory(N), _memory(P))
+        return P
+
+    def _takes(self, out: Any, M: Any, N: Any) -> bool:
+        """Whether such an `out`, whose signature was prepared for, is whole and apart from M and N."""
+        first = out.data_ptr()
+        last = first + self._written
+        if not out.is_cpu or out.storage_offset() * out.element_size() + self._written > out.untyped_storage().nbytes():
+            return False
+        m, n = M.data_ptr(), N.data_ptr()
+        return bool((last <= m or m + self._left <= first) and (last <= n or n + self._right <= first))
+
+
+class OnHostMemoryWithMore:
+    """The same with the k that won, an epilogue, or scales, into fresh memory."""
+
+    __slots__ = ("_dtype", "_in_place", "_left", "_more", "_right", "_shape", "tick")
+
+    def __init__(self, more: Any, product: Any, M: Any, N: Any) -> None:
+        self._more, self._shape, self._dtype = more, tuple(product.shape), product.dtype
+        self._left, self._right = _reach(M), _reach(N)
+        result = getattr(np, str(product.dtype).removeprefix("torch."), None)  # whose sums may lie in P
+        self._in_place = more.finishing is None or (more.finishing.is_native and more.ready.result == result)
+
+    def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
+        """P, or P and the k that won; None where a storage no longer holds what its tensor claims."""
+        if not (_holds(M, self._left) and _holds(N, self._right)) or keywords.get("out") is not None:
+            return None
+        more, m, n = self._more, _memory(M), _memory(N)
+        P = torch.empty(self._shape, dtype=self._dtype)
+        p = _memory(P)
+        if more.arg:
+            arg = torch.empty(self._shape, dtype=torch.int64)
+            more.ready.run(m, n, p, _memory(arg))
+            return P, arg
+        given = [_given(x) for x in keywords.get("scales") or (keywords.get("bias"),)]
+        if any(x is _given for x in given):
+            return None
+        sums = more.ready.multiply(m, n, p if self._in_place else None)
+        if more.finishing is None:
+            scaled = more.scaling(sums, *given)
+            if scaled is not sums:
+                np.copyto(p, scaled)
+        else:
+            more.finishing(sums, given[0], None if self._in_place else p)
+        return P
+
+
+def prepared_on_host(again: Any, more: bool, product: Any, M: Any, N: Any) -> Any:
+    """What a call has left, as it is kept; `more`: it is more than a product. None where NumPy cannot see a tensor."""
+    if not all(x.dtype in SEEN for x in (M, N, product)):  # 8-bit floats were converted, complex ones may be conjugated
+        return None
+    if not more:
+        return OnHostMemory(again, product, M, N)
+    plain = not any(again.converted) and product.dim() > 1
+    bits = torch.bfloat16 in (M.dtype, N.dtype, product.dtype) and not again.arg  # NumPy finishes no bits
+    return OnHostMemoryWithMore(again, product, M, N) if plain and not bits else None
+
+
+def _given(x: Any) -> Any:
+    """A bias or a scale as NumPy sees it; `_given` itself where it cannot."""
+    if not isinstance(x, torch.Tensor):
+        return x
+    seen = x.is_cpu and x.dtype in SEEN and x.dtype is not torch.bfloat16 and _holds(x, _reach(x))
+    return _memory(x) if seen else _given
+
+
+def _holds(x: Any, reach: int) -> bool:
+    return bool(x.storage_offset() * x.element_size() + reach <= x.untyped_storage().nbytes())
+
+
+def _memory(x: Any) -> Any:
+    """A tensor's memory as an array that lies alike; a prepared call knows what its bits are."""
+    x = x.detach() if x.requires_grad else x
+    return x.view(torch.int16).numpy() if x.dtype is torch.bfloat16 else x.numpy()
+
+
+def _reach(x: Any) -> int:
+    """Bytes from a tensor's first element to past its last."""
+    if not x.numel():
+        return 0
+    last = sum((extent - 1) * stride for extent, stride in zip(x.shape, x.stride(), strict=True))
+    return int((last + 1) * x.element_size())
