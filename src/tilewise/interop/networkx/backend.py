@@ -59,8 +59,8 @@ class Backend:
         if name not in FUNCTIONS:
             return f"{name} is not a function of this backend"
         for key, at, usual in ALL_PAIRS.get(name, ()):  # first: NetworkX asks for every source of its own searches
-            if _given(args, kwargs, key, at, usual) is not usual:
-                return f"{name} with {key} is not about all pairs"
+            if (args[at] if len(args) > at else kwargs.get(key, usual)) is not usual:
+                return "this is not about all pairs"
         nodes = len(_graph(args, kwargs))
         if nodes > MOST_NODES:
             return f"{nodes:,} nodes make a matrix of {8 * nodes**2 / 1e9:.0f} GB"
