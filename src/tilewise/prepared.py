@@ -305,9 +305,12 @@ def signature_for(array: Any) -> Signature | None:
     torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
         from tilewise.arrays.torch_exchange import CPU, CUDA
+        from tilewise.arrays.torch_library import is_watched
         from tilewise.arrays.torch_quick_signature import quickest_signature as quickest_of_torch
         from tilewise.arrays.torch_signature import signature as of_torch
 
+        if is_watched():  # machine code is tried on tensors of its own, which here would have no memory
+            return of_torch
         quick = quickest_of_torch(of_torch, CPU)
         quick = quickest_of_torch(quick, CUDA) if torch.cuda.is_available() else quick
         SIGNATURES[torch.Tensor] = SIGNATURES[torch.nn.Parameter] = quick

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import random
+import subprocess
+import sys
 import time
 
 import pytest
@@ -10,7 +12,7 @@ import torch
 
 import tilewise as tw
 from tilewise import api
-from tilewise.prepared import PREPARED
+from tilewise.prepared import PREPARED, signature_for
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.int32, torch.int8, torch.uint8, torch.bool, torch.bfloat16]
 
@@ -188,3 +190,40 @@ def test_a_second_product_with_gradients_is_two_look_ups(monkeypatch):
     monkeypatch.setattr(api, "Options", None)  # nothing is understood
     monkeypatch.setattr(torch.Tensor, "detach", None)
     assert tw.matmul(M, N).requires_grad
+
+
+def test_memory_is_the_hosts_whatever_torchs_default_device_is():
+    M, N = torch.randn(4, 8), torch.randn(8, 3)
+    for keywords in ({}, {"alpha": 2.0}, {"semiring": "min_plus", "return_arg": True}, {"semiring": "max_plus"}):
+        want = [all_of(tw.matmul(M, N, **keywords)) for _ in range(2)][1]
+        with torch.device("meta"):
+            for _ in range(2):
+                for mine, before in zip(all_of(tw.matmul(M, N, **keywords)), want, strict=True):
+                    assert torch.equal(mine, before)
+
+
+WATCHED_FIRST = """
+import torch, tilewise as tw
+M = torch.ones(3, 3)
+{}
+assert tw.matmul(M, M).sum() == 27
+from tilewise.prepared import SIGNATURES
+print(type(SIGNATURES[torch.Tensor](M, M, {{}})).__name__)
+"""
+
+
+@pytest.mark.parametrize(
+    "watched",
+    [
+        "assert torch.func.grad(lambda x: tw.matmul(x, M).sum())(M).sum() == 27",
+        "with torch.device('meta'): assert tw.matmul(M, M).sum() == 27",
+        "with torch._subclasses.FakeTensorMode(allow_non_fake_inputs=True): tw.matmul(M, M)",
+    ],
+    ids=["grad", "device", "fake"],
+)
+def test_the_first_call_of_a_program_may_be_watched(watched):
+    """And what machine code was tried on has its memory: calls after it are signed by machine code all the same."""
+    done = subprocess.run([sys.executable, "-c", WATCHED_FIRST.format(watched)], capture_output=True, text=True)
+    assert done.returncode == 0, done.stderr[-2000:]
+    M = torch.ones(3, 3)
+    assert done.stdout.strip() == type(signature_for(M)(M, M, {})).__name__

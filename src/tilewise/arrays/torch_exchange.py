@@ -48,7 +48,8 @@ def _tells_true(tensor_from_object: int) -> bool:
     """Whether the fields are where they are looked for."""
     describe = ctypes.PYFUNCTYPE(ctypes.c_int, ctypes.py_object, ctypes.c_void_p)(tensor_from_object)
     words = (ctypes.c_uint64 * 6)()
-    for x in (torch.empty(3, 5), torch.empty(2, 4, 7, dtype=torch.float64)[:, ::2, 1:]):
+    strided = torch.empty(2, 4, 7, dtype=torch.float64, device="cpu")[:, ::2, 1:]
+    for x in (torch.empty(3, 5, dtype=torch.float32, device="cpu"), strided):
         if describe(x, ctypes.addressof(words)):
             return False
         kind = x.dim() | 2 << 32 | 8 * x.element_size() << 40 | 1 << 48  # axes, float, bits, lanes

@@ -12,7 +12,14 @@ import torch
 
 from tilewise.arrays.torch_signature import SEEN
 
-_empty_strided = torch.empty_strided
+
+def _on_the_host(shape: tuple[int, ...], strides: tuple[int, ...], dtype: torch.dtype) -> torch.Tensor:
+    return torch.empty_strided(shape, strides, dtype=dtype, device="cpu")
+
+
+# fresh memory on the host, whatever torch's default device is and whatever mode is on; the first is what compiled
+# graphs call
+_fresh = getattr(getattr(torch._C._dynamo, "guards", None), "_empty_strided_cpu", _on_the_host)
 
 
 class OnHostMemory:
@@ -36,7 +43,7 @@ class OnHostMemory:
             return None
         P = keywords.get("out") if keywords else None
         if P is None:
-            P = _empty_strided(self._shape, self._strides, dtype=self._dtype)
+            P = _fresh(self._shape, self._strides, self._dtype)
         elif not self._takes(P, M, N):
             return None
         if self._at_addresses is not None:
@@ -58,10 +65,11 @@ class OnHostMemory:
 class OnHostMemoryWithMore:
     """The same with the k that won, an epilogue, or scales, into fresh memory."""
 
-    __slots__ = ("_dtype", "_in_place", "_left", "_more", "_right", "_shape", "tick")
+    __slots__ = ("_dtype", "_in_place", "_left", "_more", "_right", "_shape", "_strides", "tick")
 
     def __init__(self, more: Any, product: Any, M: Any, N: Any) -> None:
         self._more, self._shape, self._dtype = more, tuple(product.shape), product.dtype
+        self._strides = product.stride()
         self._left, self._right = _reach(M), _reach(N)
         result = getattr(np, str(product.dtype).removeprefix("torch."), None)  # whose sums may lie in P
         self._in_place = more.finishing is None or (more.finishing.is_native and more.ready.result == result)
@@ -71,10 +79,10 @@ class OnHostMemoryWithMore:
         if not (_holds(M, self._left) and _holds(N, self._right)) or keywords.get("out") is not None:
             return None
         more, m, n = self._more, _memory(M), _memory(N)
-        P = torch.empty(self._shape, dtype=self._dtype)
+        P = _fresh(self._shape, self._strides, self._dtype)
         p = _memory(P)
         if more.arg:
-            arg = torch.empty(self._shape, dtype=torch.int64)
+            arg = _fresh(self._shape, self._strides, torch.int64)
             more.ready.run(m, n, p, _memory(arg))
             return P, arg
         given = [_given(x) for x in keywords.get("scales") or (keywords.get("bias"),)]

@@ -23,7 +23,7 @@ SEEN = frozenset(
     (*_FLOATS, torch.bool, torch.uint8, torch.int8, torch.int16, torch.int32, torch.int64)
 )  # by NumPy too, bfloat16 as its bits
 GRADIENT = "gradient"  # stands before the signature of a call whose gradient is wanted
-_empty_strided, _strided, _get_device = torch.empty_strided, torch.strided, getattr(_C, "_cuda_getDevice", int)
+_strided, _get_device = torch.strided, getattr(_C, "_cuda_getDevice", int)
 _modes, _transforms, _tracing, _forward = (
     _C._len_torch_dispatch_stack,
     _C._are_functorch_transforms_active,
