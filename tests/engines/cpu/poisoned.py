@@ -72,12 +72,11 @@ def laid(x: np.ndarray, layout: str) -> np.ndarray:
 
 def strides_of(shape: tuple[int, int], layout: str) -> Layout:
     rows, cols = shape
-    return {
-        "rows": row_major(rows, cols),
-        "columns": Layout(1, rows),
-        "apart": Layout(2 * cols, 2),
-        "backwards": Layout(-cols, -1),
-    }[layout]
+    if layout == "columns":
+        return Layout(1, rows)
+    if layout == "apart":
+        return Layout(2 * cols, 2)
+    return Layout(-cols, -1) if layout == "backwards" else row_major(rows, cols)
 
 
 def problem_of(case: Case) -> Problem:
