@@ -27,6 +27,22 @@ def extremes(dtype):
     return -np.inf, np.inf
 
 
+NEAR = 2**16  # products at a time, which the caches hold
+
+
+def reduced(add, mul, x, y, start):
+    """`add` over k of every `mul` of x and y; a slab of k at a time, so that no m × k × n numbers lie in memory."""
+    deep = max(1, NEAR // max(1, x.shape[-2] * y.shape[-1]))
+    found = None
+    for k in range(0, max(1, x.shape[-1]), deep):
+        products = mul(x[..., :, k : k + deep, None], y[..., None, k : k + deep, :])
+        if found is None:
+            found = add.reduce(products, axis=-2, dtype=products.dtype, initial=products.dtype.type(start))
+        else:
+            found = add(found, products[..., 0, :] if deep == 1 else add.reduce(products, axis=-2, dtype=found.dtype))
+    return found
+
+
 def oracle(M, N, semiring):
     """P for stacks of matrices over a built-in semiring, as (values, error bound or None when exact)."""
     dtype = np.promote_types(M.dtype, N.dtype)
@@ -35,10 +51,10 @@ def oracle(M, N, semiring):
     low, high = extremes(work)
     with np.errstate(all="ignore"):
         if semiring == "lor_land" or (semiring == "plus_times" and dtype.kind == "b"):
-            return ((x != 0)[..., :, :, None] & (y != 0)[..., None, :, :]).any(-2), None
+            return reduced(np.logical_or, np.logical_and, x != 0, y != 0, False), None
         if semiring == "plus_times":
             if dtype.kind in "iu":
-                return np.add.reduce(x[..., :, :, None] * y[..., None, :, :], axis=-2, dtype=dtype), None
+                return reduced(np.add, np.multiply, x, y, 0), None
             wide = np.complex128 if dtype.kind == "c" else np.float64
             exact = np.matmul(x.astype(wide), y.astype(wide))
             bound = np.matmul(abs(x).astype(np.float64), abs(y).astype(np.float64))
@@ -46,16 +62,14 @@ def oracle(M, N, semiring):
             error = bound * EPS[work.name] * (k + 2) * 2
             return exact.astype(dtype), error + abs(exact) * EPS[dtype.name] + 1e-37
         if semiring == "logaddexp_plus":
-            sums = (x[..., :, :, None] + y[..., None, :, :]).astype(np.float64)
-            exact = np.logaddexp.reduce(sums, axis=-2, initial=-np.inf)
+            exact = reduced(np.logaddexp, lambda x, y: (x + y).astype(np.float64), x, y, -np.inf)
             k = x.shape[-1]
             scale = np.where(np.isfinite(exact), abs(exact), 0) + 1
             return exact.astype(dtype), scale * (EPS[work.name] * (k + 4) * 4 + EPS[dtype.name])
         add, mul = semiring.split("_")
         multiply = {"plus": np.add, "times": np.multiply, "min": np.fmin, "max": np.fmax}[mul]
-        products = multiply(x[..., :, :, None], y[..., None, :, :])
         reduce, zero = {"min": (np.fmin, high), "max": (np.fmax, low)}[add]
-        return reduce.reduce(products, axis=-2, initial=work.type(zero)).astype(dtype), None
+        return reduced(reduce, multiply, x, y, zero).astype(dtype), None
 
 
 def assert_product(P, M, N, semiring):

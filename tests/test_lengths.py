@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ast
 import re
+from functools import cache
 from pathlib import Path
 
 import pytest
@@ -21,8 +22,12 @@ SHARED = (
 WORDS_TOO = ("direct", "plain", "rows", "cells", "grouped", "ladder", "thin")  # names of families that prose may use
 
 
+def tree_of(path):
+    return ast.parse(path.read_text(encoding="utf-8"))
+
+
 def functions(path):
-    for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
             yield node.name, node.end_lineno - node.lineno + 1
 
@@ -47,17 +52,19 @@ def shared_files():
         yield from [path] if path.is_file() else sorted(path.rglob("*.py"))
 
 
+@cache
 def named(path):
     """What a file names in code: modules it imports, its names and its strings, but not its comments and doc texts."""
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
+    found = set()
+    for node in ast.walk(tree_of(path)):
         if isinstance(node, ast.ImportFrom) and node.module:
-            yield from node.module.split(".")
+            found.update(node.module.split("."))
         elif isinstance(node, ast.Import):
             for alias in node.names:
-                yield from alias.name.split(".")
+                found.update(alias.name.split("."))
         elif isinstance(node, ast.Constant) and isinstance(node.value, str):
-            yield node.value
+            found.add(node.value)
+    return found
 
 
 @pytest.mark.parametrize("family", FAMILIES, ids=lambda family: family.name)
@@ -65,6 +72,6 @@ def test_shared_code_names_no_family(family):
     """Planning, launching and `--source` know families by their interface alone."""
     kernels = {family.name, *family.kernels} - set(WORDS_TOO)
     for path in shared_files():
-        assert family.name not in set(named(path)), f"{path.relative_to(ROOT)} names {family.name}"
+        assert family.name not in named(path), f"{path.relative_to(ROOT)} names {family.name}"
         found = [name for name in kernels if re.search(rf"\b{name}\b", path.read_text(encoding="utf-8"))]
         assert not found, f"{path.relative_to(ROOT)} names {found}"

@@ -100,7 +100,7 @@ def pinned(monkeypatch):
 def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):
     M, N = values((700, 517), "float32", 1), values((517, 411), "float32", 2)
     M, N = (np.asfortranarray(x) if turned else x for x in (M, N))
-    P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002, most_pages=most)
+    P, _, queues = product(M, N, "plus_times", 400_000, slow=0.0005, most_pages=most)
     assert_product(P, M, N, "plus_times")
     assert len(queues.let_go) == most or most > 3
     assert bool(queues.straight) == bool(most)
@@ -108,7 +108,7 @@ def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):
 
 def test_a_matrix_by_itself_is_pinned_once(pinned):
     M = values((600, 600), "float32", 9)
-    P, _, queues = product(M, M, "plus_times", 300_000, slow=0.002)
+    P, _, queues = product(M, M, "plus_times", 300_000, slow=0.0005)
     assert_product(P, M, M, "plus_times")
     assert 0 < len(queues.let_go) <= -(-M.nbytes // 8192)
 
@@ -118,7 +118,7 @@ def test_no_more_is_pinned_than_slots_cannot_carry(pinned, monkeypatch):
     _, schedule, _ = product(M, N, "plus_times", 400_000)
     for share in (0.0, 0.25, 0.5):
         monkeypatch.setattr(card, "SLOT_RATE", (1 - share) * schedule.bytes_in / schedule.compute)
-        P, _, queues = product(M, N, "plus_times", 400_000, slow=0.002)
+        P, _, queues = product(M, N, "plus_times", 400_000, slow=0.0005)
         assert_product(P, M, N, "plus_times")
         got = sum(high - low for low, high in queues.let_go) / (M.nbytes + N.nbytes)
         assert got <= share + 0.04
@@ -134,7 +134,7 @@ def test_an_interruption_ends_every_thread(after, pinned):
             raise KeyboardInterrupt
 
     with pytest.raises(KeyboardInterrupt):
-        product(M, N, "plus_times", 400_000, slow=0.002, progress=interrupt)
+        product(M, N, "plus_times", 400_000, slow=0.0005, progress=interrupt)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("tilewise")]
 
 
@@ -217,7 +217,7 @@ def test_an_operand_that_cannot_be_read_is_raised_and_nothing_hangs(after, monke
     monkeypatch.setattr(ArraySource, "read", read)
     M, N = values((700, 300), "float32", 9), values((300, 700), "float32", 10)
     with pytest.raises(FileError, match="no such chunk"):
-        product(M, N, "plus_times", 400_000, slow=0.002)
+        product(M, N, "plus_times", 400_000, slow=0.0005)
     assert not [thread for thread in threading.enumerate() if thread.name.startswith("tilewise")]
 
 

@@ -52,7 +52,7 @@ def test_twenty_thousand_random_products_are_right(name: str, part: int) -> None
 def test_a_slice_of_all_small_extents_is_written_whole(name: str) -> None:
     print(f"seed {SEED}")
     draw = random.Random(SEED)
-    for kernel in FAMILIES:
+    for kernel in draw.sample(list(FAMILIES), 5):
         ring, dtype = ("lor_land", "bool") if kernel == "bits" else draw.choice(pairs())
         check_sweep(here(name), ring, dtype, kernel, SEED, share=0.06)
 

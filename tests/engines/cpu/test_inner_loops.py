@@ -98,7 +98,7 @@ def test_a_step_of_a_semiring_is_two_operations_on_neon(ring: str, dtype: str) -
     assert beside.spills == 0, beside
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
 @pytest.mark.parametrize("ring", ["plus_times", "min_plus", "max_min", "max_times"])
 @pytest.mark.parametrize("target", ["avx512", "avx2"])

@@ -78,7 +78,7 @@ def any_takes(kind: tuple[tuple[str, str], str | None], target: Target) -> bool:
     return True
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kernel", KERNELS)
 @pytest.mark.parametrize("name", TARGETS)
 def test_random_products_of_short_integers_are_exact(name: str, kernel: str) -> None:
@@ -112,7 +112,7 @@ def test_random_products_of_short_integers_are_exact(name: str, kernel: str) -> 
     assert ran or is_arm()
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", TARGETS)
 @pytest.mark.parametrize("types", [("int8", "int8"), ("uint8", "int8"), ("int8", "uint8"), ("uint8", "uint8")])
 def test_nothing_saturates_where_all_bytes_are_extreme(name: str, types: tuple[str, str]) -> None:

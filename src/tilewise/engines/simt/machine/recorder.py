@@ -154,8 +154,12 @@ class Recorder:
     def events(self) -> Events:
         if not self.rows:
             return empty_events()
+        ends = np.cumsum([len(row["lanes"]) for row in self.rows]).tolist()
         columns: dict[str, Any] = {}
         for name, dtype in COLUMNS.items():
-            parts = [np.broadcast_to(np.asarray(r[name]), r["lanes"].shape) for r in self.rows]
-            columns[name] = np.concatenate(parts).astype(dtype)
+            made, begin = np.empty(ends[-1], dtype), 0
+            for row, end in zip(self.rows, ends, strict=True):  # a number for all lanes, or one for each
+                made[begin:end] = row[name]
+                begin = end
+            columns[name] = made
         return Events(**columns)
