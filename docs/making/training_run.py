@@ -40,7 +40,7 @@ def train(name: str, seed: int, ours: bool) -> dict[str, Any]:
         optimiser.step()
         held += loss.detach()
         if step == 20:
-            early.append(float(loss))
+            early.append(float(loss.detach()))
         if step % EVERY == 0:
             curve.append(float(held) / EVERY)
             held.zero_()
