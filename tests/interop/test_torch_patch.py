@@ -144,6 +144,8 @@ def test_fsdp_of_one_rank(seed, tmp_path):
     from torch.distributed.device_mesh import init_device_mesh
     from torch.distributed.fsdp import fully_shard
 
+    if not hasattr(torch.cpu.Stream, "record_event"):
+        pytest.skip("fully_shard of this torch shards on cards only")
     model = Tied(seed)
     x = words(model)
     expected = step(model, x)

@@ -93,7 +93,7 @@ def test_autocast_returns_float32():
     torch.testing.assert_close(loss, functional.cross_entropy(logits.float(), target))
 
 
-def test_compiled_it_is_one_operator_forward_and_one_backward():
+def test_compiled_it_is_one_operator_forward_and_cell_by_cell_backward():
     logits, target = drawn(torch.float32, 65)
     seen = []
 
@@ -113,15 +113,13 @@ def test_compiled_it_is_one_operator_forward_and_one_backward():
     exact = functional.cross_entropy(logits * 2, target)
     torch.testing.assert_close(loss, exact)
     torch.testing.assert_close(got, torch.autograd.grad(exact, logits)[0])
-    assert seen.count("tilewise.row_losses.default") == seen.count("tilewise.row_losses_gradient.default") == 1
-    assert not any("log_softmax" in name for name in seen)
+    assert sum("tilewise" in name for name in seen) == seen.count("tilewise.row_losses.default") == 1
+    assert not any(word in name for name in seen for word in ("log_softmax", "scatter"))
 
 
-def test_the_operators_are_sound():
+def test_the_operator_is_sound():
     logits, target = drawn()
     torch.library.opcheck(torch.ops.tilewise.row_losses, (logits, target, -100))
-    losses, lse = torch.ops.tilewise.row_losses(logits.detach(), target, -100)
-    torch.library.opcheck(torch.ops.tilewise.row_losses_gradient, (logits.detach(), target, lse, losses, -100))
 
 
 @pytest.fixture

@@ -18,8 +18,8 @@ from tilewise.interop.torch.called import into
 from tilewise.interop.torch.function import cast
 from tilewise.interop.torch.loss_kernels import rounded, scale_in_place, to_gradients
 
-BAND_BYTES = 1 << 28
-ROUNDED_BANDS = 1  # so many are added up rounded, more in float32: that is twice the weight's memory, and a pass more
+BAND_BYTES = 400 << 20  # on an H200 8192 rows of 50,257 words in two bands take 0.88 of four bands' time
+ROUNDED_BANDS = 2  # so many are added up rounded, more in float32: that is twice the weight's memory, and a pass more
 LINE = 128  # bytes
 REDUCTIONS = ("mean", "sum", "none")
 FLOATS = (torch.bfloat16, torch.float16, torch.float32, torch.float64)

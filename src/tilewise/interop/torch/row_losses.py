@@ -5,7 +5,8 @@ keeps a logsumexp for each row, and backward reads them once more and writes sof
 start on 128-byte lines, so the products behind it need no odd rows. `accelerate()` puts it in cross_entropy's place.
 
     tilewise::row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor losses, Tensor logsumexp)
-    tilewise::row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor
+
+Compiled, backward is written out: Inductor makes one pointwise pass of it, which lies where the logits lay.
 """
 
 from __future__ import annotations
@@ -23,10 +24,6 @@ _LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
 _ANY_STRIDES = (torch.Tag.flexible_layout,) if hasattr(torch.Tag, "flexible_layout") else ()
 _LIBRARY.define(
     "row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor, Tensor)",
-    tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
-)
-_LIBRARY.define(
-    "row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
 )
 
@@ -90,12 +87,11 @@ def _gradient(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor,
 
 
 def _written_out(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
-    """(softmax − onehot) · counts in torch's own operations."""
-    counted = (target != ignored)[:, None]
+    """(softmax − onehot) · counts in torch's own operations, each cell by itself."""
     share = (logits.to(logsumexp.dtype) - logsumexp[:, None]).exp()
-    onehot = torch.zeros_like(share).scatter(1, torch.where(counted, target[:, None], 0), 1.0)
-    counts = counts[:, None] if counts.dim() else counts
-    return (torch.where(counted, share - onehot, 0.0) * counts).to(logits.dtype)
+    hit = torch.arange(logits.shape[1], device=logits.device) == target[:, None]
+    counts = torch.where(target != ignored, counts, 0.0)[:, None]
+    return (torch.where(hit, share - 1.0, share) * counts).to(logits.dtype)
 
 
 def _wide(logits: Tensor) -> torch.dtype:
@@ -117,18 +113,12 @@ def _room_for(logits: Tensor) -> Tensor:
 
 for _key in ("CPU", "CUDA"):
     _LIBRARY.impl("row_losses", _losses, _key)
-    _LIBRARY.impl("row_losses_gradient", _gradient, _key)
 
 
 @torch.library.register_fake("tilewise::row_losses", lib=_LIBRARY)
 def _(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
     losses, logsumexp = (logits.new_empty(logits.shape[0], dtype=_wide(logits)) for _ in range(2))
     return losses, logsumexp
-
-
-@torch.library.register_fake("tilewise::row_losses_gradient", lib=_LIBRARY)
-def _(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
-    return _room_for(logits)
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -139,8 +129,7 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _backward(ctx: Any, counts: Tensor, _: Any) -> Any:
     logits, target, logsumexp = ctx.saved_tensors
-    made = torch.ops.tilewise.row_losses_gradient(logits, target, logsumexp, counts, ctx.ignored)
-    return made, None, None
+    return _written_out(logits, target, logsumexp, counts, ctx.ignored), None, None
 
 
 torch.library.register_autograd("tilewise::row_losses", _backward, setup_context=_remember, lib=_LIBRARY)
