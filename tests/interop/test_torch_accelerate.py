@@ -3,6 +3,9 @@
 from __future__ import annotations
 
 import json
+import os
+import subprocess
+import sys
 import threading
 import time
 
@@ -241,3 +244,28 @@ def test_rows_that_end_anywhere_are_no_better_for_torch_than_rows_that_start_any
     assert vendor_seconds(problem, H200) > 2 * make_plan(problem, H200).predicted
     whole = room.problem_of(((8192, 50304), (50304, 768), (50304, 1), (768, 1)), "bfloat16", (0, 0))
     assert on_sixteen_bytes(whole)
+
+
+FRESH = """
+import sys, torch, tilewise.torch
+with tilewise.torch.accelerate("always") as done:
+    torch.nn.functional.linear(torch.ones(5, 7), torch.ones(3, 7))
+    assert done.routed == 1 and "torch._inductor.lowering" not in sys.modules, "seconds of imports"
+    if len(sys.argv) > 1:
+        made = torch.compile(lambda a, b: (a @ b).relu())(torch.ones(5, 7), torch.ones(7, 3))
+        assert float(made.sum()) == 105
+        print("routed", done.routed)
+"""
+
+
+def test_a_block_fetches_no_compiler():
+    subprocess.run([sys.executable, "-c", FRESH], check=True)
+
+
+@pytest.mark.slow
+def test_code_that_torch_keeps_on_disk_finds_our_call(tmp_path):
+    """The second process runs no pass: what its code calls is registered all the same."""
+    told = dict(os.environ, TORCHINDUCTOR_CACHE_DIR=str(tmp_path))
+    words = [sys.executable, "-c", FRESH, "compile"]
+    said = [subprocess.run(words, env=told, check=True, capture_output=True, text=True).stdout for _ in range(2)]
+    assert said == ["routed 2\n", "routed 1\n"]

@@ -132,12 +132,14 @@ def arrange() -> None:
 
 
 def hang_in_inductor() -> None:
-    """The same wherever Inductor is there already."""
+    """The same wherever Inductor is there already. The package is, behind most of torch; its compiler takes seconds to
+    import, and is not fetched for a program that compiles nothing."""
     if "torch._inductor" not in sys.modules:
         return
     from torch._inductor import config
 
-    lowering.register()
+    if "torch._inductor.lowering" in sys.modules:
+        lowering.register()
     _hang_in(config, "joint_custom_pre_pass", take_products)
     _hang_in(config, "post_grad_custom_post_pass", lay_out)
 
@@ -154,11 +156,13 @@ def _hang_in(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
         of_tilewise = True
 
         def __call__(self, graph: Graph) -> None:
+            lowering.register()
             if before is not None:
                 before(graph)
             work(graph)
 
         def uuid(self) -> Any:
+            lowering.register()  # code that torch finds on disk by this calls what is registered, and no pass runs
             theirs = before.uuid() if isinstance(before, CustomGraphPass) else "" if before is None else None
             return None if theirs is None else (_uuid(), theirs)
 
