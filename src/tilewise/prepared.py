@@ -65,11 +65,13 @@ def launcher_of(plan: Plan, device: str, scales: Any = None, spans: tuple[tuple[
     from tilewise.engines.cuda.device import arch_of
     from tilewise.engines.cuda.launcher import Launcher
     from tilewise.kernels.detours import recipe_of
-    from tilewise.warming import made_ready
+    from tilewise.warming import loaded_behind, made_ready
 
     recipe = recipe_of(plan, scales)
     made_ready(recipe.sources, plan.problem, arch_of(device))
-    return Launcher(recipe, device, dict(zip("MNP", spans, strict=False)))
+    made = Launcher(recipe, device, dict(zip("MNP", spans, strict=False)))
+    loaded_behind(plan.problem, plan.machine, device)
+    return made
 
 
 @lru_cache(maxsize=1024)

@@ -21,9 +21,10 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.cuda.builders import build, environment, workers_for
 from tilewise.engines.cuda.compile import at_hand, compile_source, missing, policy
+from tilewise.engines.cuda.loading import load_behind
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.kernel_set import kernel_set
+from tilewise.kernels.kernel_set import kernel_set, one_by_one
 from tilewise.machine import Machine
 from tilewise.planning import plans_in_turn
 from tilewise.plans import Plan
@@ -65,9 +66,12 @@ def warm(
     arch: build for a card that is not here, "sm_90a" say; else for `device`.
     groups: the kernels of `tw.grouped_matmul`, too.
 
-    After it no product of that dtype waits for a compiler, whatever its shape, layout and strides. Products with an
-    epilogue, with return_arg, and stacks that are added onto, still compile when they are first met.
+    After it no product of that dtype waits for a compiler, whatever its shape, layout and strides, and none in this
+    process for its kernel to be loaded. Products with an epilogue, with return_arg, and stacks that are added onto,
+    still compile when they are first met.
     """
+    from tilewise.engines.cuda.device import full_name
+
     ring = find_semiring(semiring)
     kinds = kinds_of(dtype, is_plus_times(ring))
     machine = _machine(device, arch)
@@ -78,6 +82,8 @@ def warm(
         if groups:
             texts = tuple(dict.fromkeys((*texts, *kernel_set(replace(problem, groups=Groups(1)), machine))))
         made.append(_warmed(texts, kind, machine, workers, progress))
+        if arch is None:
+            load_behind(kind, texts.__iter__, full_name(device), machine.arch, again=True).join()
     return made
 
 
@@ -143,11 +149,38 @@ def made_ready(sources: Iterable[str], problem: Problem, arch: str) -> None:
         list(pool.map(lambda source: compile_source(source, arch), lacking))
 
 
+def _kind(problem: Problem) -> str | None:
+    """The kind of a problem, as `problem_of_kind` takes it; None where no set is kept for such problems."""
+    alike = problem.dtype_m == problem.dtype_n == problem.dtype
+    if not alike or problem.semiring is not SEMIRINGS["plus_times"]:
+        return None
+    return "tf32" if problem.precision == "tf32" and problem.dtype.name == "float32" else problem.dtype.name
+
+
+def loaded_behind(problem: Problem, machine: Machine, device: str) -> None:
+    """Start loading what is built of a dtype's set onto the card, once: whoever multiplied one shape meets others."""
+    kind = _kind(problem)
+    if kind is not None and preloads():
+        alike = problem_of_kind(SEMIRINGS["plus_times"], kind)
+        load_behind(kind, lambda: one_by_one(alike, machine), device, machine.arch)
+
+
+def preloads() -> bool:
+    """TILEWISE_PRELOAD: 0 loads each kernel when it is first launched, and nothing behind the first call."""
+    return _flag("TILEWISE_PRELOAD")
+
+
+def _flag(name: str) -> bool:
+    asked = os.environ.get(name) or "1"
+    if asked not in ("0", "1"):
+        raise UsageError(f"{name}={asked!r} must be 0 or 1")
+    return asked == "1"
+
+
 def rest_behind(problem: Problem, arch: str) -> bool:
     """Start building the rest of a dtype's set, once, in processes of its own; whether that was done now."""
-    kind = "tf32" if problem.precision == "tf32" and problem.dtype.name == "float32" else problem.dtype.name
-    alike = problem.dtype_m == problem.dtype_n == problem.dtype and problem.semiring is SEMIRINGS["plus_times"]
-    if policy() != "auto" or not alike:
+    kind = _kind(problem)
+    if policy() != "auto" or kind is None:
         return False
     with _starting:
         if (kind, arch) in _started:
@@ -190,10 +223,7 @@ def _alone_behind(sources: Iterable[str], arch: str) -> None:
 
 def waits() -> bool:
     """TILEWISE_WAIT: 0 serves a cold call by other kernels that are there already, whose bits may differ."""
-    asked = os.environ.get("TILEWISE_WAIT") or "1"
-    if asked not in ("0", "1"):
-        raise UsageError(f"TILEWISE_WAIT={asked!r} must be 0 or 1")
-    return asked == "1"
+    return _flag("TILEWISE_WAIT")
 
 
 def main() -> None:

@@ -18,16 +18,21 @@ SIDE = 8  # of a product that every family takes which takes any of its kind
 def kernel_set(problem: Problem, machine: Machine) -> tuple[str, ...]:
     """The texts for a problem's dtypes, precision and semiring, whatever its shape and strides; each once. Those of
     groups are another set: of any sizes and number, along either axis."""
+    return tuple(dict.fromkeys(one_by_one(problem, machine)))
+
+
+def one_by_one(problem: Problem, machine: Machine) -> Iterator[str]:
+    """The same, each rendered when it is asked for; some come more than once."""
     lies = row_major(SIDE, SIDE)
     alone = replace(
         problem, m=SIDE, k=SIDE, n=SIDE, stack=(), layout_m=lies, layout_n=lies, layout_p=lies, accumulate=False,
         return_arg=False, nonnegative=False, scaled=False, epilogue=PLAIN,
     )  # fmt: skip
     if problem.groups is None:
-        return tuple(dict.fromkeys(_texts(alone, machine)))
-    kinds = product(("rows", "k"), (False, True))
-    grouped = [replace(alone, groups=Groups(1, along, wide)) for along, wide in kinds]
-    return tuple(dict.fromkeys(text for one in grouped for text in _texts(_as_groups(one), machine)))
+        yield from _texts(alone, machine)
+        return
+    for along, wide in product(("rows", "k"), (False, True)):
+        yield from _texts(_as_groups(replace(alone, groups=Groups(1, along, wide))), machine)
 
 
 def _as_groups(p: Problem) -> Problem:

@@ -14,7 +14,7 @@ from types import SimpleNamespace
 
 import pytest
 
-from tilewise.engines.cuda import launcher, native
+from tilewise.engines.cuda import launcher, loading, native
 from tilewise.errors import EngineError
 from tilewise.recipe import Address, Launch, Recipe, TensorMap, Zero, argument, array, structure
 
@@ -198,19 +198,19 @@ def loaded(monkeypatch):
         return kernel
 
     driver = SimpleNamespace(cuKernelGetFunction=lambda handle: (0, 7))
-    monkeypatch.setattr(launcher, "load_kernel", load)
-    monkeypatch.setattr(launcher, "_driver", lambda: driver)
+    monkeypatch.setattr(loading, "load_kernel", load)
+    monkeypatch.setattr(loading, "_driver", lambda: driver)
     monkeypatch.setattr(launcher, "open_card", lambda device: None)
     monkeypatch.setattr(launcher, "driver_functions", lambda: dict.fromkeys(native.DRIVER, 0))
-    launcher._function.cache_clear()
-    yield made
-    launcher._function.cache_clear()
+    monkeypatch.setattr(loading, "_functions", {})
+    monkeypatch.setattr(loading, "_kernels", {})
+    return made
 
 
 def test_a_launcher_keeps_its_kernels_however_many_come_after_them(loaded):
     ready = launcher.Launcher(Recipe((Launch.of("0", "k", (1,), (32,), (ctypes.c_int(1),)),)), "cuda:0")
-    for number in range(1, 1100):
-        launcher.kernel_function(str(number), "k", "cuda:0")
+    for number in range(1, loading.KEPT + 100):
+        loading.kernel_function(str(number), "k", "cuda:0")
     gc.collect()
     assert loaded[0]() is not None
     assert loaded[1]() is None  # nobody holds that one any more
@@ -221,7 +221,7 @@ def test_a_launcher_keeps_its_kernels_however_many_come_after_them(loaded):
 
 def test_threads_that_ask_at_once_share_a_kernel(loaded):
     with ThreadPoolExecutor(8) as pool:
-        functions = list(pool.map(lambda _: launcher.kernel_function("same", "k", "cuda:0"), range(64)))
+        functions = list(pool.map(lambda _: loading.kernel_function("same", "k", "cuda:0"), range(64)))
     assert len({id(function) for function in functions}) == len(loaded) == 1
 
 

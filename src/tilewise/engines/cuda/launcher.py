@@ -8,12 +8,10 @@ from __future__ import annotations
 import ctypes
 import struct
 from collections.abc import Sequence
-from functools import lru_cache
-from threading import Lock
-from typing import Any, NamedTuple
+from typing import Any
 
 from tilewise.arrays.card import open_card
-from tilewise.engines.cuda.compile import load_kernel
+from tilewise.engines.cuda.loading import Function, kernel_function
 from tilewise.engines.cuda.native import (
     DRIVER,
     HEADER,
@@ -39,45 +37,11 @@ KINDS = {"uint8": 0, "uint16": 1, "uint32": 2, "tfloat32": 11}
 SWIZZLE_128, L2_PROMOTION_128 = 3, 2
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
-PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
 NUMBERS = {base: number for number, base in enumerate(BASES)}
 CONFIGURATION = struct.Struct("<7I4xQQI4x")  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
 RUNNING = struct.pack("<I4xi60x", PROGRAMMATIC, 1)
 Span = tuple[int, int]  # the bytes that a matrix touches, from its address on
 NOWHERE = (0, 0)
-
-
-class Function(NamedTuple):
-    """A kernel as the driver launches it. Holding it keeps the kernel on the card."""
-
-    handle: int
-    kernel: Any
-
-
-_loading = Lock()
-
-
-def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> Function:
-    """The kernel's function, allowed the dynamic shared memory and the blocks of a cluster that it needs; loaded once,
-    whoever asks at the same time."""
-    with _loading:
-        return _function(source, name, device, shared_bytes, cluster > PORTABLE_CLUSTER)
-
-
-@lru_cache(maxsize=1024)
-def _function(source: str, name: str, device: str, shared_bytes: int, wide_cluster: bool) -> Function:
-    driver = _driver()
-    kernel = load_kernel(source, name, device)
-    code, handle = driver.cuKernelGetFunction(kernel.handle)
-    if not int(code) and shared_bytes:
-        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
-        code = driver.cuFuncSetAttribute(handle, attribute, shared_bytes)[0]
-    if not int(code) and wide_cluster:
-        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
-        code = driver.cuFuncSetAttribute(handle, attribute, 1)[0]
-    if int(code):
-        raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
-    return Function(int(handle), kernel)
 
 
 class _Image:

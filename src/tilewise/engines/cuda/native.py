@@ -30,14 +30,16 @@ OVERLAPS = -1  # the answer where P shares memory with M or N: nothing was launc
 DRIVER = {"launch": "cuLaunchKernelEx", "replace": "cuTensorMapReplaceAddress", "memset": "cuMemsetD32Async"}
 
 
-def _library() -> ctypes.CDLL:
+@lru_cache(maxsize=1)
+def driver_library() -> ctypes.CDLL:
+    """The driver itself."""
     return ctypes.CDLL("nvcuda.dll" if sys.platform == "win32" else "libcuda.so.1")
 
 
 @lru_cache(maxsize=1)
 def encoder() -> Callable[..., int]:
     """The driver's cuTensorMapEncodeTiled: a tensor map in three microseconds, where its bindings take twenty."""
-    function = _library().cuTensorMapEncodeTiled
+    function = driver_library().cuTensorMapEncodeTiled
     word, pointer = ctypes.c_uint, ctypes.c_void_p
     function.argtypes = (
         pointer,
@@ -60,7 +62,7 @@ def encoder() -> Callable[..., int]:
 @lru_cache(maxsize=1)
 def driver_functions() -> dict[str, int]:
     """The addresses of what an image calls in the driver; 0 where the driver is too old to have it."""
-    library, found = _library(), {}
+    library, found = driver_library(), {}
     for word, name in DRIVER.items():
         try:
             found[word] = ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0

@@ -1,0 +1,136 @@
+"""Kernels onto a card: one by one as they are launched, or a whole set that is built, behind the first call.
+
+Reading a kernel's machine code and loading it takes the host several times as long as everything else that a new shape
+needs. A set that has been built is small; a thread loads it once a process has met the first of its kernels.
+"""
+
+from __future__ import annotations
+
+import atexit
+import ctypes
+import re
+from collections.abc import Callable, Iterable
+from threading import Event, Lock, Thread
+from typing import Any, NamedTuple
+
+from tilewise.arrays.card import open_card
+from tilewise.engines.cuda.compile import at_hand, load_kernel
+from tilewise.engines.cuda.native import driver_library
+from tilewise.errors import EngineError
+
+PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
+RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
+KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\((?:[^()]|\([^()]*\))*\)\s*|BOUNDS\s+)*((?!__)\w+)\s*\(")
+
+
+class Function(NamedTuple):
+    """A kernel as the driver launches it. Holding it keeps the kernel on the card."""
+
+    handle: int
+    kernel: Any
+
+
+KEPT = 4096  # kernels that stay on a card though no launcher holds them; those loaded first go first
+_loading = Lock()
+_functions: dict[tuple[str, str, str, int, bool], Function] = {}  # with what they are allowed
+_kernels: dict[tuple[str, str, str], Function] = {}
+
+
+def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> Function:
+    """The kernel's function, allowed the dynamic shared memory and the blocks of a cluster that it needs; loaded once,
+    whoever asks at the same time. For one that is there nobody waits."""
+    key = source, name, device, shared_bytes, cluster > PORTABLE_CLUSTER
+    found = _functions.get(key)
+    if found is not None:
+        return found
+    with _loading:
+        found = _functions.get(key)
+        if found is None:
+            found = _kernel(source, name, device)
+            _allow(found, name, device, shared_bytes, cluster > PORTABLE_CLUSTER)
+            _keep(_functions, key, found)
+    return found
+
+
+def _keep(held: dict[Any, Function], key: Any, function: Function) -> None:
+    if len(held) >= KEPT:
+        for old in [*held][: KEPT // 4]:
+            del held[old]
+    held[key] = function
+
+
+def _allow(function: Function, name: str, device: str, shared_bytes: int, wide_cluster: bool) -> None:
+    driver = _driver()
+    code = 0
+    if shared_bytes:
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
+        code = driver.cuFuncSetAttribute(function.handle, attribute, shared_bytes)[0]
+    if not int(code) and wide_cluster:
+        attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_NON_PORTABLE_CLUSTER_SIZE_ALLOWED
+        code = driver.cuFuncSetAttribute(function.handle, attribute, 1)[0]
+    if int(code):
+        raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
+
+
+def _kernel(source: str, name: str, device: str) -> Function:
+    """With `_loading` held."""
+    key = source, name, device
+    found = _kernels.get(key)
+    if found is None:
+        kernel = load_kernel(source, name, device)
+        code, handle = _driver().cuKernelGetFunction(kernel.handle)
+        if int(code):
+            raise EngineError(f"{name} cannot be loaded on {device}: {code}")
+        found = Function(int(handle), kernel)
+        _keep(_kernels, key, found)
+    return found
+
+
+def kernel_names(source: str) -> list[str]:
+    """The kernels that a text defines."""
+    return KERNEL.findall(source)
+
+
+_stopping = Event()
+_threads: dict[tuple[str, str], Thread] = {}
+
+
+def load_behind(what: str, texts: Callable[[], Iterable[str]], device: str, arch: str, again: bool = False) -> Thread:
+    """Load those texts that are built, in a thread of its own: once for each name `what` and card, or `again`."""
+    held = _threads.get((what, device))
+    if held is not None and not again:
+        return held
+    thread = _threads[what, device] = Thread(target=_load_all, args=(texts, device, arch), daemon=True)
+    thread.start()
+    return thread
+
+
+def _load_all(texts: Callable[[], Iterable[str]], device: str, arch: str) -> None:
+    """One by one, so that nobody waits for more than one of them; what is not built, or fails, is left for whoever asks
+    for it."""
+    try:
+        open_card(device)
+        mode = ctypes.c_int(RELAXED)  # else another thread's capture of a graph would be broken off
+        driver_library().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
+        for text in texts():
+            for name in kernel_names(text) if at_hand(text, arch) else ():
+                if _stopping.is_set():
+                    return
+                with _loading:
+                    _kernel(text, name, device)
+    except Exception:  # whatever it is, the call that needs the kernel meets it too, and says so
+        return
+
+
+@atexit.register
+def _stop() -> None:
+    """The driver must not be used while the process ends."""
+    _stopping.set()
+    for thread in _threads.values():
+        thread.join()
+
+
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver

@@ -1,0 +1,110 @@
+"""Kernels are loaded once, by whoever asks or behind the first call, and nobody waits for one that is there."""
+
+from __future__ import annotations
+
+import random
+import time
+from threading import Event
+from types import SimpleNamespace
+
+import pytest
+
+from tilewise import warming
+from tilewise.engines.cuda import loading
+from tilewise.engines.cuda.device import machine_of_arch
+from tilewise.errors import UsageError
+from tilewise.kernels.detours import recipe_of
+from tilewise.planning import make_plan
+from tilewise.problem import problem_of_shape
+from tilewise.recipe import Launch
+
+TEXTS = [f'extern "C" __global__ void __launch_bounds__(32 * (2 + {i}), 1) k{i}(int x)\n{{\n}}\n' for i in range(4)]
+
+
+@pytest.fixture
+def card(monkeypatch):
+    """A card that only nods: the names that were loaded, in turn."""
+    made = []
+
+    def load(source, name, device):
+        made.append(name)
+        return SimpleNamespace(handle=len(made))
+
+    driver = SimpleNamespace(cuKernelGetFunction=lambda handle: (0, handle))
+    library = SimpleNamespace(cuThreadExchangeStreamCaptureMode=lambda mode: made.append(f"mode {mode._obj.value}"))
+    monkeypatch.setattr(loading, "load_kernel", load)
+    monkeypatch.setattr(loading, "_driver", lambda: driver)
+    monkeypatch.setattr(loading, "driver_library", lambda: library)
+    monkeypatch.setattr(loading, "open_card", lambda device: None)
+    monkeypatch.setattr(loading, "at_hand", lambda text, arch: text != TEXTS[1])
+    for held in ("_functions", "_kernels", "_threads"):
+        monkeypatch.setattr(loading, held, {})
+    return made
+
+
+def test_a_set_is_loaded_once_and_what_is_not_built_is_left(card):
+    for _ in range(2):
+        loading.load_behind("some", lambda: iter(TEXTS), "cuda:0", "sm_90a").join()
+    assert card == ["mode 2", "k0", "k2", "k3"], "relaxed: another thread may be capturing a graph"
+    loading.kernel_function(TEXTS[2], "k2", "cuda:0")
+    assert len(card) == 4, "it was there"
+    loading.kernel_function(TEXTS[1], "k1", "cuda:0")
+    loading.load_behind("some", lambda: iter(TEXTS), "cuda:0", "sm_90a", again=True).join()
+    assert card[4:] == ["k1", "mode 2"]
+
+
+def test_nobody_waits_for_a_kernel_that_is_there(card, monkeypatch):
+    loading.kernel_function(TEXTS[0], "k0", "cuda:0")
+    reached, go_on = Event(), Event()
+
+    def slow(source, name, device):
+        reached.set()
+        go_on.wait(10)
+        return SimpleNamespace(handle=9)
+
+    monkeypatch.setattr(loading, "load_kernel", slow)
+    thread = loading.load_behind("slow", lambda: iter(TEXTS[2:]), "cuda:0", "sm_90a")
+    assert reached.wait(10)
+    assert loading.kernel_function(TEXTS[0], "k0", "cuda:0").handle == 1
+    go_on.set()
+    thread.join()
+
+
+def test_what_fails_behind_a_call_is_left_to_the_call_that_needs_it(card, monkeypatch):
+    def refused(source, name, device):
+        raise RuntimeError("no room")
+
+    monkeypatch.setattr(loading, "load_kernel", refused)
+    loading.load_behind("refused", lambda: iter(TEXTS), "cuda:0", "sm_90a").join()
+    with pytest.raises(RuntimeError, match="no room"):
+        loading.kernel_function(TEXTS[0], "k0", "cuda:0")
+
+
+def test_the_kernels_of_a_text_are_found_in_it():
+    seed = time.time_ns()
+    print("seed", seed)
+    rng, machine = random.Random(seed), machine_of_arch("sm_90a")
+    for _ in range(40):
+        shape = [rng.choice((1, 8, 100, 1000, 4096)) + rng.randrange(3) for _ in range(3)]
+        kind = rng.choice(("bfloat16", "float32", "float64", "tf32"))
+        dtype, precision = ("float32", "tf32") if kind == "tf32" else (kind, "high")
+        plan = make_plan(problem_of_shape(*shape, dtype, precision=precision), machine)
+        for step in recipe_of(plan).steps:
+            if isinstance(step, Launch):
+                assert step.name in loading.kernel_names(step.source), (seed, shape, kind)
+
+
+def test_the_set_of_a_call_is_loaded_behind_it_unless_that_is_forbidden(card, monkeypatch):
+    machine = machine_of_arch("sm_90a")
+    monkeypatch.setattr(warming, "one_by_one", lambda problem, machine: iter(TEXTS))
+    warming.loaded_behind(problem_of_shape(8, 8, 8, "float32", "min_plus"), machine, "cuda:0")
+    monkeypatch.setenv("TILEWISE_PRELOAD", "0")
+    warming.loaded_behind(problem_of_shape(8, 8, 8), machine, "cuda:0")
+    assert card == []
+    monkeypatch.setenv("TILEWISE_PRELOAD", "often")
+    with pytest.raises(UsageError, match="TILEWISE_PRELOAD='often' must be 0 or 1"):
+        warming.loaded_behind(problem_of_shape(8, 8, 8), machine, "cuda:0")
+    monkeypatch.delenv("TILEWISE_PRELOAD")
+    warming.loaded_behind(problem_of_shape(8, 8, 8), machine, "cuda:0")
+    loading._threads["float32", "cuda:0"].join()
+    assert card[1:] == ["k0", "k2", "k3"]
