@@ -1,7 +1,7 @@
 """A function of numbers from Python's syntax tree to LLVM's text: the same bits, with nothing reordered.
 
 What it knows is little, on purpose: assignments, if, for … in range, return, arithmetic, comparisons, min, max, sqrt,
-and other functions of the same module that say the kinds of their numbers. Whole numbers are 64-bit ones, floats
+log2, and other functions of the same module that say the kinds of their numbers. Whole numbers are 64-bit ones, floats
 IEEE's.
 """
 
@@ -16,6 +16,7 @@ from collections.abc import Callable
 from typing import Any, NamedTuple
 
 DECLARED = "declare double @llvm.sqrt.f64(double)\ndeclare double @pow(double, double)\n"
+DECLARED += "declare double @log2(double)\n"
 WHOLE, FLOAT, TRUTH, TABLE = "i64", "double", "i1", "ptr"
 ARITHMETIC = {ast.Add: "add", ast.Sub: "sub", ast.Mult: "mul"}
 COMPARED = {ast.Lt: "lt", ast.LtE: "le", ast.Gt: "gt", ast.GtE: "ge", ast.Eq: "eq", ast.NotEq: "ne"}
@@ -227,6 +228,8 @@ class Translation:
             return one if one.kind == WHOLE else self._made(WHOLE, f"fptosi double {one.name} to i64")
         if node.func.id == "float":
             return self._as_float(values[0])
+        if node.func.id == "log2":  # C's own, which Python calls too
+            return self._made(FLOAT, f"call double @log2(double {self._as_float(values[0]).name})")
         if node.func.id == "sqrt":
             return self._made(FLOAT, f"call double @llvm.sqrt.f64(double {self._as_float(values[0]).name})")
         if node.func.id not in ("min", "max"):

@@ -1,4 +1,5 @@
-"""How long the tensor-core kernel is expected to take over one product that is neither a stack nor in groups.
+"""How long the tensor-core kernel is expected to take over one product that is neither a stack nor in groups: one
+formula for every tile, pair of routes and form.
 
 The figures are fitted to 6,700 ways of 596 random products on an H200 (rms 11 %; held out, the choice 2.5 % above the
 best of them in the mean). Stacks and groups have figures of their own (`seconds.py`).
@@ -6,78 +7,185 @@ best of them in the mean). Stacks and groups have figures of their own (`seconds
 
 from __future__ import annotations
 
-from functools import lru_cache
 from math import log2, sqrt
 
-from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorTile
+from tilewise.kernels.wgmma_half.tiles import CARRIED_PHASES, CARRIED_WAVES, CLASSES, DEPTH, FULLER, LEAST_PHASES
 from tilewise.machine import Machine
 from tilewise.problem import Problem
+from tilewise.system.machine_code import INFINITE, Formula, Row
 
 TENSOR_SHARE = 0.85  # of the peak at the highest clock, while nothing else holds a phase up,
-LARGEST_SLOW = 1.06  # and by how much less three consumers with 192 columns each have
+LARGEST, LARGEST_SLOW = 192 * 192, 1.06  # and by how much less three consumers with 192 columns each have
 UNIT_BANDWIDTH = 1.65e11  # bytes a second that L2 gives each multiprocessor when all of them ask
 LINE_SECONDS = 1.3e-09  # the copy engine's time for each 128-byte line it touches then
 CROWD, FEWEST = 0.869, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
 PHASE_SECONDS = 2.29e-08  # barriers
 CLASSES_SLOW, CLASSES_SECONDS = 1.04, 1.84e-07  # rows of M by classes: a phase, and their descriptors' way in
-# a tile's start and its stores, by how sums leave; and of each of its columns, of 64 rows
-TILE_SECONDS = {"boxes": 9.46e-08, "turned": 2.21e-07, "rows": 2.25e-07, "carried": 2.08e-06, "partial": 2.18e-06}
-COLUMN_SECONDS = {"boxes": 4.33e-09, "turned": 3.27e-09, "rows": 1.77e-08, "carried": 1.17e-09, "partial": 1.27e-09}
-OUT_SECONDS = {"rows": 5.44e-11, "carried": 5.65e-10}  # of a cell, where tiles come one after the other
+BOXES, TURNED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
+STORES = 5
+# a tile's start and its stores, and of each of its columns, of 64 rows
+BOXES_TILE, BOXES_COLUMN = 9.46e-08, 4.33e-09
+TURNED_TILE, TURNED_COLUMN = 2.21e-07, 3.27e-09
+ROWS_TILE, ROWS_COLUMN = 2.25e-07, 1.77e-08
+CARRIED_TILE, CARRIED_COLUMN = 2.08e-06, 1.17e-09
+PARTIAL_TILE, PARTIAL_COLUMN = 2.18e-06, 1.27e-09
+ROWS_OUT, CARRIED_OUT = 5.44e-11, 5.65e-10  # of a cell, where tiles come one after the other
 MEMORY_SHARE = 0.84  # of the bandwidth on paper;
 STRADDLING = 0.105  # of an operand's bytes, that are read more where its lines straddle those of the memory
 START_SECONDS, GROUP_SECONDS = 1.58e-06, 5.61e-07
-CLUSTER_SECONDS = {False: 5.15e-07, True: 2e-6}  # blocks of a cluster wait for one another, the wide ones longer
+NARROW_CLUSTER, WIDE_CLUSTER = 5.15e-07, 2e-6  # blocks of a cluster wait for one another, the wide ones longer
 COPY_SECONDS, COPYING = 1.37e-06, 0.785  # realigning: its launch, and share of the bandwidth
 GATHER_SECONDS, GATHERING = 3.14e-07, 0.892  # adding up the parts of k: the same
 EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
-HOT_SLOW = ((192 * 192, 0.005), (128 * 256, 0.03), (0, 0.045))
+LARGEST_HOT, LARGE, LARGE_HOT, HOT = 0.005, 128 * 256, 0.03, 0.045
+
+WHOLE, CUT, CUT_TWICE, CUT_THRICE, EDGED, TURNED = range(6)  # k in parts of one, two or three waves; but thin edges; Pᵀ
+PAIRS = 4  # of routes at most
+STORES_FROM, PAIRS_FROM, EACH_PAIR = 9, 14, 8  # where a row's stores begin, and what is given of each pair of routes
 
 
-@lru_cache(maxsize=256)
-def limits(tile: TensorTile, lines: float, rate: float) -> tuple[float, float]:
-    """Fourth powers of the seconds of a phase: by the tensor cores, and by L2 and the copy engine when all of them ask.
-    `lines` of memory are touched; `rate`: steps a second of a multiprocessor."""
-    slow = LARGEST_SLOW if tile.rows * tile.cols == 192 * 192 else 1.0
-    cores = tile.rows * tile.cols * DEPTH / (rate * TENSOR_SHARE) * slow
-    l2 = (tile.rows + tile.cols / tile.cluster) * 2 * DEPTH / UNIT_BANDWIDTH
-    return cores**4, l2**4 + (lines * LINE_SECONDS) ** 4
+def parts_of(tiles: int, at_once: int, phases: int, turns: int) -> int:
+    """Parts that k may be cut into, where so many tiles leave much of a card idle that holds `at_once` of them: one
+    wave of parts, or two or three (`turns`) that fill it better; 0 where it may not."""
+    deepest = phases // LEAST_PHASES
+    if tiles == 0 or tiles >= at_once or deepest < 2:
+        return 0
+    one = min(at_once // tiles, deepest)
+    found = one if one > 1 else 0
+    filled = one * tiles / at_once
+    for more in range(2, turns + 1):
+        parts = more * at_once // tiles
+        found = 0
+        if parts <= deepest and parts * tiles > FULLER * filled * more * at_once:
+            found = parts
+            filled = parts * tiles / (more * at_once)
+    return found
 
 
-def crowd(blocks: int, units: int) -> float:
-    """The fourth power of how long L2 and the copy engine take, over what they take when every multiprocessor asks."""
-    return 1.0 if blocks >= units else max(FEWEST, blocks / units) ** (4 * CROWD)
+def turned_columns(m: int) -> int:
+    """A few hundred rows as a tile's columns, in steps of 16."""
+    return -(-m // (-(-m // 256) * 16)) * 16
 
 
-def waves_seconds(
-    tile: TensorTile,
-    store: str,
-    phases: int,
-    waves: int,
-    blocks: int,
-    both: tuple[float, float],
-    units: int,
-    slow: float,
-) -> float:
-    """Of tiles in waves, as far as the memory does not set the time."""
-    each = phases * (sqrt(sqrt(both[0] + both[1] * crowd(blocks, units))) * slow + PHASE_SECONDS)
-    each += TILE_SECONDS[store] + COLUMN_SECONDS[store] * tile.cols
-    if waves > 1 and store in OUT_SECONDS:  # sums leave line by line, in the background or not
-        out = OUT_SECONDS[store] * tile.rows * tile.cols
-        each = max(each, out) if store == "carried" else each + out
-    return waves * each
+def tile_seconds(store: int, cols: int) -> float:
+    if store == BOXES:
+        return BOXES_TILE + BOXES_COLUMN * cols
+    if store == TURNED_OUT:
+        return TURNED_TILE + TURNED_COLUMN * cols
+    if store == ROWS:
+        return ROWS_TILE + ROWS_COLUMN * cols
+    if store == CARRIED:
+        return CARRIED_TILE + CARRIED_COLUMN * cols
+    return PARTIAL_TILE + PARTIAL_COLUMN * cols
 
 
-def whole_seconds(tile: TensorTile, busy: float, passing: float, waves: int) -> float:
-    """Waves beside the bytes, which hinder each other where both take as long; the card's heat; and the start.
-    `passing`: the fourth power of the seconds that the memory needs."""
-    work = sqrt(sqrt(busy**4 + passing))
-    if work > HOT_SECONDS:
-        hot = next(share for area, share in HOT_SLOW if tile.rows * tile.cols >= area)
-        work *= 1 + hot * log2(work / HOT_SECONDS)
-    work += START_SECONDS + (tile.groups if waves == 1 else 2) * GROUP_SECONDS
-    return work + (CLUSTER_SECONDS[tile.wide] if tile.cluster > 1 else 0.0)
+def tiles_of(m: int, n: int, tall: int, cols: int, classes: int) -> int:
+    """Cluster tiles of P, its rows perhaps by classes."""
+    few, longer = m // classes, m % classes
+    return (longer * -(-(few + 1) // tall) + (classes - longer) * -(-few // tall)) * -(-n // cols)
+
+
+def phase_seconds(rows: int, cols: int, cluster: int, lines: float, rate: float, share: float) -> float:
+    """By the tensor cores, or by L2 and the copy engine, which take less where few multiprocessors ask: `share` of what
+    they take when all do, as a fourth power. `lines` of memory are touched; `rate`: steps a second of a
+    multiprocessor."""
+    slow = LARGEST_SLOW if rows * cols == LARGEST else 1.0
+    cores = rows * cols * DEPTH / (rate * TENSOR_SHARE) * slow
+    l2 = (rows + cols / cluster) * 2 * DEPTH / UNIT_BANDWIDTH
+    return sqrt(sqrt(cores**4 + (l2**4 + (lines * LINE_SECONDS) ** 4) * share))
+
+
+def hot_seconds(work: float, area: int) -> float:
+    """The same work on a card that lowers its clock."""
+    if work <= HOT_SECONDS:
+        return work
+    hot = LARGEST_HOT if area >= LARGEST else LARGE_HOT if area >= LARGE else HOT
+    return work * (1 + hot * log2(work / HOT_SECONDS))
+
+
+def store_of(by_classes: int, boxed: float, wide: int, waves: int, phases: int) -> int:
+    """How the sums of a product whose k is whole leave."""
+    if boxed > 0.0 and not by_classes:
+        return BOXES
+    return CARRIED if wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else ROWS
+
+
+def covers_more(m: int, n: int, rows: int, cols: int, cluster: int) -> int:
+    """Whether a smaller tile covers as much, and takes less over its phases."""
+    tall, broad = 64 if m <= 64 else 128 if m <= 128 else 192, min(256, max(1, -(-n // 64)) * 64)
+    return 1 if rows > tall or cols > broad or (tall == 64 and cluster > 1) else 0
+
+
+def cuts_of(m: int, n: int, tall: int, cols: int, at_once: int, phases: int, form: int) -> int:
+    """Parts of k in a form; of one with thin edges, some number where k may be cut at all."""
+    whole = tiles_of(m, n, tall, cols, 1)
+    if form < EDGED:
+        return parts_of(whole, at_once, phases, form)
+    cuts = parts_of(whole, at_once, phases, CUT) + parts_of(whole, at_once, phases, CUT_TWICE)
+    return cuts + parts_of(whole, at_once, phases, CUT_THRICE)
+
+
+@Formula
+def expected(row: Row, given: Row) -> float:
+    """Waves of tiles beside the bytes, which hinder each other where both take as long; the card's heat; the start; and
+    what comes before and after. `table.py` makes the rows and says what is given."""
+    m, n, phases, units = int(given[0]), int(given[1]), int(given[2]), int(given[3])
+    rows, cols, cluster, pair, form = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
+    if pair >= given[4]:
+        return INFINITE
+    at = PAIRS_FROM + EACH_PAIR * pair
+    by_classes, at_once, parts, edge_rows, edge_cols = int(given[at + 4]), units // cluster, 1, 0, 0
+    lines = rows * given[at] + cols / cluster * given[at + 1]
+    if form == TURNED:
+        if given[5] == 0.0 or by_classes:
+            return INFINITE
+        cols = turned_columns(m)
+        lines = cols / cluster * given[at] + rows * given[at + 1]
+        m, n = n, m
+    elif covers_more(m, n, rows, cols, cluster) or given[6] > row[5]:  # or P is read first, which takes registers
+        return INFINITE
+    if CUT <= form <= EDGED:
+        cuts = 0
+        if given[7] > 0.0 and row[6] > 0.0 and not by_classes:
+            cuts = cuts_of(m, n, rows * cluster, cols, at_once, phases, form)
+        if form < EDGED:
+            parts = cuts
+        else:
+            edge_rows, edge_cols = 1 if m % rows == 1 < m else 0, 1 if n % cols == 1 < n else 0
+            parts = 1 if cuts + given[at + 5] == 0.0 and given[8] <= row[7] and edge_rows + edge_cols > 0 else 0
+        if parts == 0:
+            return INFINITE
+    tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols, CLASSES if by_classes else 1)
+    waves, phases, wide = (
+        -(-tiles * parts // at_once),
+        max(1, -(-phases // parts)),
+        1 if cols >= 192 and rows > 64 else 0,
+    )
+    store = PARTIAL if parts > 1 else TURNED_OUT if form == TURNED else ROWS
+    if store == ROWS:
+        store = store_of(by_classes, given[9] if edge_cols == 0 else given[10], wide, waves, phases)
+    kept = row[STORES_FROM + store + (STORES if by_classes else 0)] + given[11]
+    if kept == 0.0 or (form == EDGED and store != CARRIED):  # the warps that carry sums out make thin edges
+        return INFINITE
+    blocks = tiles * cluster * parts
+    share = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** (4 * CROWD)
+    phase = phase_seconds(rows, cols, cluster, lines, given[12], share)
+    each = phases * (phase * (CLASSES_SLOW if by_classes else 1.0) + PHASE_SECONDS) + tile_seconds(store, cols)
+    if waves > 1 and store == ROWS:  # sums leave line by line, in the background or not
+        each += ROWS_OUT * rows * cols
+    if waves > 1 and store == CARRIED:
+        each = max(each, CARRIED_OUT * rows * cols)
+    work = hot_seconds(sqrt(sqrt((waves * each) ** 4 + given[at + 2])), rows * cols)
+    work += START_SECONDS + (row[8] if waves == 1 else 2) * GROUP_SECONDS
+    if cluster > 1:
+        work += WIDE_CLUSTER if wide else NARROW_CLUSTER
+    if form == EDGED:
+        work = max(work, edge_cols * given[at + 6] + edge_rows * given[at + 7]) + EDGE_SECONDS
+    if by_classes:
+        work += CLASSES_SECONDS
+    work += given[at + 3]
+    return work + (GATHER_SECONDS + 8 * parts * m * n / given[13]) if parts > 1 else work
 
 
 def passing_seconds(problem: Problem, touched: tuple[int, int], machine: Machine) -> float:
@@ -89,7 +197,3 @@ def passing_seconds(problem: Problem, touched: tuple[int, int], machine: Machine
 
 def moving_seconds(moved: int, machine: Machine) -> float:
     return COPY_SECONDS + moved / (machine.bandwidth * COPYING) if moved else 0.0
-
-
-def gathering_seconds(parts: int, m: int, n: int, machine: Machine) -> float:
-    return GATHER_SECONDS + 8 * parts * m * n / (machine.bandwidth * GATHERING) if parts > 1 else 0.0

@@ -7,8 +7,8 @@ from itertools import product
 
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.realign import render_realign
-from tilewise.kernels.wgmma_half.model import CLASSES, FEW, TILES, TensorTile
 from tilewise.kernels.wgmma_half.text import render_gather, render_realign_with_edges, render_wgmma_half
+from tilewise.kernels.wgmma_half.tiles import CLASSES, FEW, STORES, TILES, TURNED_CLUSTERS, TURNED_ROWS, TensorTile
 from tilewise.problem import Groups
 
 SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along N's
@@ -22,24 +22,25 @@ def texts(dtype: str) -> Iterator[str]:
         yield render_realign_with_edges(dtype, along_k)
     for shares, accumulate in product((1, 8), (False, True)):
         yield render_gather(dtype, accumulate, shares)
-    for tile in TILES:
-        some = {"carried": tile.wide, "partial": tile.takes_parts}
-        stores = ("boxes", "rows", *(store for store, is_so in some.items() if is_so))
-        for store, (m, n) in product(stores, SIDES):
+    for tile, (stores, by_classes) in STORES.items():
+        for store, (m, n) in product(sorted(stores), SIDES):
             yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store)
-        for store in ("rows", "carried") if tile.wide else ():
+        for store in sorted(by_classes):
             yield render_wgmma_half(dtype, tile, m_along_k=True, n_along_k=False, store=store, classes=CLASSES)
         if tile.takes_edges:
             yield from _with_edges(dtype, tile)
-    for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), (1, 2), (False, True)):
-        tile = TensorTile(128, cols, cluster)
+    for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TURNED_CLUSTERS, (False, True)):
+        tile = TensorTile(TURNED_ROWS, cols, cluster)
         yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="turned")
 
 
 def _with_edges(dtype: str, tile: TensorTile) -> Iterator[str]:
     for m, n in SIDES:
         yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store="carried", edges=EDGES)
-    yield render_wgmma_half(dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=CLASSES)
+    if "carried" in STORES[tile][1]:
+        yield render_wgmma_half(
+            dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=CLASSES
+        )
 
 
 def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:

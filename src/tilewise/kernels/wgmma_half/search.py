@@ -1,6 +1,8 @@
-"""The best way to take a product, with few of them looked at closely.
+"""The best way to take a product: of a single one by a formula over all of them, of a stack or of groups with few of
+them looked at closely.
 
-A quick bound, nearly the model itself, ranks tiles, routes and parts of k; the model is asked for those that can win.
+A quick bound, nearly the model itself, ranks tiles, routes and parts of k of a stack; the model is asked for those that
+can win.
 """
 
 from __future__ import annotations
@@ -10,9 +12,10 @@ from dataclasses import replace
 from functools import lru_cache
 from itertools import product
 
-from tilewise.kernels.shared.layouts import AS_IT_IS, BY_CLASSES, PACKED, REALIGNED
-from tilewise.kernels.wgmma_half import alone
-from tilewise.kernels.wgmma_half.model import KERNEL, THIN, expected, options, tuning_class, turned_ways, ways
+from tilewise.kernels.shared.layouts import AS_IT_IS
+from tilewise.kernels.wgmma_half import alone, table
+from tilewise.kernels.wgmma_half.model import KERNEL, expected, tuning_class, turned_ways, ways
+from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_half.seconds import (
     CLUSTER_SECONDS,
     COPY_SECONDS,
@@ -27,9 +30,8 @@ from tilewise.kernels.wgmma_half.seconds import (
     TENSOR_SHARE,
     TILE_SECONDS,
     UNIT_BANDWIDTH,
-    lines_touched,
-    moved_bytes,
 )
+from tilewise.kernels.wgmma_half.table import MOVED, THIN
 from tilewise.kernels.wgmma_half.tiles import (
     CARRIED_PHASES,
     CARRIED_WAVES,
@@ -37,7 +39,6 @@ from tilewise.kernels.wgmma_half.tiles import (
     TILES,
     TensorTile,
     TensorWay,
-    parts_of,
     takes_boxes,
     worthwhile,
 )
@@ -46,17 +47,29 @@ from tilewise.problem import Problem
 from tilewise.tuning import CLOSE, preferred
 
 EACH = 16  # numbers of a tile's ways
-MOVED = (REALIGNED, PACKED)
 
 
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
     """The way with the least expected seconds, as if all of them had been reckoned."""
-    table = machine.tuned
-    key = tuning_class(problem) if table is not None and f"{KERNEL} {problem.dtype.name}" in table.kinds else ""
-    margin = CLOSE if table is not None and key in table.entries else 1.0  # a table may prefer one that is close
+    tuned = machine.tuned
+    key = tuning_class(problem) if tuned is not None and f"{KERNEL} {problem.dtype.name}" in tuned.kinds else ""
+    known = tuned is not None and key in tuned.entries
+    if problem.members == 1 and not problem.groups:
+        if not known:
+            return table.least(problem, machine)
+        timed = [(seconds, at, way) for at, (way, seconds) in enumerate(table.every(problem, machine))]
+    else:
+        timed = _close(problem, machine, CLOSE if known else 1.0)  # a table may prefer one that is close
+    seconds, best, by_table = preferred(timed, key, tuned)
+    return replace(best, tuned=True) if by_table else best, seconds
+
+
+def _close(problem: Problem, machine: Machine, margin: float) -> list[tuple[float, int, TensorWay]]:
+    """(seconds, its number, way) of those that could be the best, but for this margin."""
     last = EACH * len(TILES)
-    timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(turned_ways(problem))]
+    turned = [] if problem.groups else turned_ways(problem)
+    timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(turned)]
     soonest = min(timed)[0] if timed else math.inf
     for floor, moving, routes in _routes(problem, machine):
         if floor > margin * soonest:
@@ -69,8 +82,7 @@ def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
                     seconds = expected(way, problem, machine)
                     timed.append((seconds, EACH * number + at, way))
                     soonest = min(soonest, seconds)
-    seconds, best, tuned = preferred(timed, key, table)
-    return replace(best, tuned=True) if tuned else best, seconds
+    return timed
 
 
 def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tuple[str, str]]]:
@@ -78,10 +90,7 @@ def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tupl
     first."""
     if problem.groups:
         return [(0.0, 0.0, routes) for routes in {way.routes: None for way in ways(problem, machine)}]
-    single = problem.members == 1
     work, memory = START_SECONDS + _work(problem, machine), machine.bandwidth * MEMORY_SHARE
-    if single:
-        work = alone.START_SECONDS + alone.GROUP_SECONDS + _work(problem, machine)
     for_m, for_n = options(problem)
     moved_m = moved_bytes(problem.layout_m, problem.m, problem.k, problem) if for_m != [AS_IT_IS] else 0
     moved_n = moved_bytes(problem.layout_n, problem.k, problem.n, problem) if for_n != [AS_IT_IS] else 0
@@ -89,8 +98,6 @@ def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tupl
     for routes in product(for_m, for_n):
         moved = (moved_m if routes[0] in MOVED else 0) + (moved_n if routes[1] in MOVED else 0)
         moving = COPY_SECONDS + moved / memory if moved else 0.0
-        if single:
-            moving = alone.moving_seconds(moved, machine)
         made.append((0.999 * (work + moving), moving, routes))
     return sorted(made) if len(made) > 1 else made
 
@@ -111,33 +118,24 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
 
 
 def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving: float) -> list[tuple[float, int]]:
-    """(seconds that no way with a tile goes below, the tile's number), the least first: the model itself but for thin
-    edges, classes of rows and the card's heat, which are taken at their best."""
+    """(seconds that no way of a stack with a tile goes below, the tile's number), the least first: the model itself but
+    for the card's heat, which is taken at its best."""
     if problem.groups:
         return [(0.0, number) for number in range(len(TILES))]
-    if problem.members == 1:
-        return _bounds_alone(problem, machine, routes, moving)
     m, k, n, units, members = problem.m, problem.k, problem.n, machine.units, problem.members
     phases = -(-k // DEPTH) or 1
     passing = problem.least_bytes / (machine.bandwidth * MEMORY_SHARE)
-    by_classes = routes[0] == BY_CLASSES
-    boxed = takes_boxes(problem.layout_p, m, n) and not by_classes
-    thin = not (problem.stack or problem.unrounded or problem.accumulate)
-    edged = thin and not by_classes and takes_boxes(problem.layout_p, m, n, THIN)
-    before = START_SECONDS + moving
+    boxed, before = takes_boxes(problem.layout_p, m, n), START_SECONDS + moving
     lines = lines_touched(routes[0], problem.layout_m, m, k), lines_touched(routes[1], problem.layout_n, k, n)
     phase_of = _phases(problem.dtype.name, machine, *lines)
     found: list[tuple[float, int]] = []
     for number in worthwhile(m, n):
-        rows, cols, cluster, area, groups_of, edges, wide, cut_too = SIDES[number]
+        rows, cols, cluster, area, groups_of, wide, cut_too = SIDES[number]
         phase, at_once = phase_of[number], units // cluster
-        down, across = m, n
-        if edges and thin:
-            down, across = m - (m % rows == THIN < m), n - (n % cols == THIN < n)
-        tiles = -(-down // rows) * -(-across // cols) * members
+        tiles = -(-m // rows) * -(-n // cols) * members
         waves = -(-tiles // at_once)
         each = phases * phase
-        if boxed or (edged and across < n):
+        if boxed:
             each += BOXES
         elif wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES:
             each = max(each + CARRIED, CARRIED_OUT * area)
@@ -145,52 +143,13 @@ def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving:
             each += ROWS + (ROWS_OUT * area if waves > 1 else 0.0)
         work = max(waves * each, passing) + (groups_of if waves == 1 else 2) * GROUP_SECONDS
         parts = min(units // (tiles * cluster), phases // 4) if tiles else 0
-        if parts > 1 and cut_too and not by_classes:
+        if parts > 1 and cut_too:
             turns = -(-tiles * parts // at_once)
             cut = max(turns * (-(-phases // parts) * phase + PARTIAL), passing) + GATHER_SECONDS
             cut += members * 8 * parts * m * n / GATHER_BANDWIDTH + (groups_of if turns == 1 else 2) * GROUP_SECONDS
             work = min(work, cut)
         work += before + (CLUSTER_SECONDS if cluster > 1 else 0.0)
         found.append((0.999 * work, number))  # sums in another order round otherwise
-    return sorted(found)
-
-
-def _bounds_alone(
-    problem: Problem, machine: Machine, routes: tuple[str, str], moving: float
-) -> list[tuple[float, int]]:
-    """The same of one product."""
-    m, k, n, units = problem.m, problem.k, problem.n, machine.units
-    phases = -(-k // DEPTH) or 1
-    by_classes = routes[0] == BY_CLASSES
-    boxed = takes_boxes(problem.layout_p, m, n) and not by_classes
-    thin = not (problem.unrounded or problem.accumulate)
-    edged = thin and not by_classes and takes_boxes(problem.layout_p, m, n, THIN)
-    touched = lines_touched(routes[0], problem.layout_m, m, k), lines_touched(routes[1], problem.layout_n, k, n)
-    passing = alone.passing_seconds(problem, touched, machine)
-    rate, slow = machine.tensor_rate(problem.dtype.name) / units, alone.CLASSES_SLOW if by_classes else 1.0
-    found: list[tuple[float, int]] = []
-    for number in worthwhile(m, n):
-        tile = TILES[number]
-        rows, cols, cluster, _, _, edges, wide, cut_too = SIDES[number]
-        both = alone.limits(tile, tile.rows * touched[0] + cols / cluster * touched[1], rate)
-        down, across = m, n
-        if edges and thin:
-            down, across = m - (m % rows == THIN < m), n - (n % cols == THIN < n)
-        tiles, at_once = -(-down // rows) * -(-across // cols), units // cluster
-        waves = -(-tiles // at_once)
-        store = "rows"
-        if boxed or (edged and across < n):
-            store = "boxes"
-        elif wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES:
-            store = "carried"
-        busy = alone.waves_seconds(tile, store, phases, waves, tiles * cluster, both, units, slow)
-        work = alone.whole_seconds(tile, busy, passing, waves)
-        for parts in parts_of(tiles, at_once, phases) if cut_too and not by_classes else ():
-            turns, each = -(-tiles * parts // at_once), -(-phases // parts)
-            busy = alone.waves_seconds(tile, "partial", each, turns, tiles * parts * cluster, both, units, slow)
-            cut = alone.whole_seconds(tile, busy, passing, turns) + alone.gathering_seconds(parts, m, n, machine)
-            work = min(work, cut)
-        found.append((0.999 * (work + moving), number))
     return sorted(found)
 
 
@@ -203,7 +162,6 @@ SIDES = tuple(
         tile.cluster,
         tile.rows * tile.cols,
         tile.groups,
-        tile.takes_edges,
         tile.wide,
         tile.takes_parts,
     )

@@ -1,26 +1,24 @@
 """How long the tensor-core kernel is expected to take, by a model of waves, bytes and lines: of stacks and of groups;
-`alone.py` has the figures of single products."""
+`alone.py` has single products."""
 
 from __future__ import annotations
 
 import math
 
 from tilewise.kernels.shared.groups import expected_tiles
-from tilewise.kernels.shared.layouts import AS_IT_IS, BY_CLASSES, PACKED, REALIGNED, along_columns, contiguous_lines
-from tilewise.kernels.shared.realign import realigned_bytes
+from tilewise.kernels.shared.layouts import PACKED, REALIGNED
 from tilewise.kernels.shared.stacked import Levels
-from tilewise.kernels.wgmma_half import alone
+from tilewise.kernels.wgmma_half import table
+from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes
 from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
 from tilewise.machine import Machine
-from tilewise.problem import Layout, Problem
+from tilewise.problem import Problem
 
 # The model's figures, measured on an H200 (docs/tensor-cores.md says how).
 TENSOR_SHARE = 0.76  # of the peak at the highest clock, which the card cannot hold under this load
 UNIT_BANDWIDTH = 76e9  # bytes a second that L2 gives each multiprocessor when all of them ask
 SHARPNESS = 4  # how little two limits that are equally near hinder each other
 LINE_SECONDS = 1.5e-9  # the copy engine's time for each 128-byte line it touches
-CLASSES_SLOW = 1.04  # a phase with rows of M by classes: they lie far apart, and straddle lines;
-CLASSES_SECONDS = 0.5e-6  # and their descriptors' way in
 TILE_SECONDS = {
     "boxes": 0.4e-6,
     "turned": 0.6e-6,
@@ -41,8 +39,6 @@ CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
 MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
 LAUNCH_SECONDS = 3e-6  # each launch more, where a stack has more axes than one launch walks
 COPY_SECONDS = 4e-6  # realigning: its launch and its tail, most of it overlapped
-DOTS_TRIP_SECONDS, SUMS_TRIP_SECONDS = 1.2e-6, 4e-6  # to L2 and back, while everybody asks
-EDGE_SECONDS = 5e-6  # what thin edges cost in the background, or while operands are realigned
 GATHER_SECONDS = 4e-6  # adding up the parts of k: its launch,
 GATHER_BANDWIDTH = 4e12  # and the bytes, which lie in L2
 
@@ -54,7 +50,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     little longer where two of them are equally busy.
     """
     if problem.groups is None and problem.members == 1:
-        return _alone(way, problem, machine)
+        return table.expected(way, problem, machine)
     tile, (m, k, n) = way.tile, (problem.m, problem.k, problem.n)
     rows, cols = busy_rows(way, problem), tile.cols / tile.cluster
     cores = rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
@@ -63,8 +59,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
         way.routes[1], problem.layout_n, k, n
     )
     limits = (cores, (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH, lines * LINE_SECONDS)
-    slow = CLASSES_SLOW if way.routes[0] == BY_CLASSES else 1.0
-    phase: float = slow * math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
+    phase: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
     phases, waves = phases_of(way, problem), waves_of(way, problem, machine.units)
     store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
     memory = machine.bandwidth * MEMORY_SHARE
@@ -92,40 +87,11 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     moved = sum(
         moved_bytes(*side, problem) for how, side in zip(way.routes, sides, strict=True) if how in (REALIGNED, PACKED)
     )
-    if way.edge_rows or way.edge_cols:
-        work = max(work, _edge_seconds(way, problem, machine)) + EDGE_SECONDS
-    if way.routes[0] == BY_CLASSES:
-        work += CLASSES_SECONDS
     if moved:
         work += COPY_SECONDS + moved / memory
     if way.splits > 1:
         work += GATHER_SECONDS + problem.members * 8 * way.splits * m * n / GATHER_BANDWIDTH
     return work
-
-
-def _alone(way: TensorWay, problem: Problem, machine: Machine) -> float:
-    """The same of one product."""
-    tile, (m, k, n), units = way.tile, (problem.m, problem.k, problem.n), machine.units
-    touched = lines_touched(way.routes[0], problem.layout_m, m, k), lines_touched(way.routes[1], problem.layout_n, k, n)
-    sides = (tile.cols / tile.cluster, tile.rows) if way.turned else (tile.rows, tile.cols / tile.cluster)
-    lines = sides[0] * touched[0] + sides[1] * touched[1]
-    both = alone.limits(tile, lines, machine.tensor_rate(problem.dtype.name) / units)
-    phases, waves = phases_of(way, problem), way.waves(m, n, units)
-    store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
-    blocks = way.tiles(m, n) * tile.cluster * way.splits
-    by_classes = way.routes[0] == BY_CLASSES
-    slow = alone.CLASSES_SLOW if by_classes else 1.0
-    busy = alone.waves_seconds(tile, store, phases, waves, blocks, both, units, slow)
-    passing = alone.passing_seconds(problem, touched, machine)
-    work = alone.whole_seconds(tile, busy, passing, waves)
-    if way.edge_rows or way.edge_cols:
-        work = max(work, _edge_seconds(way, problem, machine)) + alone.EDGE_SECONDS
-    work += alone.CLASSES_SECONDS if by_classes else 0.0
-    lies = ((problem.layout_m, m, k), (problem.layout_n, k, n))
-    moved = sum(
-        moved_bytes(*side, problem) for how, side in zip(way.routes, lies, strict=True) if how in (REALIGNED, PACKED)
-    )
-    return work + alone.moving_seconds(moved, machine) + alone.gathering_seconds(way.splits, m, n, machine)
 
 
 def waves_of(way: TensorWay, problem: Problem, units: int) -> int:
@@ -170,32 +136,3 @@ def _launches(problem: Problem) -> int:
         return 1
     strides = [layout.stack for layout in (problem.layout_m, problem.layout_n, problem.layout_p)]
     return max(1, problem.members // Levels(problem.stack, strides).members)
-
-
-def _edge_seconds(way: TensorWay, problem: Problem, machine: Machine) -> float:
-    """Thin edges in the background: trips to L2, one after the other. Dot products take 32 lines and 256 of k a trip,
-    sums over lines 32 columns and 144 of k, and wait longer for so many short pieces. Of planes little is left."""
-    m, k, n = problem.m, problem.k, problem.n
-    m_along_k, n_along_k = not along_columns(problem.layout_m, m, k), along_columns(problem.layout_n, k, n)
-    seconds = 0.0
-    for form, extent in zip(way.edge_forms(m_along_k, n_along_k) or (), (m, n), strict=False):
-        if form == "dots":
-            seconds += math.ceil(extent / 32 * 8 / 3 / machine.units) * math.ceil(k / 256) * DOTS_TRIP_SECONDS
-        elif form == "sums":
-            seconds += math.ceil(extent / 32 / machine.units) * math.ceil(k / 144) * SUMS_TRIP_SECONDS
-    return seconds
-
-
-def moved_bytes(layout: Layout, rows: int, cols: int, problem: Problem) -> int:
-    """What a copy of an operand on boundaries reads and writes; an axis it is broadcast over counts once."""
-    lines, length, _ = contiguous_lines(layout, rows, cols) or (rows, cols, cols)
-    stack = problem.stack if len(layout.stack) == len(problem.stack) else problem.stack_n
-    own = math.prod(extent for extent, stride in zip(stack, layout.stack, strict=True) if stride) if stack else 1
-    return own * (2 * rows * cols + lines * realigned_bytes(2 * length))
-
-
-def lines_touched(how: str, layout: Layout, rows: int, cols: int) -> int:
-    """128-byte lines of memory that a tile's row of 128 bytes lies in."""
-    lines = contiguous_lines(layout, rows, cols)
-    straddles = how == AS_IT_IS and lines is not None and lines[2] % DEPTH and DEPTH % lines[2]
-    return 2 if straddles else 1

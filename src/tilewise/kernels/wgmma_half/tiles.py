@@ -13,6 +13,9 @@ from tilewise.problem import Layout
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
 SHARED_BYTES = 227 * 1024  # a Hopper block's
 SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
+CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
+FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
+TURNED_ROWS, TURNED_CLUSTERS = 128, (1, 2)  # of such a tile
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
 
@@ -50,7 +53,7 @@ class TensorTile:
     @property
     def takes_parts(self) -> bool:
         """Whether k may be cut: large clusters are for products with many tiles, which leave no reason to."""
-        return self.cluster == 1 or self.rows == 64
+        return "partial" in STORES[self][0]
 
     @property
     def takes_accumulate(self) -> bool:
@@ -90,16 +93,29 @@ class TensorTile:
         return Geometry((128 * (self.groups + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes("rows"))
 
 
-# 192 rows take three warpgroups, whose registers then hold no more than 192 columns. Of the 22 tiles that there could
-# be these fifteen: without the others random shapes are expected to take 0.2 % longer in the mean.
-TILES = (
-    *(TensorTile(128, cols, cluster) for cols in (256, 192) for cluster in (1, 2)),
-    *(TensorTile(128, cols) for cols in (128, 64)),
-    *(TensorTile(192, 192, cluster) for cluster in (1, 2)),
-    TensorTile(192, 128),
-    *(TensorTile(64, cols) for cols in (256, 192, 128, 64)),
-    *(TensorTile(64, cols, 2) for cols in (128, 64)),
-)
+# What is compiled: tiles of P, how their sums may leave, and how where rows of M come by classes. 192 rows take three
+# warpgroups, whose registers then hold no more than 192 columns.
+STORES: dict[TensorTile, tuple[frozenset[str], frozenset[str]]] = {
+    TensorTile(rows, cols, cluster): (frozenset(stores.split()), frozenset(by_classes.split()))
+    for rows, cols, cluster, stores, by_classes in (
+        (128, 256, 1, "boxes rows carried partial", "rows carried"),
+        (128, 256, 2, "boxes rows carried", "rows carried"),
+        (128, 192, 1, "boxes rows carried partial", "rows carried"),
+        (128, 192, 2, "boxes rows carried", "rows carried"),
+        (128, 128, 1, "boxes rows partial", ""),
+        (128, 64, 1, "boxes rows partial", ""),
+        (192, 192, 1, "boxes rows carried partial", "rows carried"),
+        (192, 192, 2, "boxes rows carried", "rows carried"),
+        (192, 128, 1, "boxes rows partial", ""),
+        (64, 256, 1, "boxes rows partial", ""),
+        (64, 192, 1, "boxes rows partial", ""),
+        (64, 128, 1, "boxes rows partial", ""),
+        (64, 64, 1, "boxes rows partial", ""),
+        (64, 128, 2, "boxes rows partial", ""),
+        (64, 64, 2, "boxes rows partial", ""),
+    )
+}
+TILES = tuple(STORES)
 
 
 def worthwhile(m: int, n: int) -> tuple[int, ...]:
@@ -201,23 +217,6 @@ class TensorWay:
 
 LEAST_PHASES = 4  # of a part of k
 FULLER = 1.08  # by how much a card must be better filled for two or three waves of parts
-
-
-@lru_cache(maxsize=4096)
-def parts_of(tiles: int, at_once: int, phases: int) -> tuple[int, ...]:
-    """Parts that k may be cut into, where so many tiles leave much of a card idle that holds `at_once` of them: one
-    wave of parts, or two or three that fill it better."""
-    deepest = phases // LEAST_PHASES
-    if not tiles or tiles >= at_once or deepest < 2:
-        return ()
-    one = min(at_once // tiles, deepest)
-    made, filled = [one] if one > 1 else [], one * tiles / at_once
-    for waves in (2, 3):
-        parts = waves * at_once // tiles
-        if parts <= deepest and parts * tiles > FULLER * filled * waves * at_once:
-            made.append(parts)
-            filled = parts * tiles / (waves * at_once)
-    return tuple(made)
 
 
 def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: int | None = None) -> bool:
