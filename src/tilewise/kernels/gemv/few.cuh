@@ -59,3 +59,10 @@ static __device__ __forceinline__ void step_on(Sum& sum, Element a, Element b, i
     else step(sum, a, b, at);
 }
 
+// A cell's value to P, or to this piece of k's plane of sums behind P: those are as wide as what is added up in. Which of
+// them, `plane` says: the cells of one, or 0.
+static __device__ __forceinline__ void leave(Result* P, long long at, Partial value, long long plane)
+{
+    if (plane) reinterpret_cast<Partial*>(P)[blockIdx.z * plane + at] = value;
+    else STORE(P[at], value);
+}

@@ -87,7 +87,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
         }
     }
 
-    P += blockIdx.z * plane;
 #if ARG
     Pwhere += blockIdx.z * plane;
 #endif
@@ -111,7 +110,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_dots(
 #endif
             }
             if (lane == 0 && r < rows && first + c < length) {
-                STORE(P[r * p_row + (first + c) * p_col], value);
+                leave(P, r * p_row + (first + c) * p_col, value, plane);
 #if ARG
                 Pwhere[r * w_row + (first + c) * w_col] = where;
 #endif

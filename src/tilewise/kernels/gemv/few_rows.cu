@@ -86,7 +86,6 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
         }
     }
 
-    P += blockIdx.z * plane;
 #if ARG
     Pwhere += blockIdx.z * plane;
 #endif
@@ -118,7 +117,7 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, RESIDENT) few_rows(
             for (int w = 1; w < WARPS; ++w)
                 value = add(value, meeting[w][c]);
 #endif
-            STORE(P[r * p_row + col * p_col], value);
+            leave(P, r * p_row + col * p_col, value, plane);
         }
     }
     if (in_turn && blockIdx.x + blockIdx.z == 0) wait_for_the_one_before();

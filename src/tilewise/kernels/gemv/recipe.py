@@ -119,7 +119,7 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
     pieces = max(1, math.ceil(job.k / max(each, 1)))
     split = job.in_planes
     plane = job.few * job.length
-    source = render_few(p.algebra, tile, accumulate=p.accumulate and not split, split=split)
+    source = render_few(p.algebra, tile, accumulate=p.accumulate and not split)
     grid = (math.ceil(job.length / tile.across), 1, pieces)
     targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
     made = targets
@@ -133,7 +133,7 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
         *(ctypes.c_int(extent) for extent in (job.few, job.k, job.length)),
         *(ctypes.c_longlong(s) for s in (a_row, a_k, lines[1], made[0][1], made[0][2])),
         ctypes.c_int(-max(each, 1) if early else max(each, 1)),  # see few.cuh
-        ctypes.c_longlong(plane),
+        ctypes.c_longlong(plane if split else 0),
         *(ctypes.c_longlong(0) for _ in (short, long, *targets)),  # from member to member of a stack
     )
     source = stacked(source, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 from collections.abc import Iterator
 from functools import lru_cache
-from itertools import product
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.gemv.model import FewTile, dots_tile, few_way, room_for, rows_tile
@@ -16,9 +15,8 @@ from tilewise.machine import Machine
 
 
 @lru_cache(maxsize=1024)
-def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool, split: bool) -> str:
-    """`split`: sums of a piece of k go to a plane of their own."""
-    split = split and algebra.partial != algebra.result
+def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool) -> str:
+    """Whether sums of a piece of k go to a plane of their own is said when it is launched."""
     swapped = tile.swapped and not _either_way(algebra)
     defines: dict[str, object] = {
         "FEW": tile.few, "VECTOR": tile.vector, "UNROLL": tile.unroll, "STAGE": tile.stage,
@@ -30,7 +28,7 @@ def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool, split: bool
         defines["LINES"] = tile.lines
     return "\n".join(
         (
-            step_text(algebra, tile.way, accumulate and not split, split),
+            step_text(algebra, tile.way, accumulate, False),
             *defined(defines),
             "",
             *map(kernel_text, ("plain/in_turn.cuh", "gemv/few.cuh", f"gemv/{tile.kernel}.cu")),
@@ -46,7 +44,6 @@ def _either_way(algebra: Algebra) -> bool:
 def every_few(algebra: Algebra, machine: Machine) -> Iterator[str]:
     """Every text that few rows or columns of a dtype may name."""
     way, size = few_way(algebra, machine, False), algebra.element.itemsize
-    splits = (False, True) if algebra.partial != algebra.result else (False,)
     for held in (1, 2, 4, 8, 16):
         for vector in (1, 2, 4, 8):
             if vector * size > 16:
@@ -57,6 +54,5 @@ def every_few(algebra: Algebra, machine: Machine) -> Iterator[str]:
             ]
             if vector <= room_for(way, held):
                 tiles.append(rows_tile(way, held, vector, size, False))
-            for tile, split in product(tiles, splits):
-                text = render_few(algebra, tile, accumulate=False, split=split)
-                yield stacked(text, ("A", "B", "P"))
+            for tile in tiles:
+                yield stacked(render_few(algebra, tile, accumulate=False), ("A", "B", "P"))

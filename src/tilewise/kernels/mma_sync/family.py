@@ -34,7 +34,7 @@ class MmaSync(Family):
         return model.worthwhile(problem, machine) and not (whole and k_major.refusal(problem, machine) is None)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))
+        return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine, kernel is not None))
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)

@@ -7,7 +7,7 @@ from itertools import product
 
 from tilewise.algebra.dtypes import DType
 from tilewise.epilogue import PLAIN
-from tilewise.kernels.mma_sync.model import TILES
+from tilewise.kernels.mma_sync.model import in_the_set
 from tilewise.kernels.mma_sync.text import Form, render_mma_sync
 from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.shared.stacked import stacked
@@ -39,7 +39,7 @@ def texts(dtype: DType, result: DType, machine: Machine) -> Iterator[str]:
     yield render_realign()
     for accumulate, shares in product((False, True), (1, 8)):
         yield render_add_parts(dtype, result, accumulate, shares, PLAIN)
-    for tile in TILES[dtype.itemsize]:
+    for tile in in_the_set(dtype.itemsize, machine):
         stages = tile.stages(machine.arch)
         if stages < 2 + tile.rolling:
             continue
