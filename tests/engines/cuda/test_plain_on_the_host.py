@@ -125,6 +125,14 @@ def test_few_rows_and_few_columns(host, name, dtype, way, shape, kernel):
         assert_product(P, M, N, name)
 
 
+def test_halves_of_few_rows_leave_their_pieces_in_planes_of_floats(host):
+    """Whether sums go to P or to planes is said when the kernel is launched."""
+    M, N = values((3, 4000), "float16", 1), values((4000, 40), "float16", 2)
+    P, plan = product(host, M, N, "plus_times", H200, kernel="few_rows")
+    assert plan.passes == 1, "k comes in pieces"
+    assert_product(P, M, N, "plus_times")
+
+
 @pytest.mark.parametrize("shape", [(6, 700, 90), (70, 400, 35), (90, 700, 6)])
 @pytest.mark.parametrize(
     "machine", [pytest.param(SMALL, marks=pytest.mark.slow), H200], ids=["few units", "many units"]
