@@ -4,7 +4,8 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import lru_cache
+from functools import cached_property, lru_cache
+from typing import Any
 
 from tilewise.tuning import Table
 
@@ -29,7 +30,16 @@ class Machine:
     tuned: Table | None = field(default=None, hash=False)  # what was measured on such a card
 
     def __hash__(self) -> int:
+        """Reckoned once: a machine is part of many keys on the way to a launch."""
+        return self._hash
+
+    @cached_property
+    def _hash(self) -> int:
         return hash((self.kind, self.name, self.units, self.arch))
+
+    def __getstate__(self) -> dict[str, Any]:
+        """Without the hash: words have another one in another process."""
+        return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
     def step_rate(self, dtype: str) -> float:
         return self.step_rates.get(dtype, self.step_rates[""])

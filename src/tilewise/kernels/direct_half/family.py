@@ -27,6 +27,9 @@ class DirectHalf(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return (problem.members > 1 or problem.groups is not None) and super().takes(problem, machine)
+
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Single products: its model has not been held against any. Groups that the copy engine takes as they are go to
         wgmma_half."""

@@ -69,6 +69,7 @@ class FewTile:
         return Geometry((32 * WARPS, 1), rows, cols, self.stage, self.stage * self.few * self.way.word_bytes)
 
 
+@lru_cache(maxsize=256)
 def few_way(algebra: Algebra, machine: Machine, return_arg: bool) -> Way:
     """Elements as they lie, one by one: the memory sets the time, not the steps."""
     name = "where" if return_arg else "online" if _is_logaddexp(algebra) else "each"
@@ -80,15 +81,18 @@ def _is_logaddexp(algebra: Algebra) -> bool:
     return binary(algebra.semiring.add) == "logaddexp" and algebra.partial.kind == "f"
 
 
+def lines_of_long(p: Problem, swapped: bool) -> tuple[bool, int] | None:
+    """How the long operand's lines run, as `long_lines` says it; None where operands cannot be read as they lie."""
+    if p.dtype_m != p.dtype or p.dtype_n != p.dtype:
+        return None
+    return long_lines(p.layout_m, p.m, p.k) if swapped else long_lines(p.layout_n, p.k, p.n)
+
+
 def few_tile(problem: Problem, machine: Machine, swapped: bool, few: int, alignment: int) -> FewTile | None:
     """The tile for `few` rows (columns, when swapped), the long operand's lines being `alignment` bytes apart or more;
     None where the operands cannot be read as they lie."""
-    p = problem
-    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or not 1 <= few <= FEW:
-        return None
-    layout, rows, cols = (p.layout_m, p.m, p.k) if swapped else (p.layout_n, p.k, p.n)
-    lines = long_lines(layout, rows, cols)
-    if lines is None:
+    p, lines = problem, lines_of_long(problem, swapped)
+    if lines is None or not 1 <= few <= FEW:
         return None
     along_k = lines[0] != swapped
     way = few_way(p.algebra, machine, p.return_arg)

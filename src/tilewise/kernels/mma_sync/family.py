@@ -40,7 +40,7 @@ class MmaSync(Family):
         return model.least_seconds(problem, machine)
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        way, seconds = model.best_way(problem, machine)
+        way, seconds = model.best_way(problem, machine, False)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(way.routes, way.parts))
 

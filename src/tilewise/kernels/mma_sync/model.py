@@ -14,7 +14,7 @@ from itertools import product
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
-from tilewise.kernels.gemv.model import few_tile
+from tilewise.kernels.gemv.model import lines_of_long
 from tilewise.kernels.mma_sync.figures import FIGURES
 from tilewise.kernels.mma_sync.seconds import (
     CORES_FROM,
@@ -290,9 +290,7 @@ def _may_have_edges(p: Problem, machine: Machine) -> tuple[bool, bool]:
     """Whether the kernels for few can make the last rows and columns of P as operands lie."""
     if p.epilogue or p.members > 1 or max(p.m, p.n) < THIN_FROM:
         return False, False  # those apply none, and are launched member by member
-    size = p.dtype.itemsize
-    rows, cols = (few_tile(p, machine, swapped, 1, size) is not None for swapped in (False, True))
-    return rows, cols
+    return lines_of_long(p, False) is not None, lines_of_long(p, True) is not None
 
 
 def _way(number: int, pairs: list[Pair], p: Problem, machine: Machine, asked: bool = True) -> MmaWay:

@@ -13,7 +13,7 @@ from operator import attrgetter
 
 from tilewise.algebra.dtypes import DType
 from tilewise.errors import DtypeError
-from tilewise.kernels.gemv.model import FEW, few_tile
+from tilewise.kernels.gemv.model import FEW, lines_of_long
 from tilewise.kernels.plain.seconds import (
     ALONE,
     COMBINE_SECONDS,
@@ -251,9 +251,8 @@ def _may_be_thin(p: Problem, machine: Machine, way: Way) -> tuple[bool, bool]:
     be a launch for each member."""
     if p.members > 1 or way.name == "bits":  # where a word holds 32 of k, and the kernels for few read byte by byte
         return False, False
-    size = p.dtype.itemsize
-    rows = p.m >= THIN_FROM and few_tile(p, machine, False, 1, size) is not None
-    return rows, p.n >= THIN_FROM and few_tile(p, machine, True, 1, size) is not None
+    rows = p.m >= THIN_FROM and lines_of_long(p, False) is not None
+    return rows, p.n >= THIN_FROM and lines_of_long(p, True) is not None
 
 
 def _pieces(words: int, tile: PlainTile, slots: int, tiles: int) -> list[int]:
