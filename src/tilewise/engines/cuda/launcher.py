@@ -7,6 +7,7 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from array import array
 from collections.abc import Sequence
 from typing import Any
 
@@ -38,6 +39,8 @@ SWIZZLE_128, L2_PROMOTION_128 = 3, 2
 CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 NUMBERS = {base: number for number, base in enumerate(BASES)}
+SPACE = bytes(64)
+HEADER_WORDS = struct.Struct(f"={len(HEADER)}q")
 CONFIGURATION = struct.Struct("<7I4xQQI4x")  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
 RUNNING = struct.pack("<I4xi60x", PROGRAMMATIC, 1)
 Span = tuple[int, int]  # the bytes that a matrix touches, from its address on
@@ -82,23 +85,30 @@ class _Image:
     def _parameters(self, launch: Launch) -> int:
         """The table of pointers to the kernel's parameters, and the parameters."""
         pointer = table = self._place(bytes(8 * len(launch.arguments)), 8)
-        filled, place = self._holes, self._place
+        filled, made, end = self._holes, list[bytes](), len(self._data)
         for data, holes, maps in launch.arguments:
-            at = place(data, 64 if maps else 16)
+            at = (end + 63) & -64 if maps else (end + 15) & -16
+            if at > end:
+                made.append(SPACE[: at - end])
             filled += (pointer, SELF, at)
             pointer += 8
             for offset, (base, behind, _) in holes:
                 filled += (at + offset, NUMBERS[base], behind)
-            for offset, made in maps:
-                self._data[at + offset : at + offset + 128] = encoded(made)
-                self._maps += (at + offset, NUMBERS[made.address.base], made.address.offset)
+            for offset, described in maps:
+                data = data[:offset] + encoded(described) + data[offset + 128 :]
+                self._maps += (at + offset, NUMBERS[described.address.base], described.address.offset)
+            made.append(data)
+            end = at + len(data)
+        self._data += b"".join(made)
         return table
 
     def _seal(self, spans: dict[str, Span]) -> None:
         """Header, tables and blob in one piece of memory."""
-        words = [*self._holes, *self._maps, *self._table]
-        tables = 8 * len(HEADER)
-        self._memory = ctypes.create_string_buffer(tables + 8 * len(words) + len(self._data))
+        tables, words = 8 * len(HEADER), array("q", self._holes)
+        words.extend(self._maps)
+        words.extend(self._table)
+        memory = bytearray(tables) + words.tobytes() + self._data
+        self._memory = ctypes.c_char.from_buffer(memory)  # which keeps it where it is
         self.address = ctypes.addressof(self._memory)
         lists = ((self._holes, WORDS_A_HOLE), (self._maps, WORDS_A_HOLE), (self._table, WORDS_A_STEP))
         counts, at = list[int](), self.address + tables
@@ -110,8 +120,7 @@ class _Image:
             len(self._data), at, *counts, *(functions[name] for name in DRIVER),
             *spans.get("M", NOWHERE), *spans.get("N", NOWHERE), *spans.get("P", NOWHERE),
         )  # fmt: skip
-        form = f"={len(HEADER) + len(words)}q{len(self._data)}s"
-        struct.pack_into(form, self._memory, 0, *header, *words, self._data)
+        HEADER_WORDS.pack_into(memory, 0, *header)
 
 
 def attributes_of(launch: Launch) -> list[bytes]:
@@ -170,10 +179,12 @@ class Launcher:
 
 def _images(steps: list[tuple[Step, Function | None]], spans: dict[str, Span]) -> list[_Image]:
     """Images no larger than a stack bears; only the first is held against `spans`, the rest belong to it."""
+    if len(steps) == 1:
+        return [_Image(steps, spans)]
     pieces: list[list[tuple[Step, Function | None]]] = [[]]
     size = 0
     for step, function in steps:
-        need = 512 + sum(len(a.data) + 72 for a in step.arguments) if isinstance(step, Launch) else 64
+        need = 512 + sum([len(a.data) + 72 for a in step.arguments]) if isinstance(step, Launch) else 64
         if pieces[-1] and size + need > IMAGE_BYTES:
             pieces.append([])
             size = 0
