@@ -10,6 +10,7 @@ from tilewise.kernels.direct_half.family import DirectHalf
 from tilewise.kernels.family import Family
 from tilewise.kernels.gemv.family import Gemv
 from tilewise.kernels.grouped.family import Grouped
+from tilewise.kernels.half_dots.family import HalfDots
 from tilewise.kernels.k_major.family import KMajor
 from tilewise.kernels.ladder.family import Ladder
 from tilewise.kernels.mma_small.family import MmaSmall
@@ -21,7 +22,7 @@ from tilewise.kernels.wgmma_half.family import WgmmaHalf
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
     WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), Shallow(), Plain(), Gemv(), Direct(), DirectHalf(),
-    Cells(), Grouped(), COURSE,
+    HalfDots(), Cells(), Grouped(), COURSE,
 ]  # fmt: skip
 
 

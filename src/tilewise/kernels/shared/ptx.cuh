@@ -149,6 +149,18 @@ static __device__ __forceinline__ void cluster_meet() {
     asm volatile("barrier.cluster.arrive;\nbarrier.cluster.wait;" ::: "memory");
 }
 
+// Four numbers at the same place in the shared memory of a block of the cluster.
+static __device__ __forceinline__ float4 load_from_block(const float* here, unsigned rank) {
+    float4 found;
+    asm volatile(
+        "{\n"
+        ".reg .b32 there;\n"
+        "mapa.shared::cluster.u32 there, %4, %5;\n"
+        "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
+        "}\n" : "=f"(found.x), "=f"(found.y), "=f"(found.z), "=f"(found.w) : "r"(shared_address(here)), "r"(rank) : "memory");
+    return found;
+}
+
 // Arrives at the barrier of that name in another block of the cluster.
 static __device__ __forceinline__ void barrier_arrive_at(Barrier* barrier, unsigned rank) {
     asm volatile(

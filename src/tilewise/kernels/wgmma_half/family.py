@@ -40,7 +40,7 @@ class WgmmaHalf(Family):
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         way, seconds = search.best_way(problem, machine)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        passing = passes(way.routes, way.splits)
+        passing = passes(way.routes, way.passes)
         return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passing)
 
     def pinned(self, problem: Problem, machine: Machine, way: model.TensorWay) -> Plan:
@@ -59,7 +59,7 @@ class WgmmaHalf(Family):
         notes = way.words() + fused_notes(problem)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, way.tile.geometry, predicted, limits, notes,
-            packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.splits),
+            packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.passes),
         )  # fmt: skip
         waves = waves_of(way, problem, machine.units)
         chosen_by = "tuned" if way.tuned else "by the model"

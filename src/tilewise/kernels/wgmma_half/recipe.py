@@ -73,7 +73,8 @@ class _Product:
         self._by_rows = p.groups is not None and p.groups.along == "rows"
         self._groups: Address | None = OFFSETS if p.groups else None  # what the kernel finds its groups by
         most = MOST_TILES // max(1, way.tiles(p.m, p.n) * way.splits)
-        if way.splits > 1:
+        self._parts = way.passes
+        if self._parts > 1:
             most = min(most, GRID_LIMIT)  # the gathering blocks' y
         self._levels = Levels(p.stack, [x.layout.stack for x in (M, N, P)], most)
         if self._by_rows:
@@ -93,10 +94,10 @@ class _Product:
             m_along_k=m_along_k,
             n_along_k=self._n_along_k,
             store=self._store,
-            accumulate=p.accumulate and way.splits == 1,
+            accumulate=p.accumulate and self._parts == 1,
             edges=way.edge_forms(m_along_k, self._n_along_k),
             classes=self._classes,
-            epilogue=p.epilogue if way.splits == 1 else PLAIN,
+            epilogue=p.epilogue if self._parts == 1 else PLAIN,
             groups=p.groups,
         )
         self._epilogue = epilogue_argument(p.epilogue, "float32", given.bias)
@@ -109,7 +110,7 @@ class _Product:
             made = [walk, *before]
         starts = list(self._levels.starts())
         most = max(inner * outer for _, inner, outer in starts)
-        partials = scratch.take(4 * most * way.splits * p.m * _even(p.n)) if way.splits > 1 else None
+        partials = scratch.take(4 * most * way.splits * p.m * _even(p.n)) if self._parts > 1 else None
         for number, (at, inner, outer) in enumerate(starts):
             places = [x.pointer + offset * x.dtype.itemsize for x, offset in zip(self._matrices, at, strict=True)]
             made.append(self._launch(places, inner, outer, partials, overlap=number == 0))
@@ -157,7 +158,8 @@ class _Product:
         else:
             blocks = way.blocks(p.m, p.n, units, members)
         block, shared = (128 * (way.tile.groups + 1),), way.tile.shared_bytes(self._store)
-        return Launch.of(self._source, KERNEL, (blocks,), block, arguments, shared, overlap)
+        cluster = way.splits if way.inside else 1
+        return Launch.of(self._source, KERNEL, (blocks,), block, arguments, shared, overlap, cluster)
 
     def _map_of_p(self, target: Address, stack: tuple[tuple[int, int], ...]) -> object:
         if self._store == "turned":

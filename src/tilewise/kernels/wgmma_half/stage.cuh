@@ -4,13 +4,14 @@
 #define ROW_BYTES 128
 #define PARTS (BLOCK_N / 64)  // 64 columns each
 #define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
-#define TILE_N_BYTES (BLOCK_N * ROW_BYTES)
+#define BOXES_N ((BLOCK_N + 63) / 64)  // that its columns of N come in where they lie side by side
+#define TILE_N_BYTES ((N_ALONG_K ? BLOCK_N : 64 * BOXES_N) * ROW_BYTES)
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define ARRIVING_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
-#define PRODUCER_REGISTERS (EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
-#define CONSUMER_REGISTERS (CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
-#define LAUNCH_REGISTERS (65536 / (128 * (CONSUMERS + 1)) / 8 * 8)  // a thread's, before they are given and taken
+#define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
+#define CONSUMER_REGISTERS (RESIDENT > 1 ? 216 : CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
+#define LAUNCH_REGISTERS (65536 / RESIDENT / (128 * (CONSUMERS + 1)) / 8 * 8)  // a thread's, before they are given and taken
 static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS + 1) * LAUNCH_REGISTERS,
               "consumers would wait for ever for registers that nobody gives");
 #define SUMS (BLOCK_N / 2)
@@ -18,7 +19,12 @@ static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS 
 #define BOXES (CARRIED ? PARTS : PARTS < 2 ? 1 : 2)  // parts of 64 columns that a consumer stages at a time
 #define BOX_BYTES (64 * ROW_BYTES)
 #define TURNED_BYTES (BLOCK_N * ROW_BYTES)  // 64 columns of P, as rows of this kernel's tile become
-#define STAGING_BYTES (SPLIT ? 0 : TURNED ? CONSUMERS * TURNED_BYTES : CONSUMERS * BOXES * BOX_BYTES)
+#define STAGING_BYTES (SPLIT || CUT ? 0 : TURNED ? CONSUMERS * TURNED_BYTES : CONSUMERS * BOXES * BOX_BYTES)
+#if CUT
+#define CLUSTERED  // as large as the launch says
+#else
+#define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
+#endif
 #define EVERYONE ((1 << CLUSTER) - 1)
 #define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT))  // sums are not stored as they are
 
@@ -57,7 +63,9 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     const int tall = CLUSTER * BLOCK_M;
     RowClasses classes = row_classes(size.m, tall);
     int tiles_m = tiles_of(classes), tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
-    int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
+    int parts = CUT ? size.splits : CLUSTER;  // a tile that is cut takes neighbouring blocks
+    int index = blockIdx.x / parts + turn * (gridDim.x / parts);
+    if (CUT) size.splits = 1;
     if (index >= tiles_m * tiles_n * size.splits * (STACKED ? size.stack.members : 1)) return false;
     work.member = member_at(STACKED ? index / (tiles_m * tiles_n * size.splits) : 0, size.stack);
     if (STACKED) index %= tiles_m * tiles_n * size.splits;
@@ -73,7 +81,9 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     work.origin = BY_K ? group_start(work.member.inner, size.stack, size.k) : 0;
     work.depth = BY_K ? max(0, group_start(work.member.inner + 1, size.stack, size.k) - work.origin) : size.k;
     int steps = (work.depth + skews.of[work.at] + BLOCK_K - 1) / BLOCK_K;
-    work.from = SPLIT ? (int)((long long)steps * work.split / size.splits) : 0;
-    work.to = SPLIT ? (int)((long long)steps * (work.split + 1) / size.splits) : steps;
+    if (CUT) work.split = blockIdx.x % parts;
+    if (SPLIT) parts = size.splits;
+    work.from = SPLIT || CUT ? (int)((long long)steps * work.split / parts) : 0;
+    work.to = SPLIT || CUT ? (int)((long long)steps * (work.split + 1) / parts) : steps;
     return true;
 }

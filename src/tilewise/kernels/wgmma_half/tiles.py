@@ -12,10 +12,12 @@ from tilewise.problem import Layout
 
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
 SHARED_BYTES = 227 * 1024  # a Hopper block's
+RESIDENT_BYTES = SHARED_BYTES // 2 - 512  # where two blocks share a multiprocessor
 SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
 CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
 TURNED_ROWS, TURNED_CLUSTERS = 128, (1,)  # of such a tile
+CUT = ("cut", "cut turned")  # stores of parts of k that a cluster's blocks add up
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
 
@@ -66,27 +68,33 @@ class TensorTile:
             return self.cols // self.cluster
         return DEPTH if self._parts % self.cluster == 0 else DEPTH // self.cluster
 
+    def resident(self, store: str) -> int:
+        """Blocks that share a multiprocessor: two of few sums, where each has one tile, for one's start and end beside
+        the other's phases."""
+        return 2 if store in CUT and self.rows == 64 and self.cols <= 128 else 1
+
     def stages(self, store: str) -> int:
         """As many pairs of tiles as shared memory holds beside the staging of P, and no more than help."""
-        return min(8, (SHARED_BYTES - 1024 - self._staging_bytes(store)) // (self._stage_bytes + 16))
+        held = SHARED_BYTES if self.resident(store) == 1 else RESIDENT_BYTES
+        return min(8, (held - 1024 - self._staging_bytes(store)) // (self._stage_bytes(store) + 16))
 
     @property
     def _parts(self) -> int:
         return self.cols // 64
 
-    @property
-    def _stage_bytes(self) -> int:
-        return (self.rows + self.cols) * 2 * DEPTH
+    def _stage_bytes(self, store: str) -> int:
+        """At most: columns that lie side by side come in whole boxes."""
+        return (self.rows + (-(-self.cols // 64) * 64 if store in CUT else self.cols)) * 2 * DEPTH
 
     def _staging_bytes(self, store: str) -> int:
         """As the kernel's STAGING_BYTES has it."""
         if store == "turned":
             return self.groups * self.cols * 2 * DEPTH + SPARE_BYTES
-        boxes = {"partial": 0, "carried": self._parts}.get(store, min(2, self._parts))
+        boxes = {"partial": 0, "cut": 0, "cut turned": 0, "carried": self._parts}.get(store, min(2, self._parts))
         return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
 
     def shared_bytes(self, store: str) -> int:
-        return 1024 + self.stages(store) * (self._stage_bytes + 16) + self._staging_bytes(store)
+        return 1024 + self.stages(store) * (self._stage_bytes(store) + 16) + self._staging_bytes(store)
 
     @property
     def geometry(self) -> Geometry:
@@ -141,13 +149,15 @@ class TensorWay:
     classes: int = 1  # of the rows of M, where they are taken by classes
     edge_rows: int = 0  # thin edges of P, made on the way
     edge_cols: int = 0
+    inside: bool = False  # these parts are a cluster's blocks, which add up inside the launch
     turned: bool = False  # M and N change places: the tile's columns are rows of P
     tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
 
     def spec(self) -> str:
         """As tables of measured ways name it."""
         edges = " edges" if self.edge_rows or self.edge_cols else ""
-        cut = f" k/{self.splits}" if self.splits > 1 else ""
+        cut = f" k/{self.splits}" if self.splits > 1 or self.inside else ""
+        cut += " inside" if self.inside else ""
         turned = " turned" if self.turned else ""
         return f"{self.tile.rows}x{self.tile.cols}c{self.tile.cluster} {', '.join(self.routes)}{edges}{cut}{turned}"
 
@@ -167,9 +177,16 @@ class TensorWay:
             words.append(
                 f"thin edges ({self.edge_rows} rows, {self.edge_cols} columns of P) are made while data passes by"
             )
-        if self.splits > 1:
+        if self.inside and self.splits > 1:
+            words.append(f"k is cut over the {self.splits} blocks of a cluster, which add up in order")
+        elif self.splits > 1:
             words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
         return words
+
+    @property
+    def passes(self) -> int:
+        """Parts that another launch adds up."""
+        return 1 if self.inside else self.splits
 
     def edge_forms(self, m_along_k: bool, n_along_k: bool) -> tuple[str, str] | None:
         """How P's last columns and rows are made, if they are thin edges: of M and N by `dots` of lines with k along
@@ -197,8 +214,11 @@ class TensorWay:
         return down * math.ceil((n - self.edge_cols) / self.tile.cols)
 
     def blocks(self, m: int, n: int, units: int, members: int = 1) -> int:
-        """A persistent grid: no more blocks than the card holds at once."""
+        """A persistent grid: no more blocks than the card holds at once; but one for each part that is added up inside
+        the launch."""
         cluster = self.tile.cluster
+        if self.inside:
+            return self.tiles(m, n) * self.splits * members
         return min(units // cluster, self.tiles(m, n) * self.splits * members) * cluster
 
     def waves(self, m: int, n: int, units: int, members: int = 1) -> int:
@@ -206,7 +226,9 @@ class TensorWay:
 
     def store(self, layout: Layout, m: int, n: int, alignment: int, waves: int, phases: int) -> str:
         """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
-        `carried` by other warps if that is worth it."""
+        `carried` by other warps if that is worth it. Those of parts of k are added up first."""
+        if self.inside:
+            return "cut turned" if self.turned else "cut"
         if self.splits > 1:
             return "partial"
         if self.turned:

@@ -10,7 +10,7 @@
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
-// Stores: see stores.cuh. Stacks: see members.cuh. Groups of rows: see draws.cuh; consumers whose 64 rows of a tile are another
+// Stores: see stores.cuh; where k is cut over a cluster, cut.cuh. Stacks: see members.cuh. Groups of rows: see draws.cuh; consumers whose 64 rows of a tile are another
 //   group's leave them out, and nobody brings them.
 // Epilogue: sums pass through `finish` (epilogue.cuh) in the registers of their consumer, or in `gather` where k is cut.
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
@@ -21,7 +21,7 @@ static __device__ __forceinline__ void bring_n(char* to, const TensorMap* map, B
         if (N_ALONG_K)
             bring_box(to, map, full, start, left, of);
         else
-            for (int part = 0; part < PARTS; ++part) bring_box(to + part * 8192, map, full, left + part * 64, start, of);
+            for (int part = 0; part < BOXES_N; ++part) bring_box(to + part * 8192, map, full, left + part * 64, start, of);
         return;
     }
     int rank = cluster_rank();
@@ -162,8 +162,12 @@ static __device__ __forceinline__ void consume(
         long long apart = offset_in_p(work.member, size.stack);
         Element* first = P + apart + work.at * ldp;
         Element* tile = first + top * (CLASSES * ldp) + work.left;
-        if (FINISHED) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
-        if (SPLIT)
+        if (FINISHED && !CUT) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
+        if (CUT) {
+            int down = TURNED_CUT ? work.left : work.top, across = TURNED_CUT ? work.top : work.left;
+            store_cut(sums, reinterpret_cast<float*>(stages), size.splits, group, P + apart + down * ldp + across, ldp, across,
+                      (TURNED_CUT ? size.n : work.rows) - down, (TURNED_CUT ? size.m : size.n) - across, epilogue);
+        } else if (SPLIT)
             store_partial(sums, partials + apart + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
         else if (TURNED)
             store_turned(sums, boxes, map_p, group, top, work.left, work.member);
@@ -190,7 +194,7 @@ static __device__ __forceinline__ void consume(
 }
 
 // `ldp` is the lead of P, or of each of the partials.
-extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) wgmma_half(
+extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RESIDENT) wgmma_half(
     const __grid_constant__ MapsOfM maps_m, const __grid_constant__ TensorMap map_n,
     const __grid_constant__ TensorMap map_p, Element* P, float* partials, Size size, const __grid_constant__ Skews skews,
     const __grid_constant__ ThinEdges edges, long long ldp, const __grid_constant__ Epilogue epilogue)
@@ -244,7 +248,8 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
         wait_for_kernel_before();
         consume(stages, full, empty, staging, staged, carried, group - 1, &map_p, P, partials, size, skews, ldp, epilogue);
     }
-    // nobody leaves while a neighbour may still send it a tile or a word
     __syncwarp();
-    if (CLUSTER > 1) cluster_meet();
+    if (CUT && size.splits > 1 && group == 0) cluster_meet();  // where consumers meet whose sums are to be added up
+    // nobody leaves while a neighbour may still send it a tile or a word, or read its sums
+    if (CLUSTER > 1 || (CUT && size.splits > 1)) cluster_meet();
 }

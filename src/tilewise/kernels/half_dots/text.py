@@ -1,0 +1,37 @@
+"""The text of `half_dots.cu`."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.dtypes import DTYPES, DType
+from tilewise.epilogue import PLAIN, Epilogue
+from tilewise.kernels.half_dots.model import DotsTile
+from tilewise.kernels.mma_sync.text import product_of_fragments
+from tilewise.kernels.shared.epilogue import render_epilogue
+from tilewise.kernels.shared.realign import ELEMENT
+from tilewise.kernels.shared.sums import render_numbers
+from tilewise.kernels.shared.text import defined, kernel_text
+
+
+@lru_cache(maxsize=64)
+def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
+    sums = DTYPES["float32"]
+    macros: dict[str, object] = {
+        "ROWS": tile.rows,
+        "STAGE": tile.stage,
+        "AHEAD": tile.ahead,
+        "RESIDENT": tile.resident,
+    }
+    files = "plain/in_turn.cuh", "shared/cluster.cuh", "shared/words.cuh", "half_dots/half_dots.cu"
+    return "\n".join(
+        (
+            f"// half_dots over {dtype}, sums in {sums}",
+            *defined(macros),
+            ELEMENT,
+            render_numbers(sums, dtype, accumulate),
+            render_epilogue(epilogue, sums),
+            product_of_fragments(dtype, 16, 80),
+            *map(kernel_text, files),
+        )
+    )
