@@ -10,18 +10,8 @@
 // Groups: where BY_ROWS, M's rows are those of groups, one after the other, each with a matrix of N of its own; `walk` has the
 //   tiles (walk_groups.cu). A tile ends with its group, and rows behind the last group are 0.
 // Barrier: one a phase, before its products: behind it, the phase before is used up, and its memory takes the next one.
-// Stores: sums leave through shared memory, 16 bytes at a time between P's own boundaries, whatever its stride.
-
-#define BLOCK_K 64
-#define THREADS (WARPS_M * WARPS_N * 32)
-#define WARP_M (BLOCK_M / WARPS_M)
-#define WARP_N (BLOCK_N / WARPS_N)
-#define MATS (WARP_M / 16)  // fragments of a warp: 16 rows of M,
-#define COLS (WARP_N / 8)   // and 8 columns of N
-#define STAGE_BYTES ((BLOCK_M + BLOCK_N) * 128)
-#define PITCH (BLOCK_N * 2 + 16)  // bytes of a staged row of P
-
-extern __shared__ __align__(128) unsigned char memory[];
+// Stores: sums leave through shared memory, 16 bytes at a time between P's own boundaries, whatever its stride. k may be cut over
+//   the blocks of a cluster, which add up (cut.cuh).
 
 // The first `count` elements, and zeros.
 static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
@@ -159,6 +149,10 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
     long long ldm, long long ldn, long long ldp, Reach of_m, Reach of_n, int tiles, int tiles_n,
     long long step_M, long long step_N, long long step_P, const int* walk)
 {
+    wait_for_the_one_before();
+    let_the_next_start();
+    const bool whole = BY_ROWS || !CUT_FITS;  // never cut
+    int parts = whole ? 1 : cluster_blocks();
 #if BY_ROWS
     int tile = blockIdx.x / tiles_n, left = blockIdx.x % tiles_n * BLOCK_N;
     if (tile >= walk[0]) return;
@@ -166,11 +160,17 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
     m = walk[4 * (1 + tile) + 2];
     if (member < 0) member = k = 0;
 #else
-    int member = blockIdx.x / tiles, tile = blockIdx.x - member * tiles;
+    int block = blockIdx.x / parts, member = block / tiles, tile = block - member * tiles;
     int top = tile / tiles_n * BLOCK_M, left = tile % tiles_n * BLOCK_N;
 #endif
     int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N;
     bool busy = top + row < m && left + column < n;
+    int from = 0;  // this block's part of k
+    if (!whole) {
+        int phases = (k + BLOCK_K - 1) / BLOCK_K, rank = cluster_rank();
+        from = phases * rank / parts * BLOCK_K;
+        k = min(k, phases * (rank + 1) / parts * BLOCK_K);
+    }
     OperandM from_m = {M + member * step_M, M + of_m.low, M + of_m.high, ldm, top, m, k};
     OperandN from_n = {N + member * step_N, N + of_n.low, N + of_n.high, ldn, left, n, k};
     from_m.start();
@@ -179,12 +179,12 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
     Sum sums[MATS][COLS][4];
     #pragma unroll
     for (int i = 0; i < MATS * COLS * 4; ++i) sums[i / (COLS * 4)][i / 4 % COLS][i % 4] = 0;
-    if (k) {
-        from_m.bring(0);
-        from_n.bring(0);
+    if (from < k) {
+        from_m.bring(from);
+        from_n.bring(from);
     }
     unsigned char* stage = memory;
-    for (int k0 = 0; k0 < k; k0 += BLOCK_K) {
+    for (int k0 = from; k0 < k; k0 += BLOCK_K) {
         from_m.put(stage, k0);
         from_n.put(stage + BLOCK_M * 128, k0);
         __syncthreads();
@@ -199,6 +199,16 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
 
     Element* target = P + member * step_P + top * ldp + left;
     int lane = threadIdx.x % 32;
+    if (!whole && cluster_blocks() > 1) {
+        Sum* held = reinterpret_cast<Sum*>(memory);
+        #pragma unroll
+        for (int i = 0; i < MATS * COLS * 4; ++i) {
+            int r = row + i / (COLS * 4) * 16 + i / 2 % 2 * 8 + lane / 4, c = column + i / 4 % COLS * 8 + lane % 4 * 2 + i % 2;
+            held[r * HELD + c] = sums[i / (COLS * 4)][i / 4 % COLS][i % 4];
+        }
+        add_up(held, cluster_blocks(), target, ldp, left, m - top, n - left, epilogue);
+        return;
+    }
     #pragma unroll
     for (int i = 0; i < MATS * COLS * 2; ++i) {
         int r = row + i / (COLS * 2) * 16 + i % 2 * 8 + lane / 4, c = column + i / 2 % COLS * 8 + lane % 4 * 2;

@@ -27,13 +27,20 @@ WALK_SECONDS = 4e-6  # the tiles of groups are found before
 
 @dataclass(frozen=True)
 class HalfTile:
-    """A block makes rows × cols of P by warps_m × warps_n warps; `resident` blocks share a multiprocessor."""
+    """A block makes rows × cols of P by warps_m × warps_n warps; `resident` blocks share a multiprocessor. k is cut
+    over the `cluster` blocks of a cluster, which add up inside the launch."""
 
     rows: int
     cols: int
     warps_m: int
     warps_n: int
     resident: int
+    cluster: int = 1
+
+    @property
+    def takes_cluster(self) -> bool:
+        """Whether the sums of a tile fit where its phases were."""
+        return self.rows * (self.cols + 8) * 4 <= self.shared_bytes
 
     @property
     def threads(self) -> int:
@@ -49,7 +56,8 @@ class HalfTile:
         return Geometry((self.threads, 1), self.rows, self.cols, DEPTH, self.shared_bytes)
 
     def spec(self) -> str:
-        return f"{self.rows}x{self.cols}w{self.warps_m}x{self.warps_n}r{self.resident}"
+        cut = f" c{self.cluster}" if self.cluster > 1 else ""
+        return f"{self.rows}x{self.cols}w{self.warps_m}x{self.warps_n}r{self.resident}{cut}"
 
 
 TILES = (  # none of them spills

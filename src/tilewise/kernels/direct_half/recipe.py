@@ -41,13 +41,14 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         arguments = _arguments(plan, given, [x.pointer for x in (M, N, P)], reach, steps, (across, found))
         grid = (most_tiles(p, tile.rows) * across,)
         return [walk, Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes)]
-    runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_BLOCKS // (down * across))
+    runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_BLOCKS // (down * across * tile.cluster))
     for first, count in runs.starts():
         reach = [_reach(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)]
         places = [x.member(first) for x in (M, N, P)]
         arguments = _arguments(plan, given, places, reach, runs.steps, (across, None))
-        grid = (down * across * count,)
-        made.append(Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes))
+        grid = (down * across * count * tile.cluster,)
+        launch = Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes, cluster=tile.cluster)
+        made.append(launch)
     return made
 
 

@@ -43,8 +43,8 @@ def render_direct_half(
             render_numbers(sums, dtype, accumulate),
             render_epilogue(epilogue, sums),
             product_of_fragments(dtype, 16, 80),
-            kernel_text("shared/words.cuh"),
-            kernel_text("direct_half/fragments.cuh"),
-            kernel_text("direct_half/direct_half.cu"),
+            *map(kernel_text, ("plain/in_turn.cuh", "shared/words.cuh", "shared/cluster.cuh")),
+            *map(kernel_text, ("direct_half/tile.cuh", "shared/cut.cuh")),
+            *(kernel_text(f"direct_half/{name}") for name in ("fragments.cuh", "direct_half.cu")),
         )
     )

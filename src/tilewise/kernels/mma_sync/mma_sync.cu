@@ -301,7 +301,9 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     wait_groups<0>();
     __syncthreads();  // all tiles have been used: their memory takes the sums
     if (CUT_FITS && parts > 1) {
-        store_cut(sums, parts, warp_row, warp_column, P + top * ldp + across, ldp, across, m - top, n - across, epilogue);
+        hold_sums(sums, warp_row, warp_column);
+        const Sum* held = reinterpret_cast<const Sum*>(memory);
+        add_up(held, parts, P + top * ldp + across, ldp, across, m - top, n - across, epilogue);
         return;
     }
     if (top + warp_row >= m || across + warp_column >= n) return;

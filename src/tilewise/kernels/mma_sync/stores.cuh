@@ -1,9 +1,4 @@
-// stores: how sums leave the registers of `mma_sync` for P: 16 rows of a warp at a time; or, where the blocks of a cluster have
-// a part of k each, all of a tile's in shared memory, where the blocks add up each other's in the order of their ranks.
-
-#define HELD (BLOCK_N + 32 / (int)sizeof(Sum))  // sums of a row that is added up: what a warp puts down at a time lies in all banks
-#define CUT_FITS (BLOCK_M * HELD * (int)sizeof(Sum) <= STAGES * STAGE_BYTES)  // whether they lie where the stages were
-#define MOST_CUT 8                                                            // blocks of a cluster
+// stores: how sums leave the registers of `mma_sync` for P, 16 rows of a warp at a time; or for the blocks of a cluster.
 
 // Which row of the warp's is row `slot` (0 to 15) of fragment i, and which column is column `c` (0 to 7) of fragment j.
 static __device__ __forceinline__ int row_of(int i, int slot) {
@@ -54,15 +49,8 @@ static __device__ __forceinline__ void store_rows(
 #endif
 }
 
-struct __align__(16) Several { Sum of[16 / sizeof(Sum)]; };
-
-// A tile's sums, which P points at: `height` x `width` of it are P's, from its column `column` on. Every element is added up by
-// one thread, in the order of the blocks' ranks: the same bits every time.
-static __device__ __forceinline__ void store_cut(
-    const Sum (&sums)[MATS][COLS][4], int parts, int top, int left, Result* P, long long ldp, int column, int height, int width,
-    const Epilogue& epilogue)
-{
-    const int several = 16 / (int)sizeof(Sum);
+// A tile's sums to where the blocks of a cluster add them up (cut.cuh). `top` and `left` are the warp's.
+static __device__ __forceinline__ void hold_sums(const Sum (&sums)[MATS][COLS][4], int top, int left) {
     Sum* held = reinterpret_cast<Sum*>(memory);
     int lane = threadIdx.x % 32;
     #pragma unroll
@@ -72,25 +60,4 @@ static __device__ __forceinline__ void store_cut(
             #pragma unroll
             for (int e = 0; e < 4; ++e)
                 held[(top + row_of(i, lane / 4 + e / 2 * 8)) * HELD + left + column_of(j, lane % 4 * 2 + e % 2)] = sums[i][j][e];
-    cluster_meet();
-    int pieces = (min(BLOCK_N, width) + several - 1) / several;
-    for (int i = cluster_rank() * THREADS + threadIdx.x; i < min(BLOCK_M, height) * pieces; i += parts * THREADS) {
-        int r = i / pieces, c = i % pieces * several;
-        const Several* at = reinterpret_cast<const Several*>(held + r * HELD + c);
-        Several part[MOST_CUT];  // on their way together
-        #pragma unroll
-        for (int other = 0; other < MOST_CUT; ++other)
-            if (other < parts) part[other] = *in_block(at, other);
-        #pragma unroll
-        for (int e = 0; e < several; ++e) {
-            Sum sum = part[0].of[e];
-            #pragma unroll
-            for (int other = 1; other < MOST_CUT; ++other)
-                if (other < parts) sum += part[other].of[e];
-            if (c + e >= width) continue;
-            Result* to = P + r * ldp + c + e;
-            *to = narrow(finish(sum, ACCUMULATE ? widen(*to) : (Sum)0, bias_of(epilogue, column + c + e, true), epilogue));
-        }
-    }
-    cluster_meet();  // nobody leaves while another reads here
 }
