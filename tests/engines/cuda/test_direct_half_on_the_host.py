@@ -80,7 +80,7 @@ def test_every_thread_of_every_tile_loads_as_much_as_every_other():
 
 
 def test_what_it_does_not_take_is_said():
-    with pytest.raises(tw.TilewiseError, match="bfloat16 and float16"):
+    with pytest.raises(tw.TilewiseError, match="bfloat16, float16 and tf32"):
         make_plan(problem_of_shape(40, 40, 40), H200, "direct_half")
     with pytest.raises(tw.TilewiseError, match="plus_times alone"):
         make_plan(problem_of_shape(40, 40, 40, "bfloat16", "min_plus"), H200, "direct_half")

@@ -20,9 +20,12 @@ from tilewise.recipe import Scratch, Step
 
 class DirectHalf(Family):
     name = "direct_half"
-    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    kernels: ClassVar = model.IDEAS
     fuses = True
     groups = True
+
+    def _kernel(self, problem: Problem) -> str:
+        return model.kernel_of(problem.dtype)
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
@@ -43,10 +46,10 @@ class DirectHalf(Family):
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         _, seconds = model.best_tile(problem, machine)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
+        return Offer(problem, machine, self._kernel(problem), max(seconds, floor), floor)
 
     def pinned(self, problem: Problem, machine: Machine, way: model.HalfTile) -> Plan:
-        return self._plan(problem, machine, model.KERNEL, None, way, model.seconds(way, problem, machine))
+        return self._plan(problem, machine, self._kernel(problem), None, way, model.seconds(way, problem, machine))
 
     def _plan(
         self,
@@ -59,7 +62,7 @@ class DirectHalf(Family):
     ) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         plan = own_tiles(
-            self, problem, machine, model.KERNEL, tile, way.geometry, predicted, limits, fused_notes(problem),
+            self, problem, machine, self._kernel(problem), tile, way.geometry, predicted, limits, fused_notes(problem),
             packs=(), way=way,
         )  # fmt: skip
         return tensor_reason(plan, kernel, f"{way.rows}x{way.cols}, {way.resident} a multiprocessor")

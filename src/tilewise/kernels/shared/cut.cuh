@@ -1,4 +1,5 @@
-// cut: k over the blocks of a cluster, which add up their sums of a tile inside the launch, and store P themselves.
+// cut: k over the blocks of a cluster, which add up their sums of a tile inside the launch, and store P themselves. A block
+// that is alone stores its own.
 //
 // Layout: a block's sums lie in its shared memory, HELD to a row, in the same place in every block.
 // Order: each element is added up by one thread, in the order of the blocks' ranks: the same bits every time.
@@ -16,7 +17,10 @@ static __device__ __forceinline__ void add_up(
     const Sum* held, int parts, Result* P, long long ldp, int column, int height, int width, const Epilogue& epilogue)
 {
     const int several = 16 / (int)sizeof(Sum);
-    cluster_meet();
+    if (parts > 1)
+        cluster_meet();
+    else
+        __syncthreads();
     int pieces = (min(BLOCK_N, width) + several - 1) / several;
     for (int i = cluster_rank() * THREADS + threadIdx.x; i < min(BLOCK_M, height) * pieces; i += parts * THREADS) {
         int r = i / pieces, c = i % pieces * several;
@@ -36,5 +40,5 @@ static __device__ __forceinline__ void add_up(
             *to = narrow(finish(sum, ACCUMULATE ? widen(*to) : (Sum)0, bias_of(epilogue, column + c + e, true), epilogue));
         }
     }
-    cluster_meet();  // nobody leaves while another reads here
+    if (parts > 1) cluster_meet();  // nobody leaves while another reads here
 }
