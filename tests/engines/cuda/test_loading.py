@@ -37,7 +37,7 @@ def card(monkeypatch):
     monkeypatch.setattr(loading, "driver_library", lambda: library)
     monkeypatch.setattr(loading, "open_card", lambda device: None)
     monkeypatch.setattr(loading, "at_hand", lambda text, arch: text != TEXTS[1])
-    for held in ("_functions", "_kernels", "_threads"):
+    for held in ("_functions", "_kernels", "_threads", "_room"):
         monkeypatch.setattr(loading, held, {})
     return made
 
@@ -51,6 +51,20 @@ def test_a_set_is_loaded_once_and_what_is_not_built_is_left(card):
     loading.kernel_function(TEXTS[1], "k1", "cuda:0")
     loading.load_behind("some", lambda: iter(TEXTS), "cuda:0", "sm_90a", again=True).join()
     assert card[4:] == ["k1", "mode 2"]
+
+
+def test_a_function_is_never_allowed_less_than_before(card, monkeypatch):
+    """One whose shared memory goes by the shape: launchers that are kept need what they were made with."""
+    allowed = {}
+    driver = SimpleNamespace(
+        cuKernelGetFunction=lambda handle: (0, handle),
+        cuFuncSetAttribute=lambda handle, attribute, value: (allowed.update({handle: value}) or 0,),
+        CUfunction_attribute=SimpleNamespace(CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES="shared"),
+    )
+    monkeypatch.setattr(loading, "_driver", lambda: driver)
+    for shared_bytes in (60_000, 100_000, 70_000, 60_000):
+        handle = loading.kernel_function(TEXTS[0], "k0", "cuda:0", shared_bytes).handle
+    assert allowed == {handle: 100_000}
 
 
 def test_nobody_waits_for_a_kernel_that_is_there(card, monkeypatch):

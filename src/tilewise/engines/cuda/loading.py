@@ -34,6 +34,7 @@ KEPT = 4096  # kernels that stay on a card though no launcher holds them; those 
 _loading = Lock()
 _functions: dict[tuple[str, str, str, int, bool], Function] = {}  # with what they are allowed
 _kernels: dict[tuple[str, str, str], Function] = {}
+_room: dict[int, int] = {}  # dynamic shared memory that a function is allowed, by its handle
 
 
 def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, cluster: int = 1) -> Function:
@@ -60,9 +61,10 @@ def _keep(held: dict[Any, Function], key: Any, function: Function) -> None:
 
 
 def _allow(function: Function, name: str, device: str, shared_bytes: int, wide_cluster: bool) -> None:
+    """Never less than before: launchers that are kept may need what another one does not."""
     driver = _driver()
     code = 0
-    if shared_bytes:
+    if shared_bytes > _room.get(function.handle, 0):
         attribute = driver.CUfunction_attribute.CU_FUNC_ATTRIBUTE_MAX_DYNAMIC_SHARED_SIZE_BYTES
         code = driver.cuFuncSetAttribute(function.handle, attribute, shared_bytes)[0]
     if not int(code) and wide_cluster:
@@ -70,6 +72,7 @@ def _allow(function: Function, name: str, device: str, shared_bytes: int, wide_c
         code = driver.cuFuncSetAttribute(function.handle, attribute, 1)[0]
     if int(code):
         raise EngineError(f"{name} cannot be loaded on {device} with {shared_bytes:,} bytes of shared memory: {code}")
+    _room[function.handle] = max(shared_bytes, _room.get(function.handle, 0))
 
 
 def _kernel(source: str, name: str, device: str) -> Function:
@@ -82,6 +85,7 @@ def _kernel(source: str, name: str, device: str) -> Function:
         if int(code):
             raise EngineError(f"{name} cannot be loaded on {device}: {code}")
         found = Function(int(handle), kernel)
+        _room.pop(found.handle, None)  # of a kernel that was there before
         _keep(_kernels, key, found)
     return found
 

@@ -19,6 +19,7 @@ SUM = "typedef float Sum;\n"
 # Where lines are multiplied with an edge on the way: elements of a line that a warp realigns at a time, and lines of a
 # block; with k along the lines, and across.
 SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
+FILES = ("members.cuh", "stage.cuh", "draws.cuh", "stores.cuh", "cut.cuh", "wgmma_half.cu")
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -79,10 +80,7 @@ def render_wgmma_half(
             kernel_text("wgmma_half/thin_edges.cuh"),
             _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
             kernel_text("shared/row_classes.cuh"),
-            *(
-                kernel_text(f"wgmma_half/{name}")
-                for name in ("members.cuh", "stage.cuh", "draws.cuh", "stores.cuh", "cut.cuh", "wgmma_half.cu")
-            ),
+            *(kernel_text(f"wgmma_half/{name}") for name in FILES),
         )
     )
 
