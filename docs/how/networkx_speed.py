@@ -4,9 +4,9 @@ Every time is of an interpreter of its own, so that a first call loads, decides 
 program; with and without the backend in turn, the least of each, in one thread and seconds of its processor, so that
 a busy machine counts little. A later call finds kernels built.
 
-`python docs/how/networkx_speed.py [SIZE …] [--fit] [--part NUMBER/COUNT]`: with `--fit` also what the backend would
-leave to NetworkX; a part of the functions, to share them among cores. For first calls with nothing on disk, name an
-empty folder: TILEWISE_CACHE_DIR.
+`python docs/how/networkx_speed.py [SIZE …] [FUNCTION …] [--fit] [--part NUMBER/COUNT]`: with `--fit` also what the
+backend would leave to NetworkX; a part of the functions, to share them among cores. For first calls with nothing on
+disk, name an empty folder: TILEWISE_CACHE_DIR.
 """
 
 import os
@@ -101,7 +101,7 @@ def main(words: list[str]) -> None:
     sizes = [int(word) for word in words if word.isdigit()] or [100, 400]
     print("| function | graph | nodes | first | later | NetworkX | first | later | taken |")
     print("| --- | --- | ---: | ---: | ---: | ---: | ---: | ---: | --- |")
-    for name in list(FUNCTIONS)[number::count]:
+    for name in ([name for name in FUNCTIONS if name in words] or list(FUNCTIONS))[number::count]:
         for kind in GENERATORS:
             for n in sizes:
                 line = row(name, kind, n, "--fit" in words)
