@@ -87,6 +87,22 @@ def test_any_idempotent_semiring_by_its_meaning(ring: str, dtype: str, n: int) -
     np.testing.assert_array_equal(tw.closure(W, semiring=ring), squared_until_still(W, ring))
 
 
+@pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
+@pytest.mark.parametrize("n", [2, 70])
+def test_the_lowest_top_of_passes_below_the_sea(n: int, dtype: str) -> None:
+    """0 is neutral for max only where nothing is below it: cycles of negative passes get no better by being walked."""
+    W = np.random.default_rng(n).integers(-50, 50, (n, n)).astype(dtype)
+    D = tw.closure(W, semiring="min_max")
+    want = W.copy()
+    for k in range(n):
+        want = np.minimum(want, np.maximum(want[:, k : k + 1], want[k : k + 1]))
+    off = ~np.eye(n, dtype=bool)
+    np.testing.assert_array_equal(D[off], want[off])
+    least = -np.inf if dtype.startswith("float") else np.iinfo(dtype).min
+    assert (np.diagonal(D) == least).all()
+    assert (np.diagonal(tw.power(W, 0, semiring="min_max")) == least).all()
+
+
 def test_reachability_is_networkxs() -> None:
     nx = pytest.importorskip("networkx")
     for n, share in ((30, 0.05), (130, 0.01), (300, 0.004)):

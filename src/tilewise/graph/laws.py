@@ -28,15 +28,17 @@ def check_idempotent(algebra: Algebra) -> None:
 
 
 def one_of(algebra: Algebra) -> Number:
-    """The neutral element of mul: what the empty path from a node to itself weighs."""
+    """The neutral element of mul: what the empty path from a node to itself weighs. Of all weights where there is one
+    (of max that is −∞), else of those that are not below 0."""
     dtype = algebra.partial
-    samples = _samples(dtype)
-    for one in (0, 1, dtype.smallest(), dtype.largest()):
-        unit = np.full_like(samples, one)
-        with np.errstate(all="ignore"):
-            right, left = algebra.mul(samples, unit), algebra.mul(unit, samples)
-        if np.array_equal(right, samples) and np.array_equal(left, samples):
-            return one
+    above = _samples(dtype)
+    for samples in (above,) if dtype.kind in "bu" else (np.concatenate([above, -above]), above):
+        for one in (0, 1, dtype.smallest(), dtype.largest()):
+            unit = np.full_like(samples, one)
+            with np.errstate(all="ignore"):
+                right, left = algebra.mul(samples, unit), algebra.mul(unit, samples)
+            if np.array_equal(right, samples) and np.array_equal(left, samples):
+                return one
     raise AlgebraError(f"closure needs a one with mul(one, x) == x, and {algebra.semiring} has none over {dtype}")
 
 
