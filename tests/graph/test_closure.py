@@ -103,6 +103,13 @@ def test_the_lowest_top_of_passes_below_the_sea(n: int, dtype: str) -> None:
     assert (np.diagonal(tw.power(W, 0, semiring="min_max")) == least).all()
 
 
+@pytest.mark.parametrize("ring", ["max_plus", "min_times"])
+def test_bools_without_a_value_for_no_edge_are_refused(ring: str) -> None:
+    with pytest.raises(tw.DtypeError, match="use lor_land"):
+        tw.closure(np.array([[False, True], [False, False]]), semiring=ring)
+    assert tw.closure(np.array([[False, True], [False, False]]), semiring="max_min").tolist() == [[1, 1], [0, 1]]
+
+
 def test_reachability_is_networkxs() -> None:
     nx = pytest.importorskip("networkx")
     for n, share in ((30, 0.05), (130, 0.01), (300, 0.004)):

@@ -25,6 +25,18 @@ def check_idempotent(algebra: Algebra) -> None:
             f"closure needs an add with add(x, x) == x (min, max, or), and {algebra.semiring} has another: "
             "use min_plus, max_plus, min_max, max_min, lor_land or one of your own"
         )
+    if algebra.partial.kind == "b":
+        _check_no_edge(algebra, samples)
+
+
+def _check_no_edge(algebra: Algebra, samples: Array) -> None:
+    """mul(zero, x) must be zero, or what is no edge is one; bool has no value beside False and True to stand for it."""
+    nothing = np.full_like(samples, algebra.zero)
+    if not (algebra.mul(nothing, samples) == nothing).all() or not (algebra.mul(samples, nothing) == nothing).all():
+        raise DtypeError(
+            f"over bool {algebra.zero} is the zero of {algebra.semiring}, and mul makes an edge of it: use lor_land, "
+            "or convert the weights to float64"
+        )
 
 
 def one_of(algebra: Algebra) -> Number:
