@@ -37,6 +37,34 @@ def test_hostile_sources_end_in_time(tmp_path):
     checked(tmp_path, chance.choice(hostile_programs.CLASSES), chance, "run")
 
 
+LARGE = """
+__device__ float g[SIZE]FIRST;
+__global__ void k(float* a, int n) { a[0] = g[0] + g[n]; }
+int main() {
+  float *a, x;
+  cudaMalloc(&a, 4);
+  k<<<1, 1>>>(a, 4);
+  cudaMemcpy(&x, a, 4, cudaMemcpyDeviceToHost);
+  cudaFree(a);
+  return x == VALUE ? 0 : 3;
+}
+"""
+
+
+@pytest.mark.parametrize(("size", "first", "value"), [(60_000_000, "", 0), (20_000_000, " = {7.0f}", 7)])
+def test_a_large_array_of_the_device_takes_its_bytes_and_their_shadow(tmp_path, size, first, value):
+    """Not a list of its elements, and no place on the stack."""
+    text = LARGE.replace("SIZE", str(size)).replace("FIRST", first).replace("VALUE", str(value))
+    ended, wrong = hostile_runs.run_one(tmp_path, "large", text, "run", seconds=60.0, memory=1 << 30)
+    assert not wrong
+    assert ended.code == 0, ended.err
+    assert ended.peak < (24 if first else 12) * size + (200 << 20)  # first values are made on the host
+    if first:
+        ended, wrong = hostile_runs.run_one(tmp_path, "large", text, "check", memory=1 << 30)
+        assert not wrong
+        assert "20,000,000 elements with first values" in ended.out + ended.err
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("make", hostile.CLASSES, ids=lambda make: make.__name__)
 @pytest.mark.parametrize("what", ["check", "trace", "explore"])

@@ -158,6 +158,8 @@ def test_ctrl_c_is_heard_and_the_next_call_is_right(heard):
 
 
 @pytest.mark.slow
+@pytest.mark.filterwarnings("ignore:.*unclosed file.*")  # Python's own, of a module whose import was interrupted
+@pytest.mark.filterwarnings("ignore::pytest.PytestUnraisableExceptionWarning")
 def test_ctrl_c_200_times(heard):
     worst = ctrl_c(200)
     print({name: f"{seconds:.2f} s" for name, seconds in worst.items()})

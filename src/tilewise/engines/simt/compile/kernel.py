@@ -27,6 +27,7 @@ TILE_NAMES = (
 )  # fmt: skip
 DEFAULT_TILE = 16
 MAX_PASSES = 12
+LEAF_BYTES = 256  # of an element with a first value, while it is compiled
 
 
 class Compiler(StmtCompiler):
@@ -111,16 +112,22 @@ class Compiler(StmtCompiler):
                 return Variable(item.name, type_, key, -1, "constant", const=value.const, bare=bare)
         if not device and "const" not in words and "constexpr" not in words:
             raise self.refuse(f"{item.name} is a variable of the host", node)
-        parts = self.flatten(type_, item.init)
-        if any(p.const is None and item.init is not None for p in parts):
-            with np.errstate(all="ignore"):
-                values = [p.const if p.const is not None else p.fn(None) for p in parts]  # type: ignore[arg-type]
-        else:
-            values = [p.fn(None) for p in parts]  # type: ignore[arg-type]
+        values = None if item.init is None else self._first_values(item.name, type_, item.init)
         self.arrays.append(GlobalArray(item.name, type_, values))
         slot = self.new_slot()
         self.array_slots.append(slot)
         return Variable(item.name, type_, key, slot, "reference")
+
+    def _first_values(self, name: str, type_: Type, init: Expr) -> list[Any] | str:
+        count = ctype.leaf_count(type_)
+        if count * LEAF_BYTES > self.limits.memory:  # `run` has made them already, and never asks
+            return (
+                f"{name} has {count:,} elements with first values: they would take {count * LEAF_BYTES:,} bytes here, "
+                f"and {self.limits.memory:,} are allowed; leave the values out, or store them in a kernel"
+            )
+        parts = self.flatten(type_, init)
+        with np.errstate(all="ignore"):
+            return [p.const if p.const is not None else p.fn(None) for p in parts]  # type: ignore[arg-type]
 
     # -- the kernel
 

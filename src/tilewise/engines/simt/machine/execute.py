@@ -17,7 +17,7 @@ from tilewise.engines.simt.machine.context import Context, Frame
 from tilewise.engines.simt.machine.costs import Costs
 from tilewise.engines.simt.machine.lanes import Geometry
 from tilewise.engines.simt.machine.memory import ZERO, Buffer, Cells, Pointer
-from tilewise.engines.simt.machine.program import Program
+from tilewise.engines.simt.machine.program import GlobalArray, Program
 from tilewise.engines.simt.machine.recorder import Recorder
 from tilewise.engines.simt.machine.shadow import SharedShadow
 from tilewise.errors import EngineError, LimitError, UsageError
@@ -112,13 +112,22 @@ def bind_arguments(c: Context, launch: Launch) -> None:
     c.symbols = [launch.symbols.get(s, 0) if isinstance(s, str) else s for s in launch.program.symbols]
 
 
+def first_values(array: GlobalArray, dtype: Any) -> np.ndarray:
+    """What a variable of the device holds before anything is stored to it: zeros are pages that nobody has touched."""
+    if array.values is None:
+        return np.zeros(leaf_count(array.type), dtype)
+    if isinstance(array.values, str):
+        raise LimitError(array.values)
+    return np.array([dtype.type(v) for v in array.values], dtype)
+
+
 def global_arrays(program: Program) -> list[Buffer]:
     out = []
     for array in program.arrays:
         if None in dtypes_of(innermost(array.type)):
             raise UsageError(f"{array.name} holds pointers: a variable of the device cannot do so here")
         dtype = dtypes_of(innermost(array.type))[0]
-        data = np.array([dtype.type(v) for v in array.values], dtype)
+        data = first_values(array, dtype)
         out.append(Buffer(array.name, "global", data, len(data)))
     return out
 

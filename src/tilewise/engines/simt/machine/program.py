@@ -32,7 +32,7 @@ class GlobalArray:
 
     name: str
     type: Type
-    values: list[Any]
+    values: list[Any] | str | None  # None: zeros; words: why they cannot be made here
 
 
 @dataclass

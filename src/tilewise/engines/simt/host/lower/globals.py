@@ -13,6 +13,7 @@ from tilewise.engines.simt.host.lower.program import Environment
 from tilewise.engines.simt.host.lower.values import INIT, KNOWN, Local, Place
 
 DEVICE = frozenset({"__device__", "__constant__", "__managed__"})
+ON_THE_STACK = 64 << 10  # bytes of first values, at most: the program's stack is its own
 
 
 def _pointer(address: int) -> str:
@@ -96,9 +97,10 @@ def _device(b: Builder, item: tree.Variable, type_: Type, address: int) -> None:
     """A __device__ variable's first values: made on the host and put there."""
     if item.init is None:
         return
-    space = b.temporary(type_)
-    initialise(b, Place(type_, space, INIT), item.init)
     size = b.program.size_of(type_)
+    large = size > ON_THE_STACK
+    space = _pointer(b.program.memory.static(size, "", False)) if large else b.temporary(type_)
+    initialise(b, Place(type_, space, INIT), item.init)
     b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {_pointer(address)}, ptr {space}, i64 {size}, i1 false)")
 
 

@@ -14,10 +14,13 @@ from tilewise.engines.simt.host.language.types import Record
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.memory import BUSY, Allocation
 from tilewise.engines.simt.host.runtime.session import Session
+from tilewise.engines.simt.machine.execute import first_values
 from tilewise.engines.simt.machine.findings import Kind
 from tilewise.engines.simt.machine.memory import ZERO, Buffer, Pointer
 from tilewise.engines.simt.machine.shadow import GlobalShadow
 from tilewise.errors import EngineError
+
+PIECE = 1 << 24  # bytes of shadow that are looked at in one go
 
 
 class Arguments:
@@ -111,9 +114,9 @@ class Arguments:
             usable = max(1, size) * dtype.itemsize
             data = memory.view(block.address, usable).view(dtype)
             buffer = Buffer(name, "global", data, size)
-            state = memory.state(block.address, size * dtype.itemsize) & 2
-            if size and not state.all():
-                buffer.known = (state.reshape(size, dtype.itemsize) != 0).all(axis=1)
+            state = memory.state(block.address, size * dtype.itemsize)
+            if size and not all((state[at : at + PIECE] & 2).all() for at in range(0, len(state), PIECE)):
+                buffer.known = ((state & 2).reshape(size, dtype.itemsize) != 0).all(axis=1)
             self.blocks[key] = (block, buffer)
         if stores and buffer.shadow is None:
             buffer.shadow = GlobalShadow(buffer)
@@ -127,9 +130,10 @@ class Arguments:
             known = program.globals.get(array.name)
             dtype = np.dtype(ctype.dtypes_of(_innermost(array.type))[0])
             if known is None:
-                values = np.array([dtype.type(v) for v in array.values], dtype)
+                values = first_values(array, dtype)
                 address = self.s.memory.static(max(1, values.nbytes), array.name, True)
-                self.s.memory.put(address, values.tobytes())
+                if array.values is not None:
+                    self.s.memory.put(address, values.tobytes())
                 program.globals[array.name] = (None, address)
             block = self.s.memory.find(program.globals[array.name][1])
             assert block is not None
