@@ -33,6 +33,12 @@ def pytest_configure(config: pytest.Config) -> None:
         config.addinivalue_line("markers", f"{name}: NumPy's, on its own tests")
 
 
+@pytest.hookimpl(optionalhook=True)  # xdist may be missing
+def pytest_xdist_auto_num_workers() -> int:
+    """One more than there are cores: tests wait for limits, for programs they kill and for other processes."""
+    return (len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1) + 1
+
+
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(items: list[pytest.Item]) -> None:
     """`drawn(n)`: n cases of a test, drawn by the clock, are quick enough for every run; the others are slow."""
