@@ -75,6 +75,7 @@ def test_paths_weigh_what_the_closure_says(graph: tuple[int, float, int], turned
         assert sum(W[a, b] for a, b in pairwise(nodes)) == D[i, j]
 
 
+@pytest.mark.drawn(16)
 @pytest.mark.parametrize("ring", ["min_plus", "max_min", "min_max"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("n", [1, 7, 64, 65, 200])
@@ -131,7 +132,7 @@ def test_reachability_is_networkxs() -> None:
 @pytest.mark.parametrize("ring", ["min_plus", "min_max", "max_min"])
 def test_ties_never_lead_in_a_circle(ring: str) -> None:
     """Weights 0 and 1 only: going round most cycles costs nothing."""
-    for seed in range(20):
+    for seed in range(8):
         rng = np.random.default_rng(seed)
         zero = float(tw.semirings[ring].over(dtype_named("float64")).zero.real)
         W = rng.integers(0, 2, (120, 120)).astype(float)

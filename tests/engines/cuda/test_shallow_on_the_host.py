@@ -40,6 +40,7 @@ def lying(rng, shape, dtype, columns=True):
 
 
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("dtype", "precision"), KINDS)
 def test_random_products_of_a_short_k(tmp_path_factory, dtype, precision):
     seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
