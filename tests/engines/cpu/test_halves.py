@@ -34,6 +34,17 @@ def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> Non
         check(Case(shape, dtype, ring, None, ways, draw.random() < 0.3), here(name), SEED + i)
 
 
+@pytest.mark.parametrize("name", executable())
+def test_rows_that_are_widened_and_rounded_together_are_right(name: str) -> None:
+    """M's lie side by side with nothing between them, or not; P's are rounded a few panels at a time, or whole."""
+    print(f"seed {SEED}")
+    draw = random.Random(SEED)
+    for i in range(8):
+        shape = draw.randint(17, 70), draw.choice((draw.randint(1, 60), 300)), draw.choice((9, 40, 320, 600))
+        ways = ("apart" if i == 3 else "rows", "rows", "apart" if i == 5 else "rows")
+        check(Case(shape, draw.choice(HALVES), "plus_times", None, ways, i % 3 == 1), here(name), SEED + i)
+
+
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 @pytest.mark.parametrize("shape", [(2, 3000, 40), (40, 3000, 2)])
 def test_a_sum_is_rounded_once(shape: tuple[int, int, int], dtype: type) -> None:

@@ -148,6 +148,8 @@ class Ready:
         """`multiply` without `out`, with everything that is known by now bound: small products are over in a
         microsecond."""
         enter, job, shape, result, empty = self.enter, self.template_address, self.shape, self.result, np.empty
+        if enter is None and shape and (alone := self._alone()) is not None:
+            return lambda M, N: alone(M, N, empty(shape, result))
         if enter is None or self.no_edge is not None or not shape:
             return self.multiply
 
@@ -167,13 +169,33 @@ class Ready:
         """The same for a P that is there, and is known to be as it should."""
         enter, job, swapped = self.enter, self.template_address, self.swapped
         if enter is None or self.no_edge is not None:
-            return self.multiply
+            return self._alone() or self.multiply
 
         def product(M: Array, N: Array, P: Array) -> Any:
             if swapped:
                 enter(job, N, M, P)
             else:
                 enter(job, M, N, P)
+            return P
+
+        return product
+
+    def _alone(self) -> Callable[[Array, Array, Array], Any] | None:
+        """A product by one thread, with scratch memory; None where there is more to do."""
+        if self.reduction is not None or self.workers > 1 or not self.by_object or self.no_edge is not None:
+            return None
+        launch, job, swapped, scratch = self.launch, self.template_address, self.swapped, self.space
+        borrow, give_back = workspace.borrow, workspace.give_back
+
+        def product(M: Array, N: Array, P: Array) -> Any:
+            space = borrow(scratch)
+            try:
+                if swapped:
+                    launch(0, job, N, M, P, 0, space[1])
+                else:
+                    launch(0, job, M, N, P, 0, space[1])
+            finally:
+                give_back(space)
             return P
 
         return product

@@ -24,6 +24,7 @@ from tilewise.engines.cpu.kernels.shared.pack import pack_function
 from tilewise.engines.cpu.kernels.shared.strips import strip_functions
 
 WIDENED = 4  # vectors at a time
+ROUNDED = 6  # panels of P that are rounded at a time: with CHUNK rows, what the first cache holds
 
 
 def form(a: Arithmetic) -> ExactForm:
@@ -162,6 +163,7 @@ def _run_apart(a: Arithmetic) -> Function:
     panels = f.at(a.kind, wide, f.mul(CHUNK, row_w))
     chunk = _chunk(f, rows)
     alone = f.test("sle", k, KC)  # the only strip's sums are rounded while they lie in the first cache
+    piece = f.lower(task_n, f.op(f"select i1 {alone}, i64 {ROUNDED * a.NR}, i64 {task_n}"))
     with f.loop(0, k, KC) as p:
         kc, first = f.lower(f.sub(k, p.index), KC), f.test("eq", p.index, 0)
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
@@ -169,19 +171,30 @@ def _run_apart(a: Arithmetic) -> Function:
         with f.loop(0, rows, chunk) as i:
             some = f.lower(f.sub(rows, i.index), chunk)
             strip_m = f.at(a.element_m, M, f.mul(i.index, row_m), p.index)
-            f.do(f"call void @widen(ptr {strip_m}, i64 {row_m}, i64 {some}, i64 {kc}, ptr {wide}, i64 {row_w})")
-            sums = f.at(a.kind, block, f.mul(f.op(f"select i1 {alone}, i64 0, i64 {i.index}"), task_n))
-            f.do(
-                f"call void @group(i64 {some}, i64 {cols}, i64 {kc}, ptr {wide}, i64 {row_w}, ptr {panels}, "
-                f"ptr {sums}, i64 {task_n}, i1 {first})"
-            )
-            with f.when(f.test("sge", f.add(p.index, KC), k)):
-                to = f.at(a.element_p, P, f.mul(i.index, row_p))
+            lines, length = _joined(f, some, kc, row_m, row_w)
+            f.do(f"call void @widen(ptr {strip_m}, i64 {row_m}, i64 {lines}, i64 {length}, ptr {wide}, i64 {row_w})")
+            with f.loop(0, cols, piece) as j:
+                few = f.lower(f.sub(cols, j.index), piece)
+                sums = f.at(a.kind, block, f.mul(f.op(f"select i1 {alone}, i64 0, i64 {i.index}"), task_n))
                 f.do(
-                    f"call void @write(ptr {sums}, i64 {task_n}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, "
-                    f"i64 0, i64 0, i64 {some}, i64 {cols}, i64 {onto})"
+                    f"call void @group(i64 {some}, i64 {few}, i64 {kc}, ptr {wide}, i64 {row_w}, "
+                    f"ptr {f.at(a.kind, panels, f.mul(j.index, kc))}, ptr {sums}, i64 {piece}, i1 {first})"
                 )
+                with f.when(f.test("sge", f.add(p.index, KC), k)):
+                    to = f.at(a.element_p, P, f.mul(i.index, row_p), j.index)
+                    lines, length = _joined(f, some, few, row_p, piece)
+                    f.do(
+                        f"call void @write(ptr {sums}, i64 {piece}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, "
+                        f"i64 0, i64 0, i64 {lines}, i64 {length}, i64 {onto})"
+                    )
     return f
+
+
+def _joined(f: Function, rows: str, length: str, row: str, other: str) -> tuple[str, str]:
+    """Rows and their length; one long row where there is nothing between them here nor there."""
+    whole = f.op(f"and i1 {f.test('eq', row, length)}, {f.test('eq', other, length)}")
+    lines = f.op(f"select i1 {whole}, i64 1, i64 {rows}")
+    return lines, f.op(f"select i1 {whole}, i64 {f.mul(rows, length)}, i64 {length}")
 
 
 def _against_strip(a: Arithmetic) -> Function:

@@ -127,14 +127,14 @@ def _float_to_half(f: Function, target: Target, result: DType, raw: str, lanes: 
         half = vector("half", lanes)
         return f.op(f"bitcast {half} {f.op(f'fptrunc {f32} {raw} to {half}')} to {i16}")
     bits = f.op(f"bitcast {f32} {raw} to {i32}")
-    magnitude = f.op(f"and {i32} {bits}, {number(0x7FFFFFFF)}")
-    is_nan = f.op(f"icmp ugt {i32} {magnitude}, {number(0x7F800000)}")
+    is_nan = f.op(f"fcmp uno {f32} {raw}, {raw}")
     if result.name == "bfloat16":
         odd = f.op(f"and {i32} {f.op(f'lshr {i32} {bits}, {number(16)}')}, {number(1)}")
         up = f.op(f"add {i32} {bits}, {f.op(f'add {i32} {odd}, {number(0x7FFF)}')}")
         rounded = f.op(f"lshr {i32} {up}, {number(16)}")
         kept = f.op(f"select {i1} {is_nan}, {i32} {number(0x7FFF)}, {i32} {rounded}")
         return f.op(f"trunc {i32} {kept} to {i16}")
+    magnitude = f.op(f"and {i32} {bits}, {number(0x7FFFFFFF)}")
     # normal: rebias and round in integers; subnormal: adding 0.5 lets the float adder round; too large: ∞
     odd = f.op(f"and {i32} {f.op(f'lshr {i32} {magnitude}, {number(13)}')}, {number(1)}")
     biased = f.op(f"add {i32} {magnitude}, {f.op(f'add {i32} {odd}, {number(0x0FFF - (112 << 23))}')}")
