@@ -15,7 +15,7 @@ IDEA = "everything lies in the caches; M and N are read where they lie"
 STEPS = 2**23  # times bytes, up to which packing costs more than it brings: 128³ in float32
 PANELS = 6  # of M's rows, up to which a packed N is read too seldom
 SECOND_CACHE = 2**20  # bytes that it holds of each operand
-FAR_N = 2**19  # bytes of N that a few rows wait for, where it is not asked for ahead
+FAR_N = 2**20  # bytes of N that a few rows wait for, where it is not asked for ahead; one tile of rows waits for more
 DEPTH = 512  # of a strip of k
 P_NEAR = 2**19  # bytes of P up to which it may be written in any order; beyond, along its rows
 N_NEAR = 2**15  # bytes of N that stay in the first cache while P is written along its rows
@@ -32,7 +32,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "P is the cost, and is written once along its rows"
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
-    if 3 < view.m <= FEW and view.k * n > FAR_N and view.n >= 4 * tile.NR and not tile.neon:
+    far = view.k * n > (FAR_N if view.m > tile.MR else FAR_N * 5 // 4)
+    if 3 < view.m <= FEW and far and view.n >= 4 * tile.NR and not tile.neon:
         return ""  # `few_rows` asks for N ahead
     few = view.m <= PANELS * tile.MR
     return "little enough for N to be read where it lies" if few or m * view.k * view.n <= STEPS else ""
