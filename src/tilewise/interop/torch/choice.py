@@ -8,7 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Callable
 from dataclasses import dataclass
-from functools import lru_cache
+from functools import lru_cache, partial
 from typing import Any, NamedTuple
 
 import torch
@@ -50,6 +50,7 @@ class Choice:
     routed: bool
     why: str
     calls: int = 0
+    plan: Callable[[], float] | None = None  # where it was chosen without one: `ours`, for who asks
 
     @property
     def saved(self) -> float:
@@ -92,7 +93,11 @@ class Account:
     @property
     def choices(self) -> list[Choice]:
         """Every kind of product that was met, the ones with the largest gain first."""
-        return sorted((c for c in self._counted() if c.calls), key=lambda c: -c.saved)
+        met = [c for c in self._counted() if c.calls]
+        for choice in met:
+            if choice.plan is not None:
+                choice.ours, choice.plan = choice.plan(), None
+        return sorted(met, key=lambda c: -c.saved)
 
     def _counted(self) -> list[Choice]:
         """All choices, with the calls of layers that went straight to torch."""
@@ -183,6 +188,11 @@ class Account:
         if problem is None:
             return Choice(name, shape, dtype, 0.0, 0.0, False, f"{dtype} has no kernel here")
         try:
+            theirs = their_seconds(problem, device, within)
+            why = "" if self.when != "plan" else _kept(problem, theirs)
+            if why:  # a server meets an m of its own with each prompt: no plan is waited for
+                plan = partial(_ours, problem, device, bias, within)
+                return Choice(name, shape, dtype, 0.0, theirs, False, why, plan=plan)
             ours, theirs = expected(problem, device, bias, within)
         except TilewiseError as refusal:
             return Choice(name, shape, dtype, 0.0, 0.0, False, str(refusal))
@@ -190,10 +200,6 @@ class Account:
             return Choice(name, shape, dtype, ours, theirs, True, "when='always'")
         if self.when == "never":
             return Choice(name, shape, dtype, ours, theirs, False, "when='never'")
-        if theirs and on_sixteen_bytes(problem):
-            return Choice(name, shape, dtype, ours, theirs, False, "torch's kernels are at their best on 16 bytes")
-        if not theirs:
-            return Choice(name, shape, dtype, ours, theirs, False, "nothing is known of torch's kernel here")
         wins = ours * (MARGIN if within is None else COMPILED_MARGIN) < theirs
         return Choice(name, shape, dtype, ours, theirs, wins, f"{theirs / ours:.2f}× by the models")
 
@@ -236,16 +242,34 @@ ACCOUNTS = {when: Account(when) for when in WHEN}  # of layers, by what they wer
 def expected(problem: Problem, device: str, bias: bool, within: Surroundings | None) -> tuple[float, float]:
     """Seconds that ours and torch's own are expected to take; within a graph torch's may pad first, and in eager a
     `bias` of a stack is a pass of its own."""
-    machine = machine_of(device)
-    theirs = vendor_seconds(problem, machine)
-    if within is not None:
-        theirs = min(theirs, padded_seconds(problem, machine)) if theirs else theirs
-        if within.open:
-            return best_laid(problem, machine, within.made_here, within.room_for_p).seconds, theirs
+    machine, theirs = machine_of(device), their_seconds(problem, device, within)
+    if within is not None and within.open:
+        return best_laid(problem, machine, within.made_here, within.room_for_p).seconds, theirs
     plan, extra = make_plan(problem, machine), 0.0
     if bias and problem.stack and within is None:
         extra = 2 * problem.members * problem.m * problem.n * problem.result.itemsize / machine.bandwidth
     return plan.predicted + extra, theirs
+
+
+def _kept(problem: Problem, theirs: float) -> str:
+    """Why torch keeps a product whatever ours would take; empty where that is still to be seen."""
+    if not theirs:
+        return "nothing is known of torch's kernel here"
+    return "torch's kernels are at their best on 16 bytes" if on_sixteen_bytes(problem) else ""
+
+
+def _ours(problem: Problem, device: str, bias: bool, within: Surroundings | None) -> float:
+    try:
+        return expected(problem, device, bias, within)[0]
+    except TilewiseError:
+        return 0.0
+
+
+def their_seconds(problem: Problem, device: str, within: Surroundings | None) -> float:
+    """Those of torch's own alone; 0 where nothing is known of it."""
+    machine = machine_of(device)
+    theirs = vendor_seconds(problem, machine)
+    return min(theirs, padded_seconds(problem, machine)) if theirs and within is not None else theirs
 
 
 def problem_of(lie: Any, dtype: str, skews: tuple[int, int], P: Layout | None = None) -> Problem | None:
