@@ -31,7 +31,13 @@ from generated_programs import Draw
 from test_fuzz import lowered, spoilt
 
 import hostile
+import hostile_programs
+from small_programs import small_programs
 from tilewise.engines.simt.check import program_child
+from tilewise.engines.simt.host import header_cache, translation_unit
+from tilewise.engines.simt.host.header_cache import Headers
+from tilewise.engines.simt.host.language.read_entity import Declared, Entities
+from tilewise.engines.simt.host.language.reading import Names
 from tilewise.engines.simt.host.options import Options
 from tilewise.errors import TilewiseError
 
@@ -39,6 +45,7 @@ TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*
 ENDS = {"exit", "abort", "crash", "limit", "refused"}
 NEVER = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spawn", "socket.connect")
 FILES = ("open", "os.remove", "os.rename")
+MORE = 12  # seeds for each program that is to run: many are refused, which is the other half's business
 KERNELS = r"""
 #include <cstdio>
 #include <cstdlib>
@@ -81,30 +88,32 @@ int main(int argc, char** argv) {
 """
 
 
-def exchanged(text: str, draw: random.Random) -> str:
-    """A few tokens exchanged for others of their kind: such a program is often still one."""
+def kind_of(token: str) -> str:
+    first = token[0]
+    return (
+        "a"
+        if first.isalpha() or first == "_"
+        else "0"
+        if first.isdigit()
+        else ""
+        if first.isspace()
+        else first
+        if first in "(){}[];#\"'"
+        else "+"
+    )
+
+
+def exchanged(text: str, draw: random.Random, most: int = 3) -> str:
+    """A few tokens exchanged for others of their kind: such a program is often still one. Brackets stay."""
     tokens = TOKEN.findall(text)
     kinds: dict[str, list[int]] = {}
     for i, token in enumerate(tokens):
-        kind = (
-            "a"
-            if token[0].isalpha() or token[0] == "_"
-            else "0"
-            if token[0].isdigit()
-            else ""
-            if token.isspace()
-            else "+"
-        )
-        kinds.setdefault(kind, []).append(i)
-    kinds.pop("", None)
-    for _ in range(draw.randrange(1, 4)):
-        at = draw.choice(kinds[draw.choice(list(kinds))])
-        like = next(k for k, v in kinds.items() if at in v)
-        tokens[at] = (
-            tokens[draw.choice(kinds[like])]
-            if draw.random() < 0.8
-            else draw.choice(["0", "-1", "2147483647", "1e300", "'\\0'", "x"])
-        )
+        kinds.setdefault(kind_of(token), []).append(i)
+    for _ in range(draw.randint(1, most)):
+        like = draw.choice([kind for kind in "aaaa00+++" if kind in kinds] or list(kinds))
+        odd = ["0", "-1", "2147483647", "1e300", "'\\0'", "x"] if like == "0" else [""]
+        of_its_kind = draw.random() < 0.8 or like == "a"
+        tokens[draw.choice(kinds[like])] = tokens[draw.choice(kinds[like])] if of_its_kind else draw.choice(odd)
     return "".join(tokens)
 
 
@@ -112,9 +121,9 @@ def torn(text: str, draw: random.Random) -> str:
     """Bytes changed, a piece cut out, a piece twice."""
     data = bytearray(text.encode())
     for _ in range(draw.randrange(1, 6)):
-        how, at = draw.randrange(3), draw.randrange(len(data))
+        how, at = draw.randrange(3), draw.randrange(max(1, len(data)))
         if how == 0:
-            data[at] = draw.randrange(256)
+            data[at : at + 1] = bytes([draw.randrange(256)])
         elif how == 1:
             del data[at : at + draw.randrange(1, 30)]
         else:
@@ -122,23 +131,70 @@ def torn(text: str, draw: random.Random) -> str:
     return data.decode("utf-8", "replace")
 
 
-def program(seed: int) -> str:
+def runnable(seed: int) -> str:
+    """A program that is meant to run: a sound one with one or two tokens exchanged; one in forty would never end."""
     draw = random.Random(seed)
     chosen = draw.random()
-    if chosen < 0.1:
+    if chosen < 0.025:
+        return str(draw.choice(hostile_programs.CLASSES)(draw))[: 1 << 16]
+    text = Draw(seed).program() if chosen < 0.1 else KERNELS if chosen < 0.15 else draw.choice(small_programs())
+    return exchanged(text, draw, most=2)
+
+
+def program(seed: int) -> str:
+    """Three programs in a thousand are bombs, one in ten a long one; the others are small, and many are tried in a second."""
+    draw = random.Random(seed)
+    chosen = draw.random()
+    if chosen < 0.003:
         return str(draw.choice(hostile.CLASSES)(draw))[: 1 << 16]
-    text = Draw(seed).program() if chosen < 0.6 else KERNELS
-    return str(draw.choice([spoilt, exchanged, exchanged, torn])(text, draw))
+    text = Draw(seed).program() if chosen < 0.06 else KERNELS if chosen < 0.1 else draw.choice(small_programs())
+    return str(draw.choice([spoilt, *[exchanged] * 8, torn])(text, draw))
 
 
-def through_the_front_end(path: Path) -> str:
-    """'' where it went as it should; else what came out."""
+_kept: dict[tuple[str, ...], Headers] = {}
+
+
+def kept_headers(names: list[str]) -> Headers:
+    """What known headers declare, loaded once: a program's own declarations go into a copy of the tables.
+
+    Bodies of library functions stay read, as they would be after the first use of them in one program."""
+    known = _kept.get(tuple(names))
+    if known is None:
+        known = _kept[tuple(names)] = header_cache.load_headers(names)
+    entities, names_ = known.declared.entities, known.declared.names
+    copied = Entities(
+        {k: list(v) for k, v in entities.functions.items()},
+        {k: list(v) for k, v in entities.classes.items()},
+        dict(entities.variables),
+        list(entities.order),
+        dict(entities.aliases),
+        dict(entities.enumerators),
+    )
+    sets = (set(names_.types), set(names_.class_templates), set(names_.function_templates), set(names_.namespaces))
+    declared = Declared(
+        copied,
+        Names(*sets, list(names_.using), dict(names_.aliases)),
+        set(known.declared.types),
+        set(known.declared.templates),
+    )
+    return Headers(known.macros, declared, list(known.files))
+
+
+def late(_signal: int, _frame: object) -> None:
+    raise TimeoutError
+
+
+def through_the_front_end(path: Path, seconds: float = 20.0) -> str:
+    """'' where it went as it should; else what came out. More processor time than `seconds` is a fault as well."""
+    signal.setitimer(signal.ITIMER_PROF, seconds)
     try:
         lowered(path)
     except TilewiseError:
         return ""
     except (Exception, RecursionError):
         return traceback.format_exc(limit=-3)
+    finally:
+        signal.setitimer(signal.ITIMER_PROF, 0)
     return ""
 
 
@@ -209,24 +265,40 @@ def _inside(path: str, allowed: tuple[str, ...]) -> bool:
     return path.startswith(allowed) or path in (os.devnull, "/proc/cpuinfo") or ".cache" in path
 
 
-def work(number: int, seeds: range, how: str, until: float, out: object) -> None:
+def tried(path: Path, seed: int, how: str) -> tuple[str, str]:
+    """How one program went, and what is wrong with it. What is to run and is refused is not counted as run."""
+    text = program(seed) if how == "front" else runnable(seed)
+    path.write_text(text, encoding="utf-8", errors="replace")
+    wrong = through_the_front_end(path)
+    if how == "front" or wrong or not _lowers(path):
+        return ("front" if how == "front" else "not run"), wrong
+    return executed(path)
+
+
+def _lowers(path: Path) -> bool:
+    try:
+        lowered(path)
+    except TilewiseError:
+        return False
+    return True
+
+
+def work(number: int, seeds: range, wanted: int, how: str, until: float, out: object) -> None:
     folder = Path(tempfile.mkdtemp(prefix="tilewise-fuzz-"))
     (folder / "data.txt").write_text("1 2 3\n")
     path = folder / "spoilt.cu"
     counts: dict[str, int] = {}
     found: list[str] = []
+    signal.signal(signal.SIGPROF, late)
+    translation_unit.load_headers = kept_headers
     gc.freeze()
     gc.disable()  # a program's tree is large and short-lived: looking through it as it grows takes half the time
     for number_of_it, seed in enumerate(seeds):
         if number_of_it % 25 == 24:
             gc.collect()
-        if time.time() > until or len(found) > 20:
+        if time.time() > until or len(found) > 20 or sum(counts.values()) - counts.get("not run", 0) >= wanted:
             break
-        path.write_text(program(seed), encoding="utf-8", errors="replace")
-        if how == "front":
-            ended, wrong = "front", through_the_front_end(path)
-        else:
-            ended, wrong = executed(path)
+        ended, wrong = tried(path, seed, how)
         counts[ended] = counts.get(ended, 0) + 1
         if wrong:
             found.append(f"seed {seed} ({how}): {wrong}")
@@ -248,7 +320,8 @@ def many(front: int, run: int, processes: int, seconds: float, first: int) -> tu
         step = -(-total // processes)
         workers = [
             multiprocessing.Process(
-                target=work, args=(i, range(began + i * step, began + min(total, (i + 1) * step)), how, until, out)
+                target=work,
+                args=(i, range(began + i * step * MORE, began + (i + 1) * step * MORE), step, how, until, out),
             )
             for i in range(processes)
         ]

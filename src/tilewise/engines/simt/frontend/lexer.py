@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import re
-from dataclasses import dataclass, replace
+from typing import NamedTuple
 
 from tilewise.engines.simt.frontend.source import Source
 
@@ -21,8 +21,7 @@ BETWEEN = frozenset({"newline", "joined", "space", "comment", "comments"})  # no
 SPANNING = frozenset({"newline", "joined", "comment", "comments", "quote", "name"})  # pieces that may hold line ends
 
 
-@dataclass(frozen=True, slots=True)
-class Token:
+class Token(NamedTuple):
     """`kind` is one of name, number, string, char, punct, newline, end. `origin` is the macro it came from;
     `hidden` are macros it may not expand any more."""
 
@@ -36,7 +35,12 @@ class Token:
 
     def at(self, other: Token) -> Token:
         """This token, standing where `other` stands: what a macro expands to is shown where it was used."""
-        return replace(self, line=other.line, column=other.column)
+        return Token(self.kind, self.text, other.line, other.column, self.spaced, self.origin, self.hidden)
+
+    def hiding(self, macros: frozenset[str], origin: str) -> Token:
+        """This token, out of a macro: those `macros` may not expand any more."""
+        kind, text, line, column, spaced, _, hidden = self
+        return Token(kind, text, line, column, spaced, origin, hidden | macros if hidden else macros)
 
 
 PIECE = re.compile(

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Mapping
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 
 from tilewise.engines.simt.frontend.conditional import evaluate_condition
 from tilewise.engines.simt.frontend.lexer import Token, tokenize
@@ -126,7 +126,8 @@ class Preprocessor:
             message = " ".join(t.text for t in rest)
             raise self.source.error(f"#error {message}", hash_.line, hash_.column)
         elif name == "include":
-            return self.include("".join(t.text for t in self.expand(rest)), hash_)
+            plain = rest and (rest[0].text == "<" or rest[0].kind == "string")  # else a macro says which
+            return self.include("".join(t.text for t in (rest if plain else self.expand(rest))), hash_)
         elif name not in ("pragma", "line", "warning", "ident", "import"):
             raise self.source.error(f"#{name} is not understood", hash_.line, hash_.column)
         return []
@@ -144,7 +145,7 @@ class Preprocessor:
                 bracket = rest[i + 1].text == "("
                 target = rest[i + 2] if bracket and i + 2 < len(rest) else rest[i + 1]
                 known = "1" if target.text in self.macros else "0"
-                ready.append(replace(token, kind="number", text=known))
+                ready.append(token._replace(kind="number", text=known))
                 i += 4 if bracket else 2
             else:
                 ready.append(token)
@@ -201,7 +202,7 @@ class Preprocessor:
             if macro.parameters is None:
                 origin = token.origin or macro.name
                 body = self._paste([t.at(token) for t in macro.body])
-                fresh = [replace(t, hidden=t.hidden | hidden, origin=origin) for t in body]
+                fresh = [t.hiding(hidden, origin) for t in body]
                 work.extend(reversed(fresh))
                 continue
             if not work or work[-1].text != "(":
@@ -209,16 +210,16 @@ class Preprocessor:
                 continue
             arguments = self._arguments(work, token, macro)
             body = self._substitute(macro, arguments, token)
-            work.extend(reversed([replace(t, hidden=t.hidden | hidden) for t in body]))
+            work.extend(reversed([t.hiding(hidden, t.origin) for t in body]))
         return out
 
     def _here(self, token: Token) -> Token:
         """__LINE__ and __FILE__."""
         place = self.source.place(token.line, token.column)
         if token.text == "__LINE__":
-            return replace(token, kind="number", text=str(place.line))
+            return token._replace(kind="number", text=str(place.line))
         name = place.file.rpartition("/")[2].replace("\\", "/").replace('"', "'")
-        return replace(token, kind="string", text=f'"{name}"')
+        return token._replace(kind="string", text=f'"{name}"')
 
     def _arguments(self, work: list[Token], token: Token, macro: Macro) -> list[list[Token]]:
         work.pop()
@@ -270,7 +271,7 @@ class Preprocessor:
             if i and body[i - 1].text == "#":
                 text = "".join((" " if a.spaced and j else "") + a.text for j, a in enumerate(argument))
                 text = text.replace("\\", "\\\\") if '"' in text else text
-                out.append(replace(t.at(token), kind="string", text='"' + text.replace('"', '\\"') + '"'))
+                out.append(t.at(token)._replace(kind="string", text='"' + text.replace('"', '\\"') + '"'))
             elif (i and body[i - 1].text == "##") or (i + 1 < len(body) and body[i + 1].text == "##"):
                 out.extend(argument)
             else:
@@ -287,7 +288,7 @@ class Preprocessor:
         while i < len(tokens):
             if tokens[i].text == "##" and out and i + 1 < len(tokens):
                 left = out.pop()
-                out.append(replace(left, text=left.text + tokens[i + 1].text))
+                out.append(left._replace(text=left.text + tokens[i + 1].text))
                 i += 2
             else:
                 out.append(tokens[i])

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from dataclasses import replace
-
 from tilewise.engines.simt.frontend.lexer import Token
 
 GROUPS = ("cg", "cooperative_groups")
@@ -24,13 +22,13 @@ def _launch_brackets(tokens: list[Token]) -> list[Token]:
         after = tokens[i + 1].text if i + 1 < len(tokens) else ""
         third = tokens[i + 2].text if i + 2 < len(tokens) else ""
         if (text, after) in (("<<", "<"), ("<", "<<")):
-            out.append(replace(tokens[i], text="<<<"))
+            out.append(tokens[i]._replace(text="<<<"))
             opened.append(depth)
             i += 2
             continue
         if opened and depth == opened[-1] and text in (">", ">>"):
             opened.pop()
-            out += [replace(tokens[i], text=">>"), replace(tokens[i], text=">", column=tokens[i].column + 2)]
+            out += [tokens[i]._replace(text=">>"), tokens[i]._replace(text=">", column=tokens[i].column + 2)]
             i += 3 if (text, after, third) == (">", ">", ">") else 2 if {text, after} == {">", ">>"} else 1
             continue
         depth += {"(": 1, "[": 1, "{": 1, ")": -1, "]": -1, "}": -1}.get(text, 0)
@@ -55,8 +53,8 @@ def _block_barriers(tokens: list[Token]) -> list[Token]:
             continue
         length = _block_sync(words, i, blocks)
         if length:
-            out += [replace(tokens[i], kind="name", text="__syncthreads")]
-            out += [replace(tokens[i], kind="punct", text=text) for text in "()"]
+            out += [tokens[i]._replace(kind="name", text="__syncthreads")]
+            out += [tokens[i]._replace(kind="punct", text=text) for text in "()"]
             i += length
             continue
         out.append(tokens[i])

@@ -17,7 +17,7 @@ from tilewise.engines.simt.host.language.packed_body import pack
 from tilewise.engines.simt.host.language.read_entity import Declared, read_tokens
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
 
-FORM = 2  # of what is kept; raised when the tree changes
+FORM = 3  # of what is kept; raised when the tree changes
 
 
 @dataclass
@@ -27,11 +27,17 @@ class Headers:
     files: list[tuple[str, str]]  # name and text, in the order of their numbers
 
 
-def load_headers(names: list[str]) -> Headers:
-    """What these headers declare, with those they need."""
+def wanted_headers(names: list[str]) -> list[str]:
+    """The files of `headers/` that these names stand for, with those they need, in the order they are read."""
     wanted: list[str] = []
     for name in names:
         _add(name, wanted)
+    return wanted
+
+
+def load_headers(names: list[str]) -> Headers:
+    """What these headers declare, with those they need."""
+    wanted = wanted_headers(names)
     folder = files("tilewise.engines.simt.host").joinpath("headers")
     texts = [(f"<{file}>", folder.joinpath(file).read_text(encoding="utf-8")) for file in wanted]
     digest = hashlib.sha256("".join(text for _, text in texts).encode()).hexdigest()

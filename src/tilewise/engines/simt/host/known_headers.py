@@ -7,19 +7,6 @@ ALWAYS = ("c_library.h", "cuda_runtime.h")
 C = "c_library.h"
 CUDA = "cuda_runtime.h"
 DEVICE = "device.h"  # where the program has kernels
-TEXTURES = "textures.h"  # where it names one of these
-TEXTURE_WORDS = (
-    "texture",
-    "cudaArray",
-    "MallocArray",
-    "Texture",
-    "surf2D",
-    "Surface",
-    "cudaMalloc3D",
-    "cudaPitchedPtr",
-    "cudaExtent",
-    "cudaChannelFormat",
-)
 STREAMS = "streams.h"
 VECTOR = "vector.h"
 STRING = "cpp_string.h"
@@ -30,7 +17,44 @@ MEMORY = "cpp_memory.h"
 CONTAINERS = "containers.h"
 THREADS = "threads.h"
 THRUST = "thrust.h"
-
+TEXTURES = "textures.h"
+C_RARE = "c_rare.h"
+RARE_ALGORITHMS = "rare_algorithms.h"
+COMPLEX = "cpp_complex.h"
+CUDA_RARE = "cuda_rare.h"
+RARE_THRUST = "rare_thrust.h"
+OPENCV = "opencv.h"
+# what few programs use is read where the text names one of these words (and includes the header of the second column)
+ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
+    TEXTURES: ("", ("texture", "cudaArray", "MallocArray", "Texture", "surf2D", "Surface", "cudaMalloc3D",
+                    "cudaPitchedPtr", "cudaExtent", "cudaChannelFormat")),
+    C_RARE: ("", ("errno", "EINVAL", "remainder", "nan(", "nanf(", "llround", "llrint", "modf", "frexp", "ldexpf",
+                  "exp10", "sincos", "div(", "div_t", "bsearch", "setenv", "putenv", "memalign", "_aligned_", "memchr",
+                  "strncat", "strncasecmp", "strndup", "strnlen", "spn(", "strpbrk", "strtok_r", "ispunct", "isxdigit",
+                  "isgraph", "iscntrl", "ungetc", "clearerr", "setbuf", "seeko", "tello", "_s(", "_snprintf", "_strdup",
+                  "gmtime", "localtime_r", "mktime", "asctime", "nanosleep", "getcwd", "gethostname", "access(",
+                  "sysconf", "signal(", "SIGINT", "LARGE_INTEGER", "QueryPerformance", "GetTickCount", "timeGetTime",
+                  "Sleep(", "_kbhit", "O_RDONLY", "O_WRONLY", "O_RDWR", "STDOUT_FILENO", "fileno")),
+    CUDA_RARE: ("", ("cudaMemoryType", "PeerAsync", "DisablePeerAccess", "P2PAttr", "StreamAttach", "StreamGetPriority",
+                     "StreamGetFlags", "RecordWithFlags", "GetDeviceFlags", "PCIBusId", "GetCacheConfig",
+                     "GetSharedMemConfig", "HostGetFlags", "MemRange", "FromSymbolAsync", "VariableSMem",
+                     "AvailableDynamicSMem", "MultiprocessorWithFlags", "cuInit", "CUdevice", "CUresult", "cuDevice",
+                     "cuDriver", "CUcontext", "cuMemGetInfo")),
+    RARE_THRUST: (THRUST, (
+        "thrust::host", "thrust::sequence", "thrust::device,", "thrust::device ,", "thrust::seq", "par.on",
+        "thrust::cuda", "constant_iterator", "thrust::identity", "thrust::modulus", "thrust::divides",
+        "thrust::equal_to", "logical_not", "fill_n", "tabulate", "thrust::unique", "remove_if", "copy_if", "replace",
+        "gather", "scatter", "adjacent_difference", "reduce_by_key", "thrust::find", "binary_search", "any_of",
+        "all_of", "none_of", "inner_product", "clusive_scan")),
+    RARE_ALGORITHMS: ("algorithm.h", (
+        "binary_search", "upper_bound", "nth_element", "partial_sort", "find_if_not", "copy_if", "adjacent_difference",
+        "minmax", "rotate", "random_shuffle", "remove_if", "replace", "mismatch", "lexicographical_compare",
+        "next_permutation", "merge", "set_intersection", "set_difference", "set_union", "partition", "_heap", "advance",
+        "back_inserter", "logical_", "bit_xor", "bit_and", "bit_or", "divides", "modulus", "equal_to", "greater_equal",
+        "less_equal", "transform_reduce", "clusive_scan", "is_floating_point", "is_integral", "is_arithmetic",
+        "is_signed", "is_unsigned", "is_pointer", "enable_if", "conditional", "remove_const", "remove_cv",
+        "remove_pointer", "decay", "make_unsigned", "hash")),
+}  # fmt: skip
 KNOWN: dict[str, str] = {
     **dict.fromkeys(
         ("stdio.h", "stdlib.h", "string.h", "math.h", "time.h", "assert.h", "limits.h", "float.h", "stdint.h",
@@ -61,14 +85,19 @@ KNOWN: dict[str, str] = {
     **dict.fromkeys(("string", "string_view", "cwchar", "stdexcept", "exception", "system_error", "regex",
                      "format"), STRING),
     **dict.fromkeys(("algorithm", "numeric", "utility", "limits", "type_traits", "cuchar", "typeinfo",
-                     "complex", "numbers", "new", "concepts", "ratio", "bit", "execution"), ALGORITHM),
+                     "numbers", "new", "concepts", "ratio", "bit", "execution"), ALGORITHM),
     **dict.fromkeys(("random",), RANDOM),
-    **dict.fromkeys(("chrono", "future", "condition_variable", "filesystem"), CHRONO),
-    **dict.fromkeys(("thread", "mutex", "atomic"), THREADS),
+    "complex": COMPLEX,
+    **dict.fromkeys(("chrono", "filesystem"), CHRONO),
+    **dict.fromkeys(("thread", "mutex", "atomic", "condition_variable", "future", "shared_mutex"), THREADS),
     **{f"thrust/{name}.h": THRUST for name in (
         "device_vector", "host_vector", "device_ptr", "copy", "fill", "sort", "reduce", "scan", "transform", "sequence",
         "iterator/counting_iterator", "functional", "generate", "extrema", "count", "inner_product",
         "transform_reduce", "for_each", "reverse",
+        "iterator/transform_iterator", "iterator/zip_iterator", "iterator/constant_iterator", "gather", "scatter",
+        "unique", "remove", "replace", "tabulate", "find", "logical", "binary_search", "merge", "random", "tuple",
+        "adjacent_difference", "iterator/permutation_iterator", "memory", "partition", "system/omp/execution_policy",
+        "device_reference", "set_operations", "mismatch", "complex", "version", "uninitialized_fill", "host_vector",
         "execution_policy", "equal", "swap", "pair", "device_malloc", "device_free", "system/cuda/execution_policy")},
     **dict.fromkeys(("memory",), MEMORY),
     "helper_cuda.h": "helper_cuda.h", "helper_functions.h": "helper_cuda.h", "helper_timer.h": "helper_cuda.h",
@@ -86,10 +115,21 @@ KNOWN: dict[str, str] = {
     "cublas_v2.h": "cublas.h", "cublas.h": "cublas.h",
     "curand.h": "curand.h", "curand_kernel.h": "curand.h",
     "bits/stdc++.h": "everything.h",
+    "cuComplex.h": "cu_complex.h", "cufft.h": "cufft.h", "cufftXt.h": "cufft.h",
+    **dict.fromkeys(("cub/cub.cuh", "cub/block/block_reduce.cuh", "cub/device/device_reduce.cuh", "cub/util_type.cuh",
+                     "cub/device/device_scan.cuh", "cub/device/device_radix_sort.cuh", "cub/block/block_scan.cuh",
+                     "cub/warp/warp_reduce.cuh"), "cub.h"),
+    **dict.fromkeys(("opencv2/opencv.hpp", "opencv2/core/core.hpp", "opencv2/core.hpp", "opencv2/highgui/highgui.hpp",
+                     "opencv2/highgui.hpp", "opencv2/imgproc/imgproc.hpp", "opencv2/imgproc.hpp",
+                     "opencv2/imgcodecs.hpp",
+                     "opencv2/imgcodecs/imgcodecs.hpp", "opencv2/core/utility.hpp", "opencv2/core/types.hpp",
+                     "opencv2/opencv_modules.hpp", "opencv2/core/mat.hpp", "opencv/cv.h", "cv.h", "highgui.h"), OPENCV),
 }  # fmt: skip
 INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
 NEEDS: dict[str, tuple[str, ...]] = {
-    TEXTURES: (DEVICE,), "mma.h": ("half.h", DEVICE),
+    TEXTURES: (DEVICE,), RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),
+    RARE_THRUST: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
+    OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": ("half.h", DEVICE),
     STREAMS: (STRING,), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
     MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,), THRUST: (VECTOR,), "wb.h": (STREAMS,),
     "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY, CONTAINERS, THREADS),

@@ -14,8 +14,8 @@ from pathlib import Path
 from tilewise.engines.simt.frontend.lexer import Token, tokenize
 from tilewise.engines.simt.frontend.preprocess import Preprocessor
 from tilewise.engines.simt.frontend.source import Source, read_source
-from tilewise.engines.simt.host.header_cache import load_headers
-from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, INSTEAD, KNOWN, TEXTURE_WORDS, TEXTURES
+from tilewise.engines.simt.host.header_cache import load_headers, wanted_headers
+from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, INSTEAD, KNOWN, ON_WORDS
 from tilewise.engines.simt.host.language.read_entity import Declared
 from tilewise.engines.simt.host.project import folders_above, in_project, usual_folders
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
@@ -66,8 +66,7 @@ class UnitReader(Preprocessor):
                 named += self._named(tokenize(text), set())
                 self.beside.pop()
             kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
-            textures = [TEXTURES] if any(word in text for text in self._texts for word in TEXTURE_WORDS) else []
-            library = load_headers([*ALWAYS, *named, *kernels, *textures])
+            library = load_headers(self._with_rare([*ALWAYS, *named, *kernels]))
             self.sources.others = [Source(name, text) for name, text in library.files]
             self.macros = {**library.macros, **self.macros}
             declared = library.declared
@@ -79,6 +78,14 @@ class UnitReader(Preprocessor):
             self.macros = dict(macros)
             body += self._placed(text, path.parent)
         return Unit(self.sources, [*body, main[-1]], declared, self.local)
+
+    def _with_rare(self, names: list[str]) -> list[str]:
+        """These headers, and what few programs use of them where this one does."""
+        included = set(wanted_headers(names))
+        for header, (needed, words) in ON_WORDS.items():
+            if needed in ("", *included) and any(word in text for text in self._texts for word in words):
+                names.append(header)
+        return names
 
     def _named(self, tokens: list[Token], seen: set[str]) -> list[str]:
         """Headers known by name that the files ask for, local files looked through."""

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines.simt.machine.access import Site, resolve
+from tilewise.engines.simt.machine.access import Site, reinterpret, resolve
 from tilewise.engines.simt.machine.context import Context
 from tilewise.engines.simt.machine.load_store import mark, with_base
 from tilewise.engines.simt.machine.memory import Cells
@@ -47,10 +47,12 @@ def atomic(c: Context, site: Site, located: Any, function: Function, values: lis
     flat, ok = resolve(c, site, memory, index, row, symbol, soft, 1, "atomic")
     if shared:
         flat = with_base(memory, flat)
-    cells = np.broadcast_to(np.asarray(flat), (c.n,))
-    data = memory.data
-    old = np.zeros(c.n, data.dtype)
     parts = [np.broadcast_to(np.asarray(v), (c.n,)) for v in values]
+    data, places = memory.data, flat
+    if data.dtype != parts[0].dtype:  # (int*)&x: the bits are what is exchanged
+        data, places = reinterpret(memory, flat, parts[0].dtype)
+    cells = np.broadcast_to(np.asarray(places), (c.n,))
+    old = np.zeros(c.n, data.dtype)
     for lane in lanes.tolist():
         if ok is not None and not ok[lane]:
             continue
@@ -61,7 +63,8 @@ def atomic(c: Context, site: Site, located: Any, function: Function, values: lis
     mark(c, memory.known, flat, ok, 1)
     mark(c, memory.written, flat, ok, 1)
     if c.checks and memory.shadow is not None and not shared:
-        memory.shadow.write(c, flat, c.mask, ok, site.span, None, atomic=True)
+        compared = function is ATOMICS["atomicCAS"][1]
+        memory.shadow.atomic(c, flat, c.mask, ok, site.span, compared)
     if not shared:
         memory.stores += len(lanes)
     return old

@@ -16,7 +16,8 @@ from tilewise.engines.simt.machine.context import Context
 from tilewise.engines.simt.machine.findings import Kind
 from tilewise.engines.simt.machine.memory import Buffer
 
-ATOMIC = -1
+ATOMIC = -1  # changed by atomic operations of several blocks
+BLOCK = 1 << 40  # -(BLOCK + block) - 1: by those of several threads of one block; -thread - 1: by those of one thread
 
 
 def _lanes(c: Context, flat: Any, mask: Any, ok: Any) -> tuple[np.ndarray, np.ndarray]:
@@ -180,7 +181,10 @@ class GlobalShadow:
     def __init__(self, buffer: Buffer) -> None:
         n = buffer.size
         self.buffer = buffer
-        self.writer = np.zeros(n, np.int64)  # 0 nobody, ATOMIC, else 1 + block · threads + thread
+        self.writer = np.zeros(n, np.int64)  # 0 nobody, below 0 atomic operations, else 1 + block · threads + thread
+        self.compared = np.zeros(
+            n, np.bool_
+        )  # changed last by atomicCAS, which looks again: a plain read before is fine
         self.write_epoch = np.zeros(n, np.int32)
         self.reader = np.zeros(n, np.int64)
         self.read_epoch = np.zeros(n, np.int32)
@@ -195,7 +199,7 @@ class GlobalShadow:
     def read(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span) -> None:
         lanes, cells = _lanes(c, flat, mask, ok)
         me = self._me(c, lanes)
-        self._against_writer(c, lanes, cells, me, span, "RAW", "load")
+        self._against_writer(c, lanes, cells, me, span, "RAW", "load", fine=self.compared[cells])
         epoch = c.epochs[c.slot[lanes]]
         threads = c.geometry.threads
         fresh = self.reader[cells] == 0
@@ -213,32 +217,64 @@ class GlobalShadow:
         self.read_blocks[cells[(after - 1) // threads != (me - 1) // threads]] = 2
         self.sites["read"] = span
 
-    def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any, atomic: bool = False) -> None:
+    def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any) -> None:
         lanes, cells = _lanes(c, flat, mask, ok)
         me = self._me(c, lanes)
-        self._against_writer(c, lanes, cells, me, span, "WAW", "store", atomic)
+        self._against_writer(c, lanes, cells, me, span, "WAW", "store")
+        self._against_readers(c, lanes, cells, me, span)
+        self.writer[cells] = me
+        self.compared[cells] = False
+        clash = self.writer[cells] != me
+        if clash.any() and isinstance(value, np.ndarray):
+            mine = value[lanes]
+            winner = self.buffer.data[cells]
+            self._note(c, lanes, cells, clash & (mine != winner), span)
+        self.write_epoch[cells] = c.epochs[c.slot[lanes]]
+        self.sites["write"] = span
+
+    def atomic(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, compared: bool) -> None:
+        """Atomic operations race with plain accesses of other threads; a comparison and exchange looks again itself."""
+        lanes, cells = _lanes(c, flat, mask, ok)
+        me = self._me(c, lanes)
+        self._against_writer(c, lanes, cells, me, span, "WAW", "store", fine=self.writer[cells] < 0)
+        if not compared:
+            self._against_readers(c, lanes, cells, me, span)
+        block, mine = (me - 1) // c.geometry.threads, -me - 1
+        before = self.writer[cells]
+        alone = (before == 0) | (before == me) | (before == mine)
+        joined = np.where(self._block_of(before, c.geometry.threads) == block, -(BLOCK + block) - 1, ATOMIC)
+        new = np.where(alone, mine, joined)
+        self.writer[cells] = new
+        last = self.writer[cells]
+        clash = last != new  # several threads, one cell, one statement
+        if clash.any():
+            other = clash & (self._block_of(last, c.geometry.threads) != block)
+            self.writer[cells[clash]] = (-(BLOCK + block) - 1)[clash]
+            self.writer[cells[other]] = ATOMIC
+        self.compared[cells] = compared
+        self.write_epoch[cells] = c.epochs[c.slot[lanes]]
+        self.sites["write"] = span
+
+    @staticmethod
+    def _block_of(writer: np.ndarray, threads: int) -> np.ndarray:
+        """The block that wrote last; -1 where there were several, or nobody."""
+        code = np.where(writer < 0, -writer - 1, writer)
+        found: np.ndarray = np.where(code >= BLOCK, code - BLOCK, (code - 1) // threads)
+        return found
+
+    def _against_readers(self, c: Context, lanes: Any, cells: Any, me: Any, span: Span) -> None:
         threads = c.geometry.threads
         reader = self.reader[cells]
         touched = reader != 0
-        if touched.any():
-            same = (reader - 1) // threads == (me - 1) // threads
-            between = touched & ((self.read_blocks[cells] == 2) | ~same)
-            within = touched & same & (self.read_epoch[cells] == c.epochs[c.slot[lanes]])
-            within &= ~between & (self.many[cells] | (reader != me))
-            for where, scope in ((between, "between blocks"), (within, "within a block")):
-                if where.any():
-                    self._report(c, lanes, cells, reader, where, span, "WAR", scope, "store", self.sites["read"])
-        if atomic:
-            self.writer[cells] = ATOMIC
-        else:
-            self.writer[cells] = me
-            clash = self.writer[cells] != me
-            if clash.any() and isinstance(value, np.ndarray):
-                mine = value[lanes]
-                winner = self.buffer.data[cells]
-                self._note(c, lanes, cells, clash & (mine != winner), span)
-        self.write_epoch[cells] = c.epochs[c.slot[lanes]]
-        self.sites["write"] = span
+        if not touched.any():
+            return
+        same = (reader - 1) // threads == (me - 1) // threads
+        between = touched & ((self.read_blocks[cells] == 2) | ~same)
+        within = touched & same & (self.read_epoch[cells] == c.epochs[c.slot[lanes]])
+        within &= ~between & (self.many[cells] | (reader != me))
+        for where, scope in ((between, "between blocks"), (within, "within a block")):
+            if where.any():
+                self._report(c, lanes, cells, reader, where, span, "WAR", scope, "store", self.sites["read"])
 
     def _note(self, c: Context, lanes: Any, cells: Any, clash: Any, span: Span) -> None:
         threads = c.geometry.threads
@@ -250,24 +286,17 @@ class GlobalShadow:
                 self._report(c, lanes, cells, writer, where, span, "WAW", scope, "store", span)
 
     def _against_writer(
-        self,
-        c: Context,
-        lanes: Any,
-        cells: Any,
-        me: Any,
-        span: Span,
-        hazard: str,
-        access: str,
-        atomic: bool = False,
+        self, c: Context, lanes: Any, cells: Any, me: Any, span: Span, hazard: str, access: str, fine: Any = None
     ) -> None:
+        """`fine`: cells whose last change does not race with this access."""
         writer = self.writer[cells]
-        touched = (writer != 0) & (writer != me)
-        if atomic:
-            touched &= writer != ATOMIC
+        touched = (writer != 0) & (writer != me) & (writer != -me - 1)
+        if fine is not None:
+            touched &= ~fine
         if not touched.any():
             return
         threads = c.geometry.threads
-        same = ((writer - 1) // threads == (me - 1) // threads) & (writer != ATOMIC)
+        same = self._block_of(writer, threads) == (me - 1) // threads
         within = touched & same & (self.write_epoch[cells] == c.epochs[c.slot[lanes]])
         for where, scope in ((touched & ~same, "between blocks"), (within, "within a block")):
             if where.any():

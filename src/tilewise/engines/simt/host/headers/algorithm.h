@@ -112,6 +112,7 @@ __LIMITS(unsigned long, 0, ULONG_MAX, 0) __LIMITS(long long, LLONG_MIN, LLONG_MA
 __LIMITS(double, -DBL_MAX, DBL_MAX, DBL_MIN) __LIMITS(char, CHAR_MIN, CHAR_MAX, CHAR_MIN) __LIMITS(unsigned char, 0, UCHAR_MAX, 0)
 __LIMITS(short, SHRT_MIN, SHRT_MAX, SHRT_MIN) __LIMITS(unsigned long long, 0, ULLONG_MAX, 0)
 template <class A, class B> struct is_same { static const bool value = false; };
+template <class A> struct is_same<A, A> { static const bool value = true; };
 struct nothrow_t { int n; };
 }
 void* __vector_memory(size_t size);

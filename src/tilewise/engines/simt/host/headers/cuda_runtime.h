@@ -33,7 +33,7 @@ enum cudaDeviceAttr { cudaDevAttrMaxThreadsPerBlock = 1, cudaDevAttrMaxBlockDimX
     cudaDevAttrMaxSharedMemoryPerBlockOptin = 97 };
 enum cudaLimit { cudaLimitStackSize = 0, cudaLimitPrintfFifoSize = 1, cudaLimitMallocHeapSize = 2, cudaLimitDevRuntimeSyncDepth = 3,
     cudaLimitDevRuntimePendingLaunchCount = 4 };
-enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseSetPreferredLocation = 3,
+enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseUnsetReadMostly = 2, cudaMemAdviseSetPreferredLocation = 3,
     cudaMemAdviseSetAccessedBy = 5 };
 #define cudaCpuDeviceId (-1)
 #define cudaHostAllocDefault 0
@@ -179,6 +179,7 @@ cudaError_t cudaDeviceGetLimit(size_t* n, cudaLimit l) { *n = l == cudaLimitStac
 cudaError_t cudaDeviceCanAccessPeer(int* can, int a, int b) { *can = 0; return cudaSuccess; }
 cudaError_t cudaDeviceEnablePeerAccess(int a, unsigned int flags) { return cudaErrorInvalidDevice; }
 cudaError_t cudaEventCreate(cudaEvent_t* e) { return __cuda_event(e); }
+cudaError_t cudaEventCreate(cudaEvent_t* e, unsigned int flags) { return __cuda_event(e); }
 cudaError_t cudaEventCreateWithFlags(cudaEvent_t* e, unsigned int flags) { return __cuda_event(e); }
 cudaError_t cudaEventRecord(cudaEvent_t e, cudaStream_t s = 0) { return __cuda_event_record(e, s); }
 cudaError_t cudaEventSynchronize(cudaEvent_t e) { return __cuda_sync(1); }

@@ -3,6 +3,7 @@ namespace std {
 struct mutex { void lock() {} void unlock() {} bool try_lock() { return true; } };
 template <class M> struct lock_guard { lock_guard(M& m) {} };
 template <class M> struct unique_lock { unique_lock(M& m) {} void lock() {} void unlock() {} };
+struct condition_variable { void notify_one() {} void notify_all() {} template <class L> void wait(L& l) {} template <class L, class F> void wait(L& l, F f) {} };
 template <class M> struct scoped_lock { scoped_lock(M& m) {} };
 template <class T> struct atomic {
     T _value;

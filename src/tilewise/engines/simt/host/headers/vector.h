@@ -79,6 +79,18 @@ public:
         return _data + at;
     }
     T* erase(const T* where) { size_t at = where - _data; for (size_t i = at; i + 1 < _size; ++i) _data[i] = std::move(_data[i + 1]); pop_back(); return _data + at; }
+    T* erase(const T* first, const T* last) {
+        size_t at = first - _data, n = last - first;
+        for (size_t i = at; i + n < _size; ++i) _data[i] = std::move(_data[i + n]);
+        for (size_t i = 0; i < n; ++i) pop_back();
+        return _data + at;
+    }
+    T* insert(const T* where, size_t n, const T& value) { size_t at = where - _data; T kept = value; for (size_t i = 0; i < n; ++i) insert(_data + at, kept); return _data + at; }
+    template <class I> T* insert(const T* where, I* first, I* last) { size_t at = where - _data, n = 0; for (; first != last; ++first, ++n) insert(_data + at + n, *first); return _data + at; }
+    void assign(initializer_list<T> l) { clear(); for (T* p = l.begin(); p != l.end(); ++p) push_back(*p); }
+    vector& operator=(initializer_list<T> l) { assign(l); return *this; }
+    bool operator<(const vector& o) const { for (size_t i = 0; i < _size && i < o._size; ++i) { if (_data[i] < o._data[i]) return true; if (o._data[i] < _data[i]) return false; } return _size < o._size; }
+    size_t max_size() const { return 1152921504606846975ul; }
     void shrink_to_fit() {}
     void swap(vector& o) { std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); }
     bool operator==(const vector& o) const { if (_size != o._size) return false; for (size_t i = 0; i < _size; ++i) if (!(_data[i] == o._data[i])) return false; return true; }
@@ -92,6 +104,8 @@ template <class T, size_t N> struct array {
     T& operator[](size_t i) { return _items[i]; }
     const T& operator[](size_t i) const { return _items[i]; }
     T& at(size_t i) { if (i >= N) __out_of_range(i, N); return _items[i]; }
+    const T& at(size_t i) const { if (i >= N) __out_of_range(i, N); return _items[i]; }
+    const T* data() const { return _items; }
     T* data() { return _items; }
     T* begin() { return _items; }
     T* end() { return _items + N; }

@@ -242,7 +242,7 @@ def postfix(reader: Reader, value: Any) -> Any:
 
 
 def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, int]) -> Any:
-    reader.take("template")
+    said = reader.take("template")
     owner = ""
     if reader.at("~"):
         reader.advance()
@@ -257,7 +257,7 @@ def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, int]) -> A
             reader.advance()
             owner, name = name, reader.advance().text
     given = None
-    if reader.at("<") and name in ("get", "count", "convert", "data_ptr"):
+    if reader.at("<") and (said or name in ("get", "count", "convert", "data_ptr") or _type_follows(reader)):
         start = reader.position
         try:
             given = read_type.template_arguments(reader)
@@ -267,6 +267,15 @@ def _member(reader: Reader, value: Any, arrow: bool, where: dict[str, int]) -> A
             reader.rewind(start)
             given = None
     return tree.Member(value, name, arrow, given, owner, **where)
+
+
+def _type_follows(reader: Reader) -> bool:
+    """m.at<float>(i): what stands behind the < is a type, so it is no comparison."""
+    start = reader.position
+    reader.advance()
+    found = read_type.starts_type(reader)
+    reader.rewind(start)
+    return found
 
 
 def _launch(reader: Reader, kernel: Any) -> Any:

@@ -321,6 +321,8 @@ def lambda_(reader: Reader) -> tree.Lambda:
     with reader.local_scope():
         found: list[Any] = []
         variadic = False
+        while reader.token.text in ("__device__", "__host__"):  # who calls it decides where it runs
+            reader.advance()
         if reader.at("("):
             found, variadic = read_type.parameters(reader)
         result = None
@@ -328,8 +330,6 @@ def lambda_(reader: Reader) -> tree.Lambda:
             if reader.take("->"):
                 result = read_type.type_id(reader)
             elif reader.token.text in ("mutable", "noexcept", "constexpr", "__device__", "__host__"):
-                if reader.token.text == "__device__":
-                    raise reader.error("a __device__ lambda is not supported")
                 reader.advance()
             else:
                 raise reader.error("the body of this lambda is expected here")

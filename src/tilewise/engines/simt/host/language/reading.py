@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from collections.abc import Callable, Iterator
 from contextlib import contextmanager
-from dataclasses import dataclass, field, replace
+from dataclasses import dataclass, field
 from typing import Any
 
 from tilewise.engines.simt.frontend.lexer import Token
@@ -107,7 +107,7 @@ class Reader:
         token = self.token
         if token.text in (">>", ">=", ">>="):
             self.splits.append((self.position, token))
-            self.tokens[self.position] = replace(token, text=token.text[1:], column=token.column + 1)
+            self.tokens[self.position] = token._replace(text=token.text[1:], column=token.column + 1)
             return
         self.expect(">")
 

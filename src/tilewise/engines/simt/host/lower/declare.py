@@ -28,6 +28,8 @@ def _variable(b: Builder, item: tree.Variable) -> None:
     if "function" in item.words:
         return
     if "__shared__" in item.words:
+        if not b.program.device:
+            raise b.refuse(f"{item.name} is shared memory of a block: only kernels have it", item)
         late.declare_shared(b, item)
         return
     if "extern" in item.words:

@@ -217,8 +217,6 @@ def declare_shared(b: Builder, item: tree.Variable) -> None:
 
 def shared_place(b: Builder, item: tree.Variable) -> Place:
     program = b.program
-    if not program.device:
-        raise b.refuse(f"{item.name} is shared memory of a block: only kernels have it", item)
     type_: Type = program.resolve(item.type, b.env)
     if "extern" in item.words:
         if not program.dynamic_shared:

@@ -281,7 +281,9 @@ def _type_only(b: Builder, node: Any) -> Type:
     b.temporaries = []
     value = lower(b, node)
     b.temporaries = kept
-    return value.type  # type: ignore[no-any-return]
+    if not isinstance(value, (Value, Place)):
+        raise b.refuse("this is a name and not a value: nothing is known of its type", node)
+    return value.type
 
 
 def _braces(b: Builder, node: tree.Braces) -> Any:

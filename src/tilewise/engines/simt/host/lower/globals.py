@@ -28,6 +28,8 @@ def global_place(b: Builder, name: str) -> Any:
     """A file-level variable; its memory is made when it is first named."""
     program = b.program
     if "__shared__" in program.entities.variables[name].words:
+        if not program.device:
+            raise b.refuse(f"{name} is shared memory of a block: only kernels have it", None)
         return late.shared_place(b, program.entities.variables[name])
     type_, address = memory_of(b, name)
     place = Place(type_, _pointer(address), INIT, name=name)

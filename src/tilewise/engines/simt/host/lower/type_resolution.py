@@ -110,6 +110,14 @@ def argument(p: Program, node: Any, env: Environment) -> Any:
     """A template argument: a type, or (value, its type)."""
     if isinstance(node, tree.Name) and isinstance(env.bindings.get(node.name), Type):
         return env.bindings[node.name]
+    if isinstance(node, tree.TypeName) and node.inner:  # is_integral<T>::value reads like a type
+        owner = tree.TypeName(node.name, node.arguments, node.inner[:-1], line=node.line, column=node.column)
+        try:
+            return constants.evaluate(
+                p, tree.Name(node.inner[-1], None, owner, line=node.line, column=node.column), env
+            )
+        except Unknown:
+            return resolve(p, node, env)
     if type(node) in TABLE:
         return resolve(p, node, env)
     try:
@@ -127,9 +135,11 @@ def instantiate(p: Program, name: str, node: tree.TypeName, env: Environment) ->
     given = [argument(p, a, env) for a in node.arguments or []]
     if node.arguments is None and env.record is not None and env.record.node is primary:
         return env.record
+    whole = _with_defaults(p, primary, given, env) if len(classes) > 1 else given
     for special in classes:
         if special.special is not None:
-            found = _specialised(p, special, given, env)
+            written = given if len(special.special) == len(given) else whole
+            found = _specialised(p, special, written, env)
             if found is not None:
                 return record_of(p, special, found, f"{name}<{', '.join(map(spell, given))}>")
     bindings: dict[str, Any] = {}
@@ -146,6 +156,17 @@ def instantiate(p: Program, name: str, node: tree.TypeName, env: Environment) ->
         elif not parameter.pack:
             raise p.refusal(f"{name} needs a template argument for {parameter.name}", node.line, max(1, node.column))
     return record_of(p, primary, bindings, f"{name}<{', '.join(map(spell, bindings.values()))}>")
+
+
+def _with_defaults(p: Program, primary: tree.Class, given: list[Any], env: Environment) -> list[Any]:
+    """The arguments given and those that were left to their defaults."""
+    bound = dict(zip((t.name for t in primary.template), given, strict=False))
+    out = list(given)
+    for t in primary.template[len(given) :]:
+        if t.default is not None:
+            bound[t.name] = argument(p, t.default, type(env)(dict(bound), primary.scope))
+            out.append(bound[t.name])
+    return out
 
 
 def _specialised(p: Program, special: tree.Class, given: list[Any], env: Environment) -> dict[str, Any] | None:

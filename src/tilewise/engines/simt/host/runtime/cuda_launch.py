@@ -212,6 +212,12 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
     s.cuda.interpreted += setup
     try:
         values = given.read(run.arguments)
+    except LimitError as error:
+        raise LimitError(f"{run.program.entry}: {error}") from None
+    except EngineError as error:  # memory of no type, say: nothing has run yet, so the compiled kernel may
+        run.program = None
+        return _run(run, given, str(error))
+    try:
         assert values is not None
         made_by_both = run_blocks(run, given, values)
         given.finished(run.site.node.line)

@@ -1,0 +1,40 @@
+// Of the CUDA runtime and driver what few programs use: read only where it is named. There is one card.
+enum cudaMemoryType { cudaMemoryTypeUnregistered = 0, cudaMemoryTypeHost = 1, cudaMemoryTypeDevice = 2, cudaMemoryTypeManaged = 3 };
+enum cudaDeviceP2PAttr { cudaDevP2PAttrPerformanceRank = 1, cudaDevP2PAttrAccessSupported = 2, cudaDevP2PAttrNativeAtomicSupported = 3 };
+enum cudaMemRangeAttribute { cudaMemRangeAttributeReadMostly = 1, cudaMemRangeAttributePreferredLocation = 2, cudaMemRangeAttributeAccessedBy = 3, cudaMemRangeAttributeLastPrefetchLocation = 4 };
+cudaError_t cudaMemcpyPeerAsync(void* to, int a, const void* from, int b, size_t size, cudaStream_t s = 0) { return __cuda_copy(to, from, size, 3, 1); }
+cudaError_t cudaDeviceDisablePeerAccess(int device) { return cudaErrorInvalidDevice; }
+cudaError_t cudaDeviceGetP2PAttribute(int* value, cudaDeviceP2PAttr a, int x, int y) { *value = 0; return cudaSuccess; }
+template <class T> cudaError_t cudaStreamAttachMemAsync(cudaStream_t s, T* p, size_t size = 0, unsigned int flags = 4) { return cudaSuccess; }
+cudaError_t cudaStreamGetPriority(cudaStream_t s, int* p) { *p = 0; return cudaSuccess; }
+cudaError_t cudaStreamGetFlags(cudaStream_t s, unsigned int* f) { *f = 0; return cudaSuccess; }
+cudaError_t cudaEventRecordWithFlags(cudaEvent_t e, cudaStream_t s = 0, unsigned int flags = 0) { return __cuda_event_record(e, s); }
+cudaError_t cudaGetDeviceFlags(unsigned int* f) { *f = 0; return cudaSuccess; }
+cudaError_t cudaDeviceGetPCIBusId(char* to, int size, int device) { snprintf(to, size, "0000:00:04.0"); return cudaSuccess; }
+cudaError_t cudaDeviceGetByPCIBusId(int* device, const char* id) { *device = 0; return cudaSuccess; }
+cudaError_t cudaDeviceGetCacheConfig(cudaFuncCache* c) { *c = (cudaFuncCache)0; return cudaSuccess; }
+cudaError_t cudaDeviceGetSharedMemConfig(cudaSharedMemConfig* c) { *c = (cudaSharedMemConfig)1; return cudaSuccess; }
+cudaError_t cudaHostGetFlags(unsigned int* f, void* p) { *f = 0; return cudaSuccess; }
+cudaError_t cudaMemRangeGetAttribute(void* to, size_t size, cudaMemRangeAttribute a, const void* p, size_t n) { memset(to, 0, size); return cudaSuccess; }
+template <class T> cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t size, size_t offset, cudaMemcpyKind kind, cudaStream_t s = 0) { return cudaMemcpyFromSymbol(to, symbol, size, offset, kind); }
+template <class G, class F> cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, G f, F size, int limit = 0) { *block = 1024; return __cuda_occupancy(grid, -1024, size(1024)); }
+template <class F> cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* size, F f, int blocks, int threads) { *size = 49152 / (blocks > 0 ? blocks : 1); return cudaSuccess; }
+template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, F f, int threads, size_t shared, unsigned int flags) { return __cuda_occupancy(n, threads, shared); }
+// The driver, as far as programs ask it for the card.
+typedef int CUdevice; typedef void* CUcontext; typedef cudaStream_t CUstream; typedef cudaEvent_t CUevent; typedef unsigned long long CUdeviceptr;
+typedef enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_INVALID_DEVICE = 101 } CUresult;
+typedef enum { CU_DEVICE_ATTRIBUTE_MAX_THREADS_PER_BLOCK = 1, CU_DEVICE_ATTRIBUTE_MAX_SHARED_MEMORY_PER_BLOCK = 8, CU_DEVICE_ATTRIBUTE_WARP_SIZE = 10, CU_DEVICE_ATTRIBUTE_CLOCK_RATE = 13, CU_DEVICE_ATTRIBUTE_MULTIPROCESSOR_COUNT = 16, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MAJOR = 75, CU_DEVICE_ATTRIBUTE_COMPUTE_CAPABILITY_MINOR = 76 } CUdevice_attribute;
+CUresult cuInit(unsigned int flags) { return CUDA_SUCCESS; }
+CUresult cuDriverGetVersion(int* v) { *v = 12040; return CUDA_SUCCESS; }
+CUresult cuDeviceGetCount(int* n) { *n = 1; return CUDA_SUCCESS; }
+CUresult cuDeviceGet(CUdevice* d, int n) { *d = n; return n == 0 ? CUDA_SUCCESS : CUDA_ERROR_INVALID_DEVICE; }
+CUresult cuDeviceGetName(char* to, int size, CUdevice d) { cudaDeviceProp p; __cuda_properties(&p, d); snprintf(to, size, "%s", p.name); return CUDA_SUCCESS; }
+CUresult cuDeviceGetAttribute(int* value, CUdevice_attribute a, CUdevice d) { return (CUresult)__cuda_attribute(value, (cudaDeviceAttr)(int)a, d); }
+CUresult cuDeviceTotalMem(size_t* n, CUdevice d) { size_t left; __cuda_memory(&left, n); return CUDA_SUCCESS; }
+CUresult cuDeviceComputeCapability(int* major, int* minor, CUdevice d) { cudaDeviceProp p; __cuda_properties(&p, d); *major = p.major; *minor = p.minor; return CUDA_SUCCESS; }
+CUresult cuCtxCreate(CUcontext* c, unsigned int flags, CUdevice d) { *c = (void*)c; return CUDA_SUCCESS; }
+CUresult cuCtxDestroy(CUcontext c) { return CUDA_SUCCESS; }
+CUresult cuCtxSynchronize() { return (CUresult)__cuda_sync(0); }
+CUresult cuGetErrorString(CUresult e, const char** text) { *text = __cuda_error_text((cudaError_t)(int)e, 0); return CUDA_SUCCESS; }
+CUresult cuGetErrorName(CUresult e, const char** text) { *text = __cuda_error_text((cudaError_t)(int)e, 1); return CUDA_SUCCESS; }
+CUresult cuMemGetInfo(size_t* f, size_t* t) { return (CUresult)__cuda_memory(f, t); }

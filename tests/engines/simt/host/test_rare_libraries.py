@@ -1,0 +1,125 @@
+"""Parts of the libraries that few programs use, which are read only where they are named."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.process import run_program
+
+STANDARD = r"""
+#include <stdio.h>
+#include <string.h>
+#include <stdlib.h>
+#include <math.h>
+#include <errno.h>
+#include <ctype.h>
+#include <algorithm>
+#include <vector>
+#include <numeric>
+#include <complex>
+#include <type_traits>
+#include <functional>
+#include <iterator>
+static int cmp(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
+template <class T> typename std::enable_if<std::is_floating_point<T>::value, T>::type halve(T x) { return x / 2; }
+template <class T> typename std::conditional<std::is_integral<T>::value, long, double>::type wide(T x) { return x; }
+int main() {
+  errno = 0; if (errno == ERANGE) return 1;
+  double w; int e; double q = modf(3.75, &w); printf("%g %g ", q, w); q = frexp(48.0, &e); printf("%g %d ", q, e); printf("%lld %g %g\n", llround(2.5), remainder(5.0, 3.0), nan("") != nan("") ? 1.0 : 0.0);
+  div_t d = div(17, 5); printf("%d %d\n", d.quot, d.rem);
+  int a[] = {1, 3, 5, 7, 9}, k = 7; int* f = (int*)bsearch(&k, a, 5, sizeof(int), cmp); printf("%ld\n", (long)(f - a));
+  char t[40] = "ab"; strncat(t, "cdef", 2); printf("%s %d %zu %zu\n", t, strncasecmp("ABc", "abd", 2), strspn("aab", "a"), strcspn("xyz,", ","));
+  char line[] = "one two,three"; char* rest; for (char* p = strtok_r(line, " ,", &rest); p; p = strtok_r(NULL, " ,", &rest)) printf("[%s]", p); printf("\n");
+  printf("%d %d %s %s\n", ispunct('!') != 0, isxdigit('g') != 0, (char*)memchr("hello", 'l', 5), strpbrk("hello", "ol"));
+  std::vector<int> v = {5, 2, 8, 1, 9, 3}; std::nth_element(v.begin(), v.begin() + 2, v.end()); printf("%d\n", v[2]);
+  std::sort(v.begin(), v.end()); printf("%d %d\n", (int)std::binary_search(v.begin(), v.end(), 8), (int)(std::upper_bound(v.begin(), v.end(), 5) - v.begin()));
+  auto mm = std::minmax_element(v.begin(), v.end()); printf("%d %d\n", *mm.first, *mm.second);
+  std::rotate(v.begin(), v.begin() + 2, v.end()); for (int x : v) printf("%d ", x); printf("\n");
+  v.erase(std::remove_if(v.begin(), v.end(), [](int x) { return x % 2 == 0; }), v.end()); for (int x : v) printf("%d ", x); printf("\n");
+  std::vector<int> o; std::copy_if(v.begin(), v.end(), std::back_inserter(o), [](int x) { return x > 2; }); printf("%zu\n", o.size());
+  int p[] = {1, 2, 3}; do printf("%d%d%d ", p[0], p[1], p[2]); while (std::next_permutation(p, p + 3)); printf("\n");
+  std::vector<int> m(6); int x1[] = {1, 4, 6}, x2[] = {2, 4, 5}; std::merge(x1, x1 + 3, x2, x2 + 3, m.begin()); for (int x : m) printf("%d ", x); printf("\n");
+  std::complex<double> z(1, 2), y = z * z + 2.0 * z; printf("%g %g %g\n", y.real(), y.imag(), std::abs(std::complex<float>(3, 4)));
+  printf("%g %d %d\n", halve(3.0), (int)sizeof(wide(3)), (int)std::is_same<int, int>::value);
+  std::vector<int> s(3); std::exclusive_scan(x1, x1 + 3, s.begin(), 0); printf("%d %d %d %d\n", s[0], s[1], s[2], std::logical_and<bool>()(true, false));
+  return 0;
+}
+"""
+# as g++ -std=c++17 has it
+PRINTED = """\
+0.75 3 0.75 6 3 -1 1
+3 2
+3
+abcd 0 2 3
+[one][two][three]
+1 0 llo llo
+3
+1 4
+1 9
+3 5 8 9 1 2
+3 5 9 1
+3
+123 132 213 231 312 321
+1 2 4 4 5 6
+-1 8 5
+1.5 8 1
+0 1 5 0
+"""
+OF_THE_CARD = r"""
+#include <cufft.h>
+#include <cub/cub.cuh>
+#include <thrust/device_vector.h>
+#include <thrust/execution_policy.h>
+#include <thrust/reduce.h>
+#include <thrust/copy.h>
+#include <opencv2/opencv.hpp>
+#include <cuda.h>
+#include <cstdio>
+__global__ void k(const int* a, int* r) { typedef cub::BlockReduce<int, 64> R; __shared__ typename R::TempStorage t; int s = R(t).Sum(a[threadIdx.x]); if (threadIdx.x == 0) *r = s; }
+int main() {
+  cufftHandle p; cufftComplex h[8], *d; for (int i = 0; i < 8; ++i) { h[i].x = i; h[i].y = 0; }
+  cudaMalloc(&d, sizeof(h)); cudaMemcpy(d, h, sizeof(h), cudaMemcpyHostToDevice);
+  cufftPlan1d(&p, 8, CUFFT_C2C, 1); cufftExecC2C(p, d, d, CUFFT_FORWARD); cudaMemcpy(h, d, sizeof(h), cudaMemcpyDeviceToHost); cufftDestroy(p); cudaFree(d);
+  printf("%.3f %.3f %.3f\n", h[0].x, h[1].x, h[1].y);
+  int a[64], *da, *dr, r; for (int i = 0; i < 64; ++i) a[i] = i; cudaMalloc(&da, sizeof(a)); cudaMalloc(&dr, 4); cudaMemcpy(da, a, sizeof(a), cudaMemcpyHostToDevice);
+  void* t = 0; size_t n = 0; cub::DeviceReduce::Sum(t, n, da, dr, 64); cudaMalloc(&t, n); cub::DeviceReduce::Sum(t, n, da, dr, 64); cudaMemcpy(&r, dr, 4, cudaMemcpyDeviceToHost); printf("%d\n", r);
+  k<<<1, 64>>>(da, dr); cudaMemcpy(&r, dr, 4, cudaMemcpyDeviceToHost); printf("%d\n", r); cudaFree(t);
+  thrust::device_vector<int> v(10); thrust::sequence(v.begin(), v.end()); printf("%d\n", thrust::reduce(thrust::device, v.begin(), v.end(), 0, thrust::plus<int>()));
+  thrust::device_vector<int> w(10); auto e = thrust::copy_if(v.begin(), v.end(), w.begin(), [] __device__ (int x) { return x % 2 == 0; }); printf("%d\n", (int)(e - w.begin()));
+  cv::Mat m = cv::imread("none.png", cv::IMREAD_COLOR); if (m.empty()) { m = cv::Mat(4, 6, CV_8UC3, cv::Scalar(10, 20, 30)); }
+  cv::Mat g; cv::cvtColor(m, g, cv::COLOR_BGR2GRAY); printf("%d %d %d %d\n", g.rows, g.cols, g.channels(), (int)g.at<uchar>(1, 1)); cv::Vec3b q = m.at<cv::Vec3b>(0, 0); printf("%d\n", q[2]);
+  CUdevice dev; cuInit(0); cuDeviceGet(&dev, 0); char name[64]; cuDeviceGetName(name, 64, dev); printf("%s\n", name);
+  cudaFree(da); cudaFree(dr); return 0;
+}
+"""
+GIVEN_TO_KERNELS = r"""
+#include <cstdio>
+template <class F> __global__ void apply(float* a, int n, F f) { int i = threadIdx.x; if (i < n) a[i] = f(a[i]); }
+__global__ void twice(void* data) { float* p = (float*)data; p[threadIdx.x] *= 2; }
+int main() {
+  float h[4] = {1, 2, 3, 4}, by = 3; void* d; cudaMalloc(&d, 16); cudaMemcpy(d, h, 16, cudaMemcpyHostToDevice);
+  apply<<<1, 4>>>((float*)d, 4, [=] __device__ (float x) { return x * by; }); twice<<<1, 4>>>(d);
+  cudaMemcpy(h, d, 16, cudaMemcpyDeviceToHost); printf("%g %g\n", h[0], h[3]); cudaFree(d); return 0;
+}
+"""
+
+
+def run(folder, text):
+    path = folder / "program.cu"
+    path.write_text(text)
+    report = run_program(path, [], Options(), capture=True)
+    assert (report.ended, report.faults) == ("exit", []), report.message
+    return "".join(line.rstrip() + "\n" for line in (report.output or "").splitlines())
+
+
+def test_c_and_the_standard_library(tmp_path):
+    assert run(tmp_path, STANDARD) == PRINTED
+
+
+def test_transforms_cub_thrust_pictures_and_the_driver(tmp_path):
+    lines = run(tmp_path, OF_THE_CARD).splitlines()
+    assert lines == ["28.000 -4.000 9.657", "2016", "2016", "45", "5", "4 6 1 22", "30", "Tesla T4"]
+
+
+def test_a_lambda_and_memory_of_no_type_in_a_kernel(tmp_path):
+    assert run(tmp_path, GIVEN_TO_KERNELS) == "6 24\n"
