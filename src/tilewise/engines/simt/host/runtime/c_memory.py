@@ -43,6 +43,11 @@ def _range(s: Session, address: int, size: int, access: str, wanted: int) -> boo
 
 def string(s: Session, address: int) -> bytes:
     """A string that the program hands over, up to its zero, as far as it is the program's own."""
+    literals: dict[int, bytes] | None = s.state.get("literals")
+    if literals is None:
+        literals = s.state["literals"] = {at: text.partition(b"\0")[0] for text, at in s.program.texts.items()}
+    if address in literals:
+        return literals[address]
     if address == 0 or not s.memory.inside(address):
         judge(s, address, 1, s.line, "read")
         return b""

@@ -7,7 +7,7 @@ import sys
 from typing import Any
 
 from tilewise.engines.simt.host.runtime.c_memory import put_text, readable, string, writable
-from tilewise.engines.simt.host.runtime.formatting import formatted
+from tilewise.engines.simt.host.runtime.formatting import formatted, quick, quickly
 from tilewise.engines.simt.host.runtime.program_files import opened, removed
 from tilewise.engines.simt.host.runtime.scanning import scan
 from tilewise.engines.simt.host.runtime.session import Session, runtime
@@ -31,12 +31,18 @@ def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
 
 
 def _text(s: Session, format_: int, packed: int, count: int) -> bytes:
+    text = string(s, format_)
+    how = quick(text)
+    if how is not None and len(how.fits) == count:
+        made = quickly(how, ctypes.string_at(packed, 16 * count))
+        if made is not None:
+            return made
     line = s.line
 
     def misused(message: str) -> None:
         s.faults.add(Kind.FORMAT, line, f"printf: {message}", "let the conversion fit the argument", access="printf")
 
-    return formatted(string(s, format_), _arguments(packed, count), lambda a: string(s, a), misused)
+    return formatted(text, _arguments(packed, count), lambda a: string(s, a), misused)
 
 
 def stream_of(s: Session, pointer: int) -> Stream | None:

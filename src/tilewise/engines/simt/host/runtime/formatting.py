@@ -6,6 +6,7 @@ import math
 import re
 import struct
 from collections.abc import Callable
+from dataclasses import dataclass
 from functools import lru_cache
 
 SPEC = re.compile(
@@ -13,6 +14,13 @@ SPEC = re.compile(
     rb"(?P<length>hh|h|ll|l|q|j|z|t|L)?(?P<kind>.)",
     re.S,
 )
+QUICK = {
+    (b"", b"d"): ("i4x", (0, 1)), (b"", b"u"): ("I4x", (0, 1)), (b"", b"x"): ("I4x", (0, 1)),
+    (b"l", b"d"): ("q", (2,)), (b"l", b"u"): ("Q", (3,)), (b"ll", b"d"): ("q", (2,)), (b"ll", b"u"): ("Q", (3,)),
+    (b"z", b"u"): ("Q", (3,)), (b"z", b"d"): ("q", (2, 3)),
+    (b"", b"f"): ("d", (4,)), (b"", b"e"): ("d", (4,)), (b"", b"g"): ("d", (4,)),
+    (b"l", b"f"): ("d", (4,)), (b"l", b"g"): ("d", (4,)),
+}  # fmt: skip
 BITS = {b"hh": 8, b"h": 16, b"l": 64, b"ll": 64, b"q": 64, b"j": 64, b"z": 64, b"t": 64, b"L": 64}
 
 
@@ -39,6 +47,53 @@ def pieces(text: bytes) -> list[bytes | tuple[bytes, bytes | None, bytes | None,
     if at < len(text):
         out.append(text[at:])
     return out
+
+
+@dataclass(frozen=True)
+class Quick:
+    """A format of plain conversions, for Python's own % operator: what each argument must be, and how it is read."""
+
+    template: str
+    layout: struct.Struct  # tag and value of each
+    fits: tuple[tuple[int, ...], ...]
+
+
+@lru_cache(maxsize=512)
+def quick(text: bytes) -> Quick | None:
+    """None where a conversion is not among those that C and Python print alike."""
+    template, layout, fits = "", "<", []
+    for piece in pieces(text):
+        if isinstance(piece, bytes):
+            template += piece.decode("latin-1").replace("%", "%%")
+            continue
+        flags, width, precision, dotted, length, kind = piece
+        known = QUICK.get((length, kind))
+        if known is None or width == b"*" or precision == b"*" or b"'" in flags or b"#" in flags:
+            return None
+        if (
+            (kind in b"feg" and b"0" in flags)
+            or (kind in b"dux" and dotted)
+            or (kind == b"x" and flags)
+            or (kind == b"u" and flags.strip(b"-0"))
+        ):
+            return None
+        read, tags = known
+        places = "." + (precision or b"").decode() if dotted else ""
+        letter = "d" if kind == b"u" else kind.decode()
+        template += f"%{flags.decode()}{(width or b'').decode()}{places}{letter}"
+        layout += "q" + read
+        fits.append(tags)
+    return Quick(template, struct.Struct(layout), tuple(fits))
+
+
+def quickly(how: Quick, packed: bytes) -> bytes | None:
+    """The text; None where an argument is not what its conversion is for, or is no number."""
+    values = how.layout.unpack(packed)
+    given = values[1::2]
+    for tag, tags, value in zip(values[::2], how.fits, given, strict=True):
+        if tag not in tags or value != value:
+            return None
+    return (how.template % given).encode("latin-1")
 
 
 def formatted(
