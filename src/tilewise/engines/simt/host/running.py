@@ -31,6 +31,7 @@ from tilewise.engines.simt.host.runtime import (
     releases,
     streams,
     thrust,
+    whole_arrays,
 )
 from tilewise.engines.simt.host.runtime.linking import symbols_of
 from tilewise.engines.simt.host.runtime.session import Session
@@ -53,6 +54,7 @@ REGISTERED = (
     releases,
     streams,
     thrust,
+    whole_arrays,
 )  # imported for their functions
 
 

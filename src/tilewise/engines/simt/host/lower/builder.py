@@ -57,6 +57,8 @@ class Builder:
         self.noted_line = 0
         self.watched: dict[int, Any] = {}  # differences that are compared, by their node
         self.limits: dict[int, Any] = {}  # and what they are held against
+        self.trusted: set[int] = set()  # subscripts, by their node, that were looked at before the loop around them
+        self.sure = False  # nothing that is lowered now can overflow
         self.outer: Any = None  # finds variables of the function around, where only a type is asked for
 
     # -- text

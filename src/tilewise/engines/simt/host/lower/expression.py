@@ -190,11 +190,15 @@ def _index(b: Builder, node: tree.Index) -> Any:
     base = lower(b, node.base)
     if isinstance(base, Overloads):
         raise b.refuse("a function has no elements", node)
+    if isinstance(base.type, Record) and id(node) in b.trusted:
+        return _looked_at(b, node)
     if isinstance(base.type, Record):
         value = operands(b, [node.index])
         b.line = node.line
         return call_method(b, base, "operator[]", value, node)
+    sure, b.sure = b.sure, b.sure or id(node) in b.trusted
     index = rvalue(b, lower(b, node.index))
+    b.sure = sure
     b.line = node.line
     if isinstance(index.type, Pointer) and isinstance(base.type, Scalar):
         base, index = index, rvalue(b, base)
@@ -210,7 +214,16 @@ def _index(b: Builder, node: tree.Index) -> Any:
         raise b.refuse(f"{pointer.type} has no elements", node)
     to = pointer.type.to
     step = b.make(f"mul i64 {wide}, {element_size(b, to, node)}")
-    return Place(to, b.offset(pointer.text, step), FULL)
+    return Place(to, b.offset(pointer.text, step), KNOWN if id(node) in b.trusted else FULL)
+
+
+def _looked_at(b: Builder, node: tree.Index) -> Place:
+    """An element of a vector that was looked at before the loop around it."""
+    sure, b.sure = b.sure, True
+    index = convert(b, rvalue(b, lower(b, node.index)), types.LONG)
+    b.sure = sure
+    of = late.elements(b, node.base)
+    return Place(of, b.offset(late.first_element(b, node.base), b.make(f"mul i64 {index.text}, {of.size}")), KNOWN)
 
 
 def element_size(b: Builder, type_: Type, node: Any = None) -> int:

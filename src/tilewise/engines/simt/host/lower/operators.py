@@ -147,6 +147,8 @@ def scalars(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:
     if op not in INTEGER:
         raise b.refuse(f"{op} is not supported", node)
     if type_.signed and op in "+-*" and not b.library and not b.program.device:
+        if b.sure:
+            return b.value(type_, f"{INTEGER[op]} nsw {type_.llvm} {one}, {two}")
         return _overflowing(b, op, type_, one, two)
     return b.value(type_, f"{INTEGER[op]} {type_.llvm} {one}, {two}")
 

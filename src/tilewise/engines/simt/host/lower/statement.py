@@ -14,6 +14,7 @@ from tilewise.engines.simt.host.lower.exceptions import lower_try
 from tilewise.engines.simt.host.lower.expression import lower
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.program import AUTO
+from tilewise.engines.simt.host.lower.trusted_loop import choose, plain_loop
 from tilewise.engines.simt.host.lower.values import Overloads, Place, Unknown, Value
 
 BODY = 3  # scopes that are open in a function's outermost block, where the labels of a goto stand
@@ -78,20 +79,37 @@ def _for(b: Builder, node: tree.For) -> None:
     with b.scope():
         if node.init is not None:
             statement(b, node.init)
-        head, body, step, done = b.label(), b.label(), b.label(), b.label()
-        b.begin(head)
-        with b.scope():
-            if node.condition is not None:
-                b.line = node.condition.line or node.line
-                b.branch(condition(b, node.condition), body, done)
-                b.begin(body)
-            _loop_body(b, node.body, done, step)
-        b.begin(step)
-        if node.step is not None:
-            with b.full_expression():
-                lower(b, node.step)
-        b.jump(head)
+        done = b.label()
+        loop = plain_loop(b, node)
+        if loop is not None:
+            quick, careful = b.label(), b.label()
+            choose(b, loop, quick, careful)
+            b.begin(quick)
+            b.trusted = {id(access) for access in loop.accesses}
+            _iterations(b, node, done, True)
+            b.trusted = set()
+            b.begin(careful)
+        _iterations(b, node, done, False)
         b.begin(done)
+
+
+def _iterations(b: Builder, node: tree.For, done: str, sure: bool) -> None:
+    """The loop behind its first statement; `sure`: its counter does not overflow."""
+    head, body, step = b.label(), b.label(), b.label()
+    b.begin(head)
+    with b.scope():
+        if node.condition is not None:
+            b.line = node.condition.line or node.line
+            b.branch(condition(b, node.condition), body, done)
+            b.begin(body)
+        _loop_body(b, node.body, done, step)
+    b.begin(step)
+    if node.step is not None:
+        b.sure = sure
+        with b.full_expression():
+            lower(b, node.step)
+        b.sure = False
+    b.jump(head)
 
 
 def _loop_body(b: Builder, body: Any, leave: str, again: str) -> None:

@@ -68,6 +68,8 @@ class Memory:
         self.line_address = self.base + self._control
         self.stack_address = self.base + self._control + 64
         self._line = ctypes.c_int32.from_address(self.line_address)
+        self.epoch_address = self.stack_address + 64
+        self._epoch = ctypes.c_int64.from_address(self.epoch_address)
         stack = self.base + GUARD
         self.stack_start, self.stack_end = stack, stack + STACK
         ctypes.c_int64.from_address(self.stack_address).value = stack
@@ -85,6 +87,14 @@ class Memory:
     def line(self) -> int:
         """The line of the program that runs now."""
         return self._line.value
+
+    @property
+    def epoch(self) -> int:
+        """Counts calls into the runtime, which may change what memory holds or is for."""
+        return self._epoch.value
+
+    def next_epoch(self) -> None:
+        self._epoch.value += 1
 
     # -- giving out
 

@@ -42,6 +42,10 @@ def plain_lines(text: str) -> str:
     return LINE.sub(lambda found: f"line {int(found[1]) % SPAN}", text) if text else text
 
 
+def _nothing() -> None:
+    pass
+
+
 class Session:
     def __init__(self, source: Source, options: Options, report: Callable[[dict[str, Any]], None]) -> None:
         self.source = source
@@ -98,9 +102,11 @@ class Session:
 
     def guarded(self, function: Function) -> Function:
         """A callback from compiled code: an error in it ends the program, it is never lost."""
+        next_epoch = self.memory.next_epoch if function is not FUNCTIONS.get("rt_whole") else _nothing
 
         def call(*arguments: Any) -> Any:
             try:
+                next_epoch()
                 return function(self, *arguments)
             except LimitError as error:
                 self.finish(4, "limit", str(error))

@@ -1,0 +1,257 @@
+"""Inner loops over arrays: what their checks would find is asked once, before the loop, and it then runs without them.
+
+A loop `for (…; k < n; k++)` whose subscripts are sums and products of k and of what it does not change has its least
+and greatest addresses at its first and last iteration. Where the arrays between them have values everywhere and no
+subscript overflows at either end, none does between: the loop is written a second time without checks, and this is
+decided as it runs. What a call may change is asked anew behind each call into the runtime (the epoch)."""
+
+from __future__ import annotations
+
+from dataclasses import dataclass, field
+from typing import Any
+
+from tilewise.engines.simt.host.language import tree, types
+from tilewise.engines.simt.host.language.types import Pointer, Record, Reference, Scalar
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.escapes import walk
+from tilewise.engines.simt.host.lower.late import provide
+from tilewise.engines.simt.host.lower.values import Local
+
+LEAST = 8  # iterations for which asking pays
+FAR = 1 << 40
+PLAIN = (
+    tree.Number, tree.Name, tree.Unary, tree.Step, tree.Binary, tree.Assign, tree.Ternary, tree.Index, tree.Cast,
+    tree.Variable, tree.Declaration, tree.Expression, tree.Block, tree.If, tree.Jump, tree.Nothing, tree.Call,
+    tree.TypeName, tree.TypeConst, tree.TypeFixed, tree.TypePointer,
+)  # fmt: skip
+PURE = frozenset({
+    "sqrt", "sqrtf", "fabs", "fabsf", "abs", "exp", "expf", "log", "logf", "sin", "sinf", "cos", "cosf", "pow", "powf",
+    "fmax", "fmaxf", "fmin", "fminf", "floor", "floorf", "ceil", "ceilf", "round", "tanh", "tanhf", "fmod",
+})  # fmt: skip
+
+
+class NotPlain(Exception):
+    """Not a loop of this kind."""
+
+
+@dataclass
+class Loop:
+    counter: str
+    bound: Any
+    closed: bool  # k <= bound
+    changed: set[str]
+    accesses: list[tree.Index] = field(default_factory=list)
+
+
+def plain_loop(b: Builder, node: tree.For) -> Loop | None:
+    """The loop, if its subscripts can be known at both ends; its counter is declared already."""
+    if b.program.device or b.library or b.sure or b.watched or b.limits:
+        return None
+    test, step = node.condition, node.step
+    if not (isinstance(test, tree.Binary) and test.op in ("<", "<=") and isinstance(test.left, tree.Name)):
+        return None
+    counter = test.left.name
+    if not (isinstance(step, tree.Step) and step.op == "+" and _is(step.operand, counter)):
+        return None
+    inside = list(walk(node.body))
+    if not all(isinstance(item, PLAIN) for item in inside) or not _pure_calls(inside):
+        return None
+    changed = {v.name for item in inside if isinstance(item, tree.Declaration) for v in item.items}
+    for item in inside:
+        target = item.target if isinstance(item, tree.Assign) else item.operand if isinstance(item, tree.Step) else None
+        if isinstance(target, tree.Name):
+            changed.add(target.name)
+        if isinstance(item, tree.Unary) and item.op in ("&", "*"):
+            return None
+        if isinstance(item, tree.Variable) and item.words & {"static", "extern", "__shared__"}:
+            return None
+    if counter in changed or _integer(b, counter) is None:
+        return None
+    loop = Loop(counter, test.right, test.op == "<=", changed)
+    loop.accesses = [item for item in inside if isinstance(item, tree.Index) and _known(b, loop, item)]
+    return loop if loop.accesses and _affine(b, loop, loop.bound, False) else None
+
+
+def _pure_calls(inside: list[Any]) -> bool:
+    calls = [item for item in inside if isinstance(item, tree.Call)]
+    return all(isinstance(c.function, tree.Name) and c.function.name in PURE for c in calls)
+
+
+def _is(node: Any, name: str) -> bool:
+    return isinstance(node, tree.Name) and node.name == name
+
+
+def _integer(b: Builder, name: str) -> Local | None:
+    """A variable that is a whole number in a register, where nobody else can change it."""
+    local = b.find(name)
+    fits = local is not None and local.register and not local.reference and isinstance(local.type, Scalar)
+    if not fits or name in b.escaping:
+        return None
+    assert local is not None
+    return local if local.type.integral and local.type.size in (4, 8) else None  # type: ignore[attr-defined]
+
+
+def _known(b: Builder, loop: Loop, node: tree.Index) -> bool:
+    """p[affine], p a pointer to scalars or a vector of them that the loop leaves alone."""
+    if not isinstance(node.base, tree.Name) or node.base.name in loop.changed:
+        return False
+    local = b.find(node.base.name)
+    if local is None or (local.register and node.base.name in b.escaping):
+        return False
+    to = elements(b, node.base)
+    return to is not None and _affine(b, loop, node.index, True)
+
+
+def elements(b: Builder, node: Any) -> Scalar | None:
+    """What an array holds that a pointer variable or a std::vector stands for; None for others."""
+    local = b.find(node.name) if isinstance(node, tree.Name) else None
+    if local is None:
+        return None
+    type_: Any = local.type.to if isinstance(local.type, Reference) else local.type
+    if isinstance(type_, Pointer) and local.register and not local.reference and not local.flag:
+        of: Any = type_.to
+    elif isinstance(type_, Record) and type_.name.startswith(("vector<", "std::vector<")) and not local.register:
+        of = type_.bindings.get("T")
+    else:
+        return None
+    return of if isinstance(of, Scalar) and of is not types.BOOL and of is not types.VOID else None
+
+
+def first_element(b: Builder, node: Any) -> str:
+    """The pointer to an array that `elements` knows."""
+    local = b.find(node.name)
+    assert local is not None
+    address = b.make(f"load ptr, ptr {local.address}, align 1") if local.reference else local.address
+    return b.make(f"load ptr, ptr {address}, align 1")
+
+
+def _affine(b: Builder, loop: Loop, node: Any, counted: bool) -> bool:
+    """A sum of products of numbers, unchanged variables and (`counted`) the counter, which no product holds twice."""
+    if isinstance(node, tree.Number):
+        return isinstance(node.value, int)
+    if isinstance(node, tree.Name):
+        if node.owner is not None or node.arguments is not None:
+            return False
+        if node.name == loop.counter:
+            return counted
+        return node.name not in loop.changed and _integer(b, node.name) is not None
+    if isinstance(node, tree.Binary) and node.op in ("+", "-"):
+        return _affine(b, loop, node.left, counted) and _affine(b, loop, node.right, counted)
+    if isinstance(node, tree.Binary) and node.op == "*":
+        left, right = _affine(b, loop, node.left, False), _affine(b, loop, node.right, False)
+        return (left and _affine(b, loop, node.right, counted)) or (right and _affine(b, loop, node.left, counted))
+    return False
+
+
+class Ends:
+    """The guard: addresses at both ends, and all that must hold for the loop to need no checks."""
+
+    def __init__(self, b: Builder, loop: Loop) -> None:
+        self.b, self.loop = b, loop
+        self.holds = "true"
+
+    def require(self, condition: str) -> None:
+        self.holds = self.b.make(f"and i1 {self.holds}, {condition}")
+
+    def _variable(self, name: str) -> tuple[str, Scalar]:
+        b = self.b
+        local = _integer(b, name)
+        assert local is not None
+        assert isinstance(local.type, Scalar)
+        if local.flag:
+            self.require(b.make(f"load i1, ptr {local.flag}"))
+        text = b.make(f"load {local.type.llvm}, ptr {local.address}, align 1")
+        if local.type.size == 4:
+            text = b.make(f"{'sext' if local.type.signed else 'zext'} i32 {text} to i64")
+        return text, local.type
+
+    def value(self, node: Any, counter: str) -> tuple[str, Scalar]:
+        """A subscript as i64 with the counter at `counter`; every part of it within its own type."""
+        b = self.b
+        if isinstance(node, tree.Number):
+            return str(node.value), node.type if isinstance(node.type, Scalar) else types.INT
+        if isinstance(node, tree.Name):
+            text, type_ = self._variable(node.name)
+            return (counter, type_) if node.name == self.loop.counter else (text, type_)
+        (one, left), (two, right) = self.value(node.left, counter), self.value(node.right, counter)
+        kind = {"+": "sadd", "-": "ssub", "*": "smul"}[node.op]
+        b.program.external(f"llvm.{kind}.with.overflow.i64")
+        both = b.make(f"call {{i64, i1}} @llvm.{kind}.with.overflow.i64(i64 {one}, i64 {two})")
+        result = b.make(f"extractvalue {{i64, i1}} {both}, 0")
+        over = b.make(f"extractvalue {{i64, i1}} {both}, 1")
+        self.require(b.make(f"xor i1 {over}, true"))
+        wide = left if left.size > right.size or (left.size == right.size and not left.signed) else right
+        low, high = (-(1 << 31), 1 << 31) if wide.signed and wide.size == 4 else (0, 1 << 31 if wide.size == 4 else FAR)
+        self.require(b.make(f"icmp sge i64 {result}, {low}"))
+        self.require(b.make(f"icmp slt i64 {result}, {high}"))
+        return result, wide
+
+    def counters(self) -> tuple[str, str]:
+        """The first and the last value of the counter."""
+        b, loop = self.b, self.loop
+        first, _ = self._variable(loop.counter)
+        bound, _ = self.value(loop.bound, "0")
+        last = bound if loop.closed else b.make(f"sub i64 {bound}, 1")
+        self.require(b.make(f"icmp sge i64 {first}, 0"))
+        self.require(b.make(f"icmp slt i64 {bound}, {(1 << 31) - 1}"))
+        self.require(b.make(f"icmp sge i64 {b.make(f'sub i64 {last}, {first}')}, {LEAST}"))
+        return first, last
+
+    def range(self, node: tree.Index, first: str, last: str) -> tuple[str, str]:
+        """The addresses from which to which the loop touches this array."""
+        b = self.b
+        of = elements(b, node.base)
+        assert of is not None
+        one, _ = self.value(node.index, first)
+        two, _ = self.value(node.index, last)
+        less = b.make(f"icmp slt i64 {one}, {two}")
+        low, high = b.make(f"select i1 {less}, i64 {one}, i64 {two}"), b.make(f"select i1 {less}, i64 {two}, i64 {one}")
+        base = b.make(f"ptrtoint ptr {first_element(b, node.base)} to i64")
+        size = of.size
+        start = b.make(f"add i64 {base}, {b.make(f'mul i64 {low}, {size}')}")
+        behind = b.make(f"add i64 {high}, 1")
+        return start, b.make(f"add i64 {base}, {b.make(f'mul i64 {behind}, {size}')}")
+
+
+def choose(b: Builder, loop: Loop, quick: str, careful: str) -> None:
+    """Go to `quick` where no check could find anything, else to `careful`."""
+    ends = Ends(b, loop)
+    first, last = ends.counters()
+    ranges = [ends.range(node, first, last) for node in loop.accesses]
+    asked = b.label()
+    b.emit(f"br i1 {ends.holds}, label %{asked}, label %{careful}")
+    b.open = False
+    b.begin(asked)
+    for start, end in ranges:
+        _whole(b, start, end, careful)
+    b.jump(quick)
+
+
+def _whole(b: Builder, start: str, end: str, careful: str) -> None:
+    """Whether this range has values everywhere: as it was found last time, or as the runtime finds now."""
+    memory = b.program.memory
+    b.program.external("rt_whole")
+    site = memory.static(32, "", False)  # from, to, epoch, times not to ask
+
+    def cell(i: int) -> str:
+        return f"inttoptr (i64 {site + 8 * i} to ptr)"
+
+    epoch = b.make(f"load i64, ptr inttoptr (i64 {memory.epoch_address} to ptr)")
+    low, high, then = (b.make(f"load i64, ptr {cell(i)}") for i in range(3))
+    inside = b.make(f"and i1 {b.make(f'icmp uge i64 {start}, {low}')}, {b.make(f'icmp ule i64 {end}, {high}')}")
+    known = b.make(f"and i1 {inside}, {b.make(f'icmp eq i64 {epoch}, {then}')}")
+    fine, miss, ask, wait = b.label(), b.label(), b.label(), b.label()
+    b.branch(known, fine, miss)
+    b.begin(miss)
+    left = b.make(f"load i64, ptr {cell(3)}")
+    b.branch(b.make(f"icmp sgt i64 {left}, 0"), wait, ask)
+    b.begin(wait)
+    b.emit(f"store i64 {b.make(f'sub i64 {left}, 1')}, ptr {cell(3)}")
+    b.jump(careful)
+    b.begin(ask)
+    found = b.make(f"call i32 @rt_whole(i64 {start}, i64 {end}, i64 {site}) cold")
+    b.branch(b.make(f"icmp ne i32 {found}, 0"), fine, careful)
+    b.begin(fine)
+
+
+provide(elements, first_element)

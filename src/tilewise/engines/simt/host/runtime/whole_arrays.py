@@ -1,0 +1,39 @@
+"""Whether an array has values everywhere, so that a loop over it needs no checks: compiled code asks, and keeps it."""
+
+from __future__ import annotations
+
+import ctypes
+
+from tilewise.engines.simt.host.runtime.memory import HAS
+from tilewise.engines.simt.host.runtime.session import Session, runtime
+
+PIECE = 1 << 20
+MOST = 1 << 16  # times not to ask again after it was in vain
+
+
+@runtime("rt_whole")
+def whole(s: Session, low: int, high: int, site: int) -> int:
+    """1 where low … high has values everywhere; the widest range known is put to the site, with its epoch."""
+    cells = (ctypes.c_int64 * 4).from_address(site)
+    memory = s.memory
+    block = memory.find(low)
+    if block is not None and not block.freed and high <= block.end and not memory.on_stack(low):
+        for start, end in ((block.address, block.end), (low, high)):
+            if _has_values(s, start, end):
+                cells[0], cells[1], cells[2] = start, end, memory.epoch
+                if (start, end) == (block.address, block.end):
+                    return 1
+                _wait(s, cells, site)  # a part at a time is not worth asking for each
+                return 1
+    _wait(s, cells, site)
+    return 0
+
+
+def _wait(s: Session, cells: ctypes.Array[ctypes.c_int64], site: int) -> None:
+    waits = s.state.setdefault("not whole", {})
+    waits[site] = min(MOST, 2 * waits.get(site, 1))
+    cells[3] = waits[site]
+
+
+def _has_values(s: Session, start: int, end: int) -> bool:
+    return all((s.memory.state(at, min(PIECE, end - at)) == HAS).all() for at in range(start, end, PIECE))
