@@ -180,6 +180,31 @@ def kept_headers(names: list[str]) -> Headers:
     return Headers(known.macros, declared, list(known.files))
 
 
+def warm(processes: int) -> None:
+    """Every set of headers that the small programs ask for, read once: the processes that follow have them."""
+    sets: dict[tuple[str, ...], None] = {}
+
+    def note(names: list[str]) -> Headers:
+        sets[tuple(names)] = None
+        raise TilewiseError
+
+    loaded, translation_unit.load_headers = translation_unit.load_headers, note
+    folder = Path(tempfile.mkdtemp(prefix="tilewise-fuzz-"))
+    for text in (*small_programs(), KERNELS, Draw(0).program()):
+        (folder / "a.cu").write_text(text)
+        through_the_front_end(folder / "a.cu")
+    shutil.rmtree(folder, ignore_errors=True)
+    translation_unit.load_headers = loaded
+    with multiprocessing.Pool(processes) as pool:  # to the disk
+        pool.map(_read_once, list(sets), chunksize=1)
+    for names in sets:
+        kept_headers(list(names))
+
+
+def _read_once(names: tuple[str, ...]) -> None:
+    header_cache.load_headers(list(names))
+
+
 def late(_signal: int, _frame: object) -> None:
     raise TimeoutError
 
@@ -311,6 +336,7 @@ def work(number: int, seeds: range, wanted: int, how: str, until: float, out: ob
 
 def many(front: int, run: int, processes: int, seconds: float, first: int) -> tuple[dict[str, int], list[str]]:
     """Both kinds over so many processes; counts by how they ended, and what was found."""
+    warm(processes)
     until = time.time() + seconds
     out: multiprocessing.Queue[tuple[dict[str, int], list[str]]] = multiprocessing.Queue()
     counts: dict[str, int] = {}

@@ -91,6 +91,8 @@ def call_choice(
     instance = program.instance(function, choice.bindings, choice.record)
     this = None
     if instance.record is not None:
+        if receiver is None:
+            raise b.refuse(f"{function.name} is called without an object", node)
         this = b.offset(object_place(receiver).address, choice.offset)
     return call_instance(b, instance, this, values, node)
 

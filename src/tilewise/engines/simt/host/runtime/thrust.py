@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewise.engines.simt.host.runtime.memory import CARD
 from tilewise.engines.simt.host.runtime.session import Session, runtime
+from tilewise.engines.simt.machine.findings import Kind
 
 
 @runtime("__thrust_memory")
@@ -22,6 +23,13 @@ def free(s: Session, address: int) -> None:
 def copy(s: Session, to: int, source: int, size: int) -> None:
     """Bytes and whether they have a value, wherever they lie; whose memory it is stays."""
     m = s.memory
+    for address, what in ((source, "read"), (to, "written")):
+        if size < 0 or not m.inside(address, size) or not m.state(address, size).all():
+            hint = "keep the iterators inside their vector, and the second behind the first"
+            s.faults.add(
+                Kind.OUT_OF_BOUNDS, s.line, f"{size} bytes are {what} that are no memory", hint, access="thrust"
+            )
+            return
     m.view(to, size)[:] = m.view(source, size)
     state = m.state(to, size)
     state[:] = (state & 253) | (m.state(source, size) & 2)

@@ -1,0 +1,47 @@
+"""Programs that a fuzz found: each ended in an exception of ours, and is refused or run now."""
+
+from __future__ import annotations
+
+import pytest
+
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.process import run_program
+from tilewise.engines.simt.host.running import build
+from tilewise.errors import TilewiseError
+
+REFUSED = {
+    "called without an object": "struct Base { int f(int x) { return x; } };\nint main() { return Base::f(4); }\n",
+    "only kernels have it": "int main() { __shared__ float a[4]; return (int)a[0]; }\n",
+    "shared memory": "__shared__ float a[4];\nint main() { return (int)a[0]; }\n",
+    "a name and not a value": "int f(int x) { return x; }\nint main() { return sizeof(f); }\n",
+}
+RUN = """
+#include <fstream>
+#include <string>
+#include <cstdio>
+#include <thrust/device_vector.h>
+#include <thrust/reduce.h>
+int main() {
+  std::ifstream in; std::string word = "kept"; in >> word; std::getline(in, word);
+  thrust::device_vector<int> v(8, 1); printf("%d %d\\n", (int)word.size(), (int)in.good());
+  printf("%d\\n", thrust::reduce(v.begin(), v.begin() + 4000));
+  return 0;
+}
+"""
+
+
+@pytest.mark.parametrize("said", REFUSED)
+def test_refused_in_a_sentence(tmp_path, said):
+    path = tmp_path / "program.cu"
+    path.write_text(REFUSED[said])
+    with pytest.raises(TilewiseError, match=said):
+        build(str(path), Options(), lambda report: None)
+
+
+def test_files_that_are_not_open_and_iterators_astray(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(RUN)
+    report = run_program(path, [], Options(), capture=True)
+    assert report.ended == "exit", report.message
+    assert (report.output or "").splitlines()[0] == "0 0"
+    assert "out-of-bounds" in [f.kind.value for f in report.faults]
