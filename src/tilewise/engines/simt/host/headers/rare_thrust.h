@@ -64,5 +64,5 @@ template <class I> void sort(host_t e, I first, I last) { thrust::sort(first, la
 template <class I> auto reduce(host_t e, I first, I last) { return thrust::reduce(first, last); }
 template <class I, class O> O inclusive_scan(host_t e, I first, I last, O to) { return thrust::inclusive_scan(first, last, to); }
 template <class I, class O> O exclusive_scan(host_t e, I first, I last, O to) { return thrust::exclusive_scan(first, last, to); }
-namespace cuda { struct __par_t { int n; device_t on(cudaStream_t s) const { return device; } operator device_t() const { return device; } }; const device_t par = {0}; }
+namespace cuda { const device_t par = {0}; }
 }

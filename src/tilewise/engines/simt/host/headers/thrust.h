@@ -99,7 +99,7 @@ template <class T> struct counting_iterator {
 template <class T> counting_iterator<T> make_counting_iterator(T v) { return counting_iterator<T>(v); }
 template <class T> T __kind(counting_iterator<T> p) { return T(); }
 #define __SPAN(name, first, n) __span<decltype(__kind(first))> name(first, n)
-struct device_t { int n; }; struct host_t { int n; };
+struct device_t { int n; device_t on(void* s) const { return *this; } }; struct host_t { int n; };
 const device_t device = {0}; const host_t host = {0}; const device_t seq = {0};
 template <class T> struct plus { __host__ __device__ T operator()(const T& a, const T& b) const { return a + b; } };
 template <class T> struct minus { __host__ __device__ T operator()(const T& a, const T& b) const { return a - b; } };

@@ -43,16 +43,9 @@ def execute(s: Session, number: int, kind: int, source: int, to: int, direction:
     if given is None or place is None:
         return EXEC_FAILED
     axes = tuple(range(1, len(shape)))
-    signal = given.reshape(in_shape)
-    if kind in (R2C, D2Z):
-        found = np.fft.rfftn(signal, axes=axes)
-    elif kind in (C2R, Z2D):
-        found = np.fft.irfftn(signal, s=shape[1:], axes=axes) * math.prod(shape[1:])
-    elif direction < 0:
-        found = np.fft.fftn(signal, axes=axes)
-    else:
-        found = np.fft.ifftn(signal, axes=axes) * math.prod(shape[1:])
-    place[:] = found.astype(out_type).ravel()
+    with np.errstate(all="ignore"):  # numbers beyond the type are the program's
+        found = _transformed(given.reshape(in_shape), kind, shape, axes, direction)
+        place[:] = found.astype(out_type).ravel()
     s.memory.state(to, place.nbytes)[:] |= 2
     block = s.memory.find(to)
     if block is not None:
@@ -60,3 +53,14 @@ def execute(s: Session, number: int, kind: int, source: int, to: int, direction:
     size = math.prod(shape)
     s.cuda.computed(5 * size * max(1.0, math.log2(max(2, size))) / (2 * s.cuda.machine.step_rates[""]))
     return 0
+
+
+def _transformed(
+    signal: np.ndarray, kind: int, shape: tuple[int, ...], axes: tuple[int, ...], direction: int
+) -> np.ndarray:
+    whole = math.prod(shape[1:])
+    if kind in (R2C, D2Z):
+        return np.fft.rfftn(signal, axes=axes)
+    if kind in (C2R, Z2D):
+        return np.fft.irfftn(signal, s=shape[1:], axes=axes) * whole
+    return np.fft.fftn(signal, axes=axes) if direction < 0 else np.fft.ifftn(signal, axes=axes) * whole
