@@ -40,6 +40,7 @@ CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 NUMBERS = {base: number for number, base in enumerate(BASES)}
 SPACE = bytes(64)
+ONES = struct.pack("=6I", *[1] * 6)
 HEADER_WORDS = struct.Struct(f"={len(HEADER)}q")
 CONFIGURATION = struct.Struct("<7I4xQQI4x")  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
 RUNNING = struct.pack("<I4xi60x", PROGRAMMATIC, 1)
@@ -206,10 +207,13 @@ def launch_now(
     Launcher(Recipe((Launch.of(source, name, grid, block, arguments),)), device)(int(stream.handle))
 
 
+QUADS = tuple(struct.Struct(f"={count}Q") for count in range(6))
+WORDS = tuple(struct.Struct(f"={count}I") for count in range(6))
+
+
 def encoded(made: TensorMap) -> bytes:
     """The 128 bytes of a tensor map, for an address that is still to be replaced."""
-    rank, stack = 2 + len(made.stack), made.stack
-    words, halves = f"={rank}Q", f"={rank}I"
+    stack, rank = made.stack, 2 + len(made.stack)
     held = ctypes.create_string_buffer(128 + 64)
     place = -(-ctypes.addressof(held) // 64) * 64
     code = encoder()(
@@ -217,10 +221,10 @@ def encoded(made: TensorMap) -> bytes:
         KINDS[made.kind],
         rank,
         PLACEHOLDER,
-        struct.pack(words, made.length, made.lines, *(count for count, _ in stack)),
-        struct.pack(f"={rank - 1}Q", made.lead, *(apart for _, apart in stack)),
-        struct.pack(halves, made.box, made.box_lines, *(1 for _ in stack)),
-        struct.pack(halves, *(1 for _ in range(rank))),
+        QUADS[rank].pack(made.length, made.lines, *[count for count, _ in stack]),
+        QUADS[rank - 1].pack(made.lead, *[apart for _, apart in stack]),
+        WORDS[rank].pack(made.box, made.box_lines, *[1 for _ in stack]),
+        ONES[: 4 * rank],
         0,  # no interleaving
         SWIZZLE_128 if made.swizzled else 0,
         L2_PROMOTION_128,  # no more than a box's own lines: with 256 bytes, rows that straddle lines cost a tenth more

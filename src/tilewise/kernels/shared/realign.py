@@ -93,13 +93,18 @@ class Realigned:
         self.placed = Placed(address, x.dtype, x.rows, x.cols, layout)
         sizes = (count, length * halves, lead * halves, lead_to * halves)  # in 2-byte elements
         self.count, self.length = count, length * halves
-        self.lines = structure(Lines, x.pointer, address, *sizes)
+        self._x, self._sizes = x, sizes
         runs = Runs(own, [x.layout.stack, strides], MOST_LINES // max(1, count))
         self.jobs: list[tuple[Argument, int]] = []  # what a launch moves, and how many lines that is
         for first, members in runs.starts():
             lines = structure(Lines, x.member(first), self.placed.member(first), *sizes)
             job = structure(LinesOfStack, lines, members, *(step * halves for step in runs.steps))
             self.jobs.append((job, count * members))
+
+    @property
+    def lines(self) -> Argument:
+        """Those of the first member."""
+        return structure(Lines, self._x.pointer, self.placed.pointer, *self._sizes)
 
 
 def realign_launches(operands: list[Realigned]) -> list[Launch]:
