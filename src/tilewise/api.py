@@ -111,11 +111,14 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
         arrays = from_lists(M, N, keywords.get("semiring"))
         if arrays is not None:
             return matmul(*arrays, **keywords)  # what NumPy makes of lists has a signature
-    options = Options.of(keywords)
-    road = road_of(M, N, options)
+    options = Options.of(keywords) if keywords else NOTHING_ASKED
+    kind: type = key.__class__
+    signed = kind is bytes and M.__class__ is not NDARRAY  # by machine code, which signs what no road takes
+    road = None if signed else road_of(M, N, options)
     return _first_call(M, N, options, key) if road is None else road.product(M, N, options, key, matmul)
 
 
+NOTHING_ASKED = Options()
 matmul.__signature__ = inspect.Signature(  # type: ignore[attr-defined]
     [
         *(inspect.Parameter(name, inspect.Parameter.POSITIONAL_ONLY) for name in "MN"),
