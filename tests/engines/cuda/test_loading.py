@@ -108,6 +108,13 @@ def test_the_kernels_of_a_text_are_found_in_it():
                 assert step.name in loading.kernel_names(step.source), (seed, shape, kind)
 
 
+def test_every_text_of_a_set_has_a_kernel_that_is_found():
+    machine = machine_of_arch("sm_90a")
+    for kind in warming.USUAL:
+        texts = warming.kernel_set(warming.problem_of_kind(warming.SEMIRINGS["plus_times"], kind), machine)
+        assert not [text[-2000:] for text in texts if not loading.kernel_names(text)], kind
+
+
 def test_the_set_of_a_call_is_loaded_behind_it_unless_that_is_forbidden(card, monkeypatch):
     machine = machine_of_arch("sm_90a")
     monkeypatch.setattr(warming, "one_by_one", lambda problem, machine: iter(TEXTS))

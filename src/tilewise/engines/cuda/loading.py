@@ -20,7 +20,7 @@ from tilewise.errors import EngineError
 
 PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
 RELAXED = 2  # CU_STREAM_CAPTURE_MODE_RELAXED
-KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\((?:[^()]|\([^()]*\))*\)\s*|BOUNDS\s+)*((?!__)\w+)\s*\(")
+KERNEL = re.compile(r"__global__\s+void\s+(?:__\w+__\s*\((?:[^()]|\([^()]*\))*\)\s*|[A-Z]+\s+)*((?!__)\w+)\s*\(")
 
 
 class Function(NamedTuple):
