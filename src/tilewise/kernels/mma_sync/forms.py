@@ -14,8 +14,6 @@ from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.sums import render_add_parts, sum_of
 from tilewise.machine import Machine, arch_number
 
-VECTORS = (16, 8, 4)  # bytes of a copy, of both operands alike
-
 
 def form_of(
     dtype: DType,
@@ -39,11 +37,12 @@ def texts(dtype: DType, result: DType, machine: Machine) -> Iterator[str]:
     yield render_realign()
     for accumulate, shares in product((False, True), (1, 8)):
         yield render_add_parts(dtype, result, accumulate, shares, PLAIN)
-    for tile in in_the_set(dtype.itemsize, machine):
+    tiles, vectors = in_the_set(dtype.itemsize, machine)
+    for tile in tiles:
         stages = tile.stages(machine.arch)
         if stages < 2 + tile.rolling:
             continue
-        for m_along_k, n_along_k, vector in product((False, True), (False, True), VECTORS):
+        for m_along_k, n_along_k, vector in product((False, True), (False, True), vectors):
             if vector < dtype.itemsize or not tile.takes(n_along_k, (vector, vector)):
                 continue
             forms = {

@@ -48,6 +48,7 @@ from tilewise.tuning import class_of, preferred
 KERNEL = "mma_sync"
 IDEA = "tiles come in by asynchronous copies, warps multiply them on tensor cores, from registers"
 PHASE_BYTES = 128  # of k
+VECTORS = (16, 8, 4)  # bytes of a copy, of both operands alike
 
 
 @dataclass(frozen=True)
@@ -212,11 +213,13 @@ def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -
     return made or [(PACKED, 16)]
 
 
-def in_the_set(size: int, machine: Machine) -> tuple[MmaTile, ...]:
-    """The tiles that are taken where nobody asks for this kernel: on Hopper large products of halves go to wgmma_half
-    (447 random shapes, each timed in every way: the others would win 0.01 %)."""
-    every = TILES[size]
-    return every[4:] if size == 2 and arch_number(machine.arch) == 90 else every
+def in_the_set(size: int, machine: Machine, asked: bool = False) -> tuple[tuple[MmaTile, ...], tuple[int, ...]]:
+    """The tiles, and the bytes of a copy, that are taken: all of them where this kernel is `asked` for by its name. On
+    Hopper halves go to wgmma_half but for small ones with odd lines (of 447 random shapes, each timed in every way, the
+    other tiles would win 0.05 %)."""
+    if size == 2 and arch_number(machine.arch) == 90 and not asked:
+        return TILES[size][5:], VECTORS[2:]
+    return TILES[size], VECTORS
 
 
 @lru_cache(maxsize=64)
@@ -225,7 +228,7 @@ def best_way(problem: Problem, machine: Machine, asked: bool = False) -> tuple[M
     table = machine.tuned
     key = tuning_class(problem) if table is not None and f"{KERNEL} {problem.dtype.name}" in table.kinds else ""
     if table is None or key not in table.entries:
-        pairs, given = _given(problem, machine)
+        pairs, given = _given(problem, machine, asked)
         number, seconds = in_seconds.least(_table(problem, machine, asked)[1], given, problem.largest)
         return _way(number, pairs, problem, machine, asked), seconds
     every = [(expected(way, problem, machine), number, way) for number, way in enumerate(ways(problem, machine))]
@@ -255,7 +258,7 @@ def _table_of(rate: str, size: int, machine: Machine, asked: bool) -> tuple[tupl
     multiprocessor and of the card, seconds of L2 for a phase and of a tile's stores; and of the cores for a phase, by k
     along N's lines and by bytes of a copy: 0 where registers do not suffice."""
     tiles, rows, figures = list[MmaTile](), list[tuple[float, ...]](), FIGURES[size]
-    among = TILES[size] if asked else in_the_set(size, machine)
+    among, _ = in_the_set(size, machine, asked)
     for tile, share in zip(TILES[size], figures.shares, strict=True):
         if tile not in among or tile.stages(machine.arch) < 2 + tile.rolling:
             continue
@@ -272,12 +275,13 @@ def _table_of(rate: str, size: int, machine: Machine, asked: bool) -> tuple[tupl
     return tuple(tiles), Rows(rows)
 
 
-def _given(p: Problem, machine: Machine) -> tuple[list[Pair], Row]:
+def _given(p: Problem, machine: Machine, asked: bool = True) -> tuple[list[Pair], Row]:
     """How operands may come, and what all rows share."""
     size, f, bandwidth = p.dtype.itemsize, FIGURES[p.dtype.itemsize], machine.bandwidth
     for_m = _routes(p.layout_m, p.m, p.k, p.dtype_m, p.dtype)
     for_n = _routes(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
-    pairs = [((m[0], n[0]), min(m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
+    widest = in_the_set(size, machine, asked)[1][0]
+    pairs = [((m[0], n[0]), min(widest, m[1], n[1])) for m in for_m for n in for_n]  # one width for both: fewer kernels
     lies, vectors, told = along_k(p.layout_n, p.k, p.n, "N"), tuple(f.small), list[float]()
     for routes, vector in pairs:
         cells = (p.m * p.k if routes[0] != AS_IT_IS else 0) + (p.k * p.n if routes[1] != AS_IT_IS else 0)

@@ -125,7 +125,7 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
         p.result,
         along_k(M.layout, M.rows, M.cols, "M"),
         along_k(N.layout, N.rows, N.cols, "N"),
-        min(_vector(M), _vector(N)),
+        min(_vector(M), _vector(N), *way.vectors),
         store,
         p.accumulate and not apart,
         apart,
