@@ -29,7 +29,7 @@ from tilewise.system.machine_code import INFINITE, Least, Row, Rows
 
 MOVED = (REALIGNED, PACKED)
 THIN = 1  # rows or columns beyond whole tiles that `thin_edges.cuh` makes in the background
-NO_EDGES = 3  # more than any tile has
+NO_EDGES = 2  # more than any tile has
 DOTS_TRIP_SECONDS, SUMS_TRIP_SECONDS = 1.2e-6, 4e-6  # to L2 and back, while everybody asks
 
 
@@ -62,7 +62,7 @@ def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_clas
     leaves = ("boxes", "turned", "rows", "carried", "partial")  # in the order of alone.py's numbers
     return (
         tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
-        tile.takes_edges + tile.takes_edges_with_bias, tile.groups,
+        tile.takes_edges, tile.groups,
         *(how in stores for how in leaves), *(how in by_classes for how in leaves),
     )  # fmt: skip
 
@@ -76,7 +76,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     turned = may_be_turned(p)
     edged, demand = n % 64 == THIN, NO_EDGES
     if (edged or m % 64 == THIN) and plain and not p.stack:
-        demand = 1 if p.epilogue.bias is None else 2
+        demand = 1
     told: list[float] = []
     for how_m, how_n in pairs:
         touched = lines_touched(how_m, p.layout_m, m, k), lines_touched(how_n, p.layout_n, k, n)

@@ -45,12 +45,7 @@ class TensorTile:
     @property
     def takes_edges(self) -> bool:
         """Whether thin edges can be made beside it; other tiles leave their warps too few registers, or win nowhere."""
-        return (self.rows, self.cols) == (128, 256)
-
-    @property
-    def takes_edges_with_bias(self) -> bool:
-        """The same where a bias is added on the way, which takes some more of them."""
-        return self.takes_edges and self.cluster > 1
+        return (self.rows, self.cols, self.cluster) == (128, 256, 2)
 
     @property
     def takes_parts(self) -> bool:
