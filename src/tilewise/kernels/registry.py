@@ -17,12 +17,13 @@ from tilewise.kernels.mma_small.family import MmaSmall
 from tilewise.kernels.mma_sync.family import MmaSync
 from tilewise.kernels.plain.family import Plain
 from tilewise.kernels.shallow.family import Shallow
+from tilewise.kernels.sliced_k.family import SlicedK
 from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
-    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), Shallow(), Plain(), Gemv(), Direct(), DirectHalf(),
-    HalfDots(), Cells(), Grouped(), COURSE,
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), Shallow(), Plain(), Gemv(), Direct(),
+    DirectHalf(), HalfDots(), Cells(), Grouped(), COURSE,
 ]  # fmt: skip
 
 

@@ -1,0 +1,113 @@
+// A warp's tile of float32 on plain cores: lines come into the warp's own shared memory by asynchronous copies, DEEP of k a
+// stage. A lane has 8 rows and TN / 4 columns of the tile, four by four, and multiplies them one k at a time.
+
+#define LANE_ROWS (TM / 8)
+#define LANE_COLS (TN / 4)
+#define DEEP 8
+#define PITCH_M (TM + 4)  // floats from k to k: copies along k and across it lie in different banks
+#define PITCH_N (TN + 4)
+#define STAGE (DEEP * (PITCH_M + PITCH_N))
+#define ALONG 1    // how: neighbours of an operand lie along k,
+#define VECTORS 2  // or across it, and start on 16 bytes
+
+extern __shared__ __align__(128) unsigned char memory[];
+
+struct Operand {
+    const unsigned char* at;
+    int line_step, k_step;  // bytes
+    int first, last;        // lines
+    int how;
+};
+
+// The copies of one stage: `left` of k are left.
+template <int LINES, bool WHOLE>
+static __device__ __forceinline__ void fetch(float* to, const Operand& x, int k0, int left) {
+    int lane = threadIdx.x % 32;
+    unsigned there = (unsigned)__cvta_generic_to_shared(to);
+    const int pitch = LINES + 4;
+    if (x.how & VECTORS) {
+        int k = lane / 4, line = lane % 4 * 4;
+        const unsigned char* from = x.at + (long long)(k0 + min(k, left - 1)) * x.k_step;
+        #pragma unroll
+        for (int i = 0; i < LINES / 16; ++i) {
+            int at = x.first + line + i * 16, valid = WHOLE || k < left ? max(0, min(4, x.last + 1 - at)) * 4 : 0;
+            copy<16, true>(there + (k * pitch + line + i * 16) * 4, from + (long long)(valid ? at : 0) * x.line_step, valid);
+        }
+    } else if (x.how & ALONG) {
+        int k = lane % 8, line = lane / 8;
+        bool valid = WHOLE || k < left;
+        const unsigned char* from = x.at + (long long)(k0 + (valid ? k : 0)) * x.k_step;
+        #pragma unroll
+        for (int i = 0; i < LINES / 4; ++i)
+            copy<4, !WHOLE>(there + (k * pitch + line + i * 4) * 4,
+                            from + (long long)min(x.first + line + i * 4, x.last) * x.line_step, valid ? 4 : 0);
+    } else {
+        const int wide = LINES % 32 ? 16 : 32, deep = 32 / wide;
+        int k = lane / wide, line = lane % wide;
+        #pragma unroll
+        for (int i = 0; i < LINES / wide; ++i) {
+            const unsigned char* from = x.at + (long long)min(x.first + line + i * wide, x.last) * x.line_step;
+            #pragma unroll
+            for (int j = 0; j < DEEP / deep; ++j) {
+                bool valid = WHOLE || k + j * deep < left;
+                copy<4, !WHOLE>(there + ((k + j * deep) * pitch + line + i * wide) * 4,
+                                from + (long long)(k0 + (valid ? k + j * deep : 0)) * x.k_step, valid ? 4 : 0);
+            }
+        }
+    }
+}
+
+static __device__ __forceinline__ void fetch_stage(float* to, const Operand& M, const Operand& N, int k0, int left) {
+    if (left >= DEEP) {
+        fetch<TM, true>(to, M, k0, left);
+        fetch<TN, true>(to + DEEP * PITCH_M, N, k0, left);
+    } else if (left > 0) {
+        fetch<TM, false>(to, M, k0, left);
+        fetch<TN, false>(to + DEEP * PITCH_M, N, k0, left);
+    }
+    close_group();
+}
+
+static __device__ __forceinline__ void make_tile(
+    const Operand& M, const Operand& N, int from, int till, Element* own, int)
+{
+    float sums[LANE_ROWS][LANE_COLS];
+    #pragma unroll
+    for (int i = 0; i < LANE_ROWS * LANE_COLS; ++i) sums[i / LANE_COLS][i % LANE_COLS] = 0.0f;
+    int lane = threadIdx.x % 32, up = lane / 4 * 4, across = lane % 4 * 4;
+    int here = 0, filling = 0;
+    #pragma unroll 1
+    for (int k0 = from - (STAGES - 1) * DEEP; k0 < till; k0 += DEEP) {
+        if (k0 >= from) {
+            wait_groups<STAGES - 2>();
+            __syncwarp();
+        }
+        int ahead = k0 + (STAGES - 1) * DEEP;
+        fetch_stage(own + filling * STAGE, M, N, ahead, till - ahead);
+        filling = filling + 1 == STAGES ? 0 : filling + 1;
+        if (k0 < from) continue;  // the first stages are only filled
+        const float* m = own + here * STAGE + up;
+        const float* n = own + here * STAGE + DEEP * PITCH_M + across;
+        #pragma unroll
+        for (int p = 0; p < DEEP; ++p) {
+            float4 x[LANE_ROWS / 4], y[LANE_COLS / 4];
+            #pragma unroll
+            for (int i = 0; i < LANE_ROWS / 4; ++i) x[i] = *(const float4*)(m + p * PITCH_M + i * 32);
+            #pragma unroll
+            for (int j = 0; j < LANE_COLS / 4; ++j) y[j] = *(const float4*)(n + p * PITCH_N + j * 16);
+            #pragma unroll
+            for (int i = 0; i < LANE_ROWS; ++i)
+                #pragma unroll
+                for (int j = 0; j < LANE_COLS; ++j) sums[i][j] += (&x[i / 4].x)[i % 4] * (&y[j / 4].x)[j % 4];
+        }
+        here = here + 1 == STAGES ? 0 : here + 1;
+    }
+    wait_groups<0>();
+    __syncwarp();  // nobody reads a stage any more, where sums are written now
+    #pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i)
+        #pragma unroll
+        for (int j = 0; j < LANE_COLS / 4; ++j)
+            *(float4*)(own + (i / 4 * 32 + up + i % 4) * PITCH + j * 16 + across) =
+                make_float4(sums[i][4 * j], sums[i][4 * j + 1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+}

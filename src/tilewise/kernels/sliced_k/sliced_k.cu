@@ -1,0 +1,113 @@
+// sliced_k: a warp makes a TM x TN tile of P over a slice of k, by itself: no barrier and nothing shared with other warps
+// until its sums are whole. SLICES warps of a block, and the blocks of a cluster, take the slices of one tile; what they
+// have made is added up in order. A block's tiles lie side by side, 1 << wide_bits across. So a few tiles fill a card, and no phase waits for the slowest of a block.
+//
+// Layout: any strides whose lines are less than 2 GB apart. `plain_cores.cuh` and `tensor_cores.cuh` have a warp's work.
+// Edges: beyond M and N the last line is read again, and what comes of it is not stored; beyond k is 0.
+// Barrier: one when all sums of the block's tiles are there, and two of the cluster where there is one.
+
+#define SIDE (16 / SIZE)                // cells of 16 bytes
+struct __align__(16) Several { Element of[SIDE]; };
+
+// What of P a tile covers.
+struct Target {
+    Element* P;
+    long long row_step, col_step;
+    int rows, cols, accumulate;
+
+    __device__ __forceinline__ void store(int row, int col, Element sum) const {
+        Element* to = P + row * row_step + col * col_step;
+        *to = accumulate ? *to + sum : sum;
+    }
+};
+
+static __device__ __forceinline__ void onto(Several& sum, const Several& more) {
+    #pragma unroll
+    for (int e = 0; e < SIDE; ++e) sum.of[e] += more.of[e];
+}
+
+// A tile's sums, of all slices of the block; then of all blocks of the cluster. `mine` of `hands` threads work on it.
+static __device__ __forceinline__ void add_slices(Element* parts, int slices, int mine, int hands) {
+    for (int unit = mine; unit < TM * TN / SIDE; unit += hands) {
+        Several* at = (Several*)(parts + unit / (TN / SIDE) * PITCH + unit % (TN / SIDE) * SIDE);
+        Several sum = *at;
+        #pragma unroll 4
+        for (int slice = 1; slice < slices; ++slice) onto(sum, *(const Several*)((unsigned char*)at + slice * WARP_BYTES));
+        *at = sum;
+    }
+}
+
+// Part number `part` of a cell's sums: the slices of this block, or the sums of each block of the cluster.
+template <typename Value> static __device__ __forceinline__ Value part_of(const Element* at, int part, bool alone) {
+    return *(const Value*)(alone ? (const Element*)((const unsigned char*)at + part * WARP_BYTES) : in_block(at, part));
+}
+
+static __device__ __forceinline__ void store_tile(
+    const Element* parts, int count, bool alone, const Target& target, bool turned, int mine, int hands)
+{
+    if (turned) {  // columns of P lie side by side: neighbours take rows, 16 bytes of each
+        for (int unit = mine; unit < TM * TN / SIDE; unit += hands) {
+            int row = unit % TM, col = unit / TM * SIDE;
+            if (row >= target.rows || col >= target.cols) continue;
+            const Element* at = parts + row * PITCH + col;
+            Several sum = part_of<Several>(at, 0, alone);
+            #pragma unroll 4
+            for (int part = 1; part < count; ++part) onto(sum, part_of<Several>(at, part, alone));
+            #pragma unroll
+            for (int e = 0; e < SIDE; ++e)
+                if (col + e < target.cols) target.store(row, col + e, sum.of[e]);
+        }
+        return;
+    }
+    for (int unit = mine; unit < TM * TN; unit += hands) {
+        int row = unit / TN, col = unit % TN;
+        if (row >= target.rows) break;
+        if (col >= target.cols) continue;
+        const Element* at = parts + row * PITCH + col;
+        Element sum = part_of<Element>(at, 0, alone);
+        #pragma unroll 4
+        for (int part = 1; part < count; ++part) sum += part_of<Element>(at, part, alone);
+        target.store(row, col, sum);
+    }
+}
+
+extern "C" __global__ void __launch_bounds__(MOST_THREADS, RESIDENT) sliced_k(
+    const Element* __restrict__ M, const Element* __restrict__ N, Element* P, int m, int k, int n,
+    int m_line, int m_k, int n_line, int n_k, long long p_row, long long p_col, int how_m, int how_n, int accumulate,
+    int groups_n, unsigned per_row, int slice_bits, int block_bits, int wide_bits, int piece,
+    long long step_M, long long step_N, long long step_P)
+{
+    wait_for_the_one_before();
+    let_the_next_start();
+    int blocks = 1 << block_bits, rank = blockIdx.x & blocks - 1, warp = threadIdx.x / 32, slices = 1 << slice_bits;
+    int group = blockIdx.x >> block_bits, slice = warp & slices - 1, team = warp >> slice_bits;
+    int down = (int)((unsigned long long)group * per_row >> 32), across = group - down * groups_n;
+    if (across >= groups_n) ++down, across -= groups_n;  // per_row is rounded down
+    down = down * (blockDim.x / 32 >> slice_bits + wide_bits) + (team >> wide_bits);
+    across = (across << wide_bits) + (team & (1 << wide_bits) - 1);
+    int top = down * TM, left = across * TN, from = min((rank * slices + slice) * piece, k), till = min(from + piece, k);
+    Element* own = (Element*)(memory + warp * WARP_BYTES);
+    bool here = top < m && left < n;
+    if (here) {
+        Operand of_m = {(const unsigned char*)(M + blockIdx.y * step_M), m_line, m_k, top, m - 1, how_m};
+        Operand of_n = {(const unsigned char*)(N + blockIdx.y * step_N), n_line, n_k, left, n - 1, how_n};
+        make_tile(of_m, of_n, from, till, own, min(TN, n - left));
+    }
+    Target target = {P + blockIdx.y * step_P + top * p_row + left * p_col, p_row, p_col, m - top, n - left, accumulate};
+    bool turned = p_row < p_col, alone = blocks == 1;
+    int lane = threadIdx.x % 32, hands = slices * 32, mine = slice * 32 + lane;
+    Element* parts = (Element*)(memory + (warp - slice) * WARP_BYTES);
+    if (alone) {
+        if (slices == 1) __syncwarp();
+        else __syncthreads();
+        if (here) store_tile(parts, slices, true, target, turned, mine, hands);
+        return;
+    }
+    if (slices > 1) {
+        __syncthreads();
+        if (here) add_slices(parts, slices, mine, hands);
+    }
+    cluster_meet();
+    if (here) store_tile(parts, blocks, false, target, turned, rank * hands + mine, blocks * hands);
+    cluster_meet();  // nobody leaves while another reads here
+}

@@ -1,0 +1,129 @@
+// A warp's tile of float64 on tensor cores: fragments come straight from memory into registers, a step of 8 of k ahead.
+// Lanes of a fragment read 8 lines at 4 of k: whole sectors, whichever way an operand lies and wherever its lines start.
+
+#define MATS (TM / 16)
+#define COLS (TN / 8)
+#define STEP 8
+#define PAIRS 1    // how: a lane takes neighbouring k, of both operands alike,
+#define VECTORS 2  // and of this one at once: its lines lie along k and start on 16 bytes
+
+extern __shared__ __align__(128) unsigned char memory[];
+
+struct Operand {
+    const unsigned char* at;
+    int line_step, k_step;  // bytes
+    int first, last;        // lines
+    int how;
+};
+
+// COUNT lines of an operand, 8 apart: where this lane reads them.
+template <int COUNT> struct Lines {
+    const unsigned char* at[COUNT];
+    long long other, next;  // bytes to the lane's second k, and to the next step
+    bool vectors;
+
+    __device__ __forceinline__ Lines(const Operand& x, int from) {
+        int lane = threadIdx.x % 32, pairs = x.how & PAIRS, k = from + lane % 4 * (pairs ? 2 : 1);
+        other = (pairs ? 1 : 4) * (long long)x.k_step;
+        next = STEP * (long long)x.k_step;
+        vectors = x.how & VECTORS;
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i)
+            at[i] = x.at + (long long)min(x.first + i * 8 + lane / 4, x.last) * x.line_step + (long long)k * x.k_step;
+    }
+
+    __device__ __forceinline__ void read(double (&to)[COUNT][2]) {
+        if (vectors) {
+            #pragma unroll
+            for (int i = 0; i < COUNT; ++i) {
+                double2 both = __ldg((const double2*)at[i]);
+                to[i][0] = both.x;
+                to[i][1] = both.y;
+                at[i] += next;
+            }
+            return;
+        }
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            to[i][0] = __ldg((const double*)at[i]);
+            to[i][1] = __ldg((const double*)(at[i] + other));
+            at[i] += next;
+        }
+    }
+
+    // The last step, of which k is `left`: `own` is this lane's first k, `apart` how far on its second is.
+    __device__ __forceinline__ void read_last(double (&to)[COUNT][2], int left, int own, int apart) const {
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i) {
+            to[i][0] = own < left ? __ldg((const double*)at[i]) : 0.0;
+            to[i][1] = own + apart < left ? __ldg((const double*)(at[i] + other)) : 0.0;
+        }
+    }
+};
+
+template <int USED> struct Held { double m[2 * MATS][2], n[USED][2]; };
+
+template <int USED>
+static __device__ __forceinline__ void take(double (&sums)[MATS][USED][4], const Held<USED>& held) {
+    #pragma unroll
+    for (int i = 0; i < MATS; ++i) {
+        double rows[4] = {held.m[2 * i][0], held.m[2 * i + 1][0], held.m[2 * i][1], held.m[2 * i + 1][1]};
+        #pragma unroll
+        for (int j = 0; j < USED; ++j) multiply(sums[i][j], rows, held.n[j]);
+    }
+}
+
+template <int USED>
+static __device__ __forceinline__ void make(const Operand& M, const Operand& N, int from, int till, Element* part) {
+    double sums[MATS][USED][4];
+    #pragma unroll
+    for (int i = 0; i < MATS * USED * 4; ++i) sums[i / (USED * 4)][i / 4 % USED][i % 4] = 0.0;
+    int lane = threadIdx.x % 32, pairs = M.how & PAIRS, own = lane % 4 * (pairs ? 2 : 1), apart = pairs ? 1 : 4;
+    Lines<2 * MATS> of_m(M, from);
+    Lines<USED> of_n(N, from);
+    Held<USED> one, two;
+    int left = till - from;
+    auto read = [&](Held<USED>& to) {
+        if (left >= STEP) {
+            of_m.read(to.m);
+            of_n.read(to.n);
+        } else if (left > 0) {
+            of_m.read_last(to.m, left, own, apart);
+            of_n.read_last(to.n, left, own, apart);
+        }
+        left -= STEP;
+    };
+    read(one);
+    for (int steps = (till - from + STEP - 1) / STEP; steps > 0; steps -= 2) {
+        read(two);
+        take(sums, one);
+        if (steps == 1) break;
+        read(one);
+        take(sums, two);
+    }
+    #pragma unroll
+    for (int i = 0; i < MATS; ++i)
+        #pragma unroll
+        for (int j = 0; j < USED; ++j)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+                *(double2*)(part + (i * 16 + half * 8 + lane / 4) * PITCH + j * 8 + lane % 4 * 2) =
+                    make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+}
+
+// Columns beyond P are neither read nor multiplied, eight by eight.
+static __device__ __forceinline__ void make_tile(
+    const Operand& M, const Operand& N, int from, int till, Element* part, int width)
+{
+    int used = (width + 7) / 8;
+    if (used >= COLS) make<COLS>(M, N, from, till, part);
+#if COLS > 3
+    else if (used == 3) make<3>(M, N, from, till, part);
+#endif
+#if COLS > 2
+    else if (used == 2) make<2>(M, N, from, till, part);
+#endif
+#if COLS > 1
+    else make<1>(M, N, from, till, part);
+#endif
+}
