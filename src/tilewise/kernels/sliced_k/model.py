@@ -32,6 +32,8 @@ class SlicedTile:
     cols: int
     stages: int
     resident: int
+    warps: int  # that a unit's registers hold
+    rolling: bool = False  # rows of M are read over those that have been multiplied
 
     def warp_bytes(self, size: int) -> int:
         """Of shared memory: its stages, and then its sums."""
@@ -40,8 +42,19 @@ class SlicedTile:
 
 
 TILES = {
-    8: (SlicedTile(32, 32, 0, 1), SlicedTile(64, 16, 0, 1), SlicedTile(64, 24, 0, 1), SlicedTile(64, 32, 0, 1)),
-    4: (SlicedTile(64, 32, 4, 2), SlicedTile(64, 48, 4, 1), SlicedTile(64, 16, 4, 2), SlicedTile(32, 32, 4, 2)),
+    8: (
+        SlicedTile(32, 32, 0, 1, 8),
+        SlicedTile(32, 32, 0, 1, 12, True),
+        SlicedTile(64, 16, 0, 1, 12, True),
+        SlicedTile(64, 32, 0, 1, 8, True),
+    ),
+    4: (
+        SlicedTile(64, 32, 4, 2, 16),
+        SlicedTile(64, 48, 4, 1, 8),
+        SlicedTile(64, 16, 4, 2, 16),
+        SlicedTile(32, 32, 4, 2, 16),
+        SlicedTile(64, 64, 3, 1, 8),
+    ),
 }
 
 
@@ -57,7 +70,7 @@ class SlicedWay:
 
     def words(self) -> str:
         sides = f"{self.tile.cols}x{self.tile.rows}" if self.turned else f"{self.tile.rows}x{self.tile.cols}"
-        return f"{sides} w{self.warps} s{self.slices} c{self.cluster}"
+        return f"{sides}{'r' * self.tile.rolling} w{self.warps} s{self.slices} c{self.cluster}"
 
 
 def refusal(problem: Problem, machine: Machine) -> str | None:
@@ -145,7 +158,7 @@ def seconds(way: SlicedWay, problem: Problem, machine: Machine) -> float:
     p, tile = problem, way.tile
     blocks = blocks_of(p, way) * way.cluster * max(1, p.members)
     rate = step_rate(p, machine) / machine.units * 0.6
-    room = (8 if p.dtype.itemsize == 8 else 16) // way.warps
+    room = tile.warps // way.warps
     busy = min(room, math.ceil(blocks / machine.units)) * way.warps
     work = math.ceil(blocks / (machine.units * room)) * max(4, busy) * tile.rows * tile.cols * piece(p, way) / rate
     memory = 1.3 * p.least_bytes / machine.bandwidth

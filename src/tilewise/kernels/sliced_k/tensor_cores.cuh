@@ -51,6 +51,22 @@ template <int COUNT> struct Lines {
         }
     }
 
+    __device__ __forceinline__ void read_one(double (&to)[2], int i) {
+        to[0] = __ldg((const double*)at[i]);
+        to[1] = __ldg((const double*)(at[i] + other));
+        at[i] += next;
+    }
+
+    __device__ __forceinline__ void read_one_last(double (&to)[2], int i, int left, int own, int apart) const {
+        to[0] = own < left ? __ldg((const double*)at[i]) : 0.0;
+        to[1] = own + apart < left ? __ldg((const double*)(at[i] + other)) : 0.0;
+    }
+
+    __device__ __forceinline__ void go_on() {
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i) at[i] += next;
+    }
+
     // The last step, of which k is `left`: `own` is this lane's first k, `apart` how far on its second is.
     __device__ __forceinline__ void read_last(double (&to)[COUNT][2], int left, int own, int apart) const {
         #pragma unroll
@@ -73,6 +89,63 @@ static __device__ __forceinline__ void take(double (&sums)[MATS][USED][4], const
     }
 }
 
+#if ROLLING
+// A step, and what is read meanwhile of the next: nothing, all of it, or its last `left` of k. Rows of M are read over those
+// that have been multiplied.
+#define NOTHING 0
+#define WHOLE 1
+#define LAST 2
+template <int NEXT, int USED>
+static __device__ __forceinline__ void roll(
+    double (&sums)[MATS][USED][4], double (&m)[2 * MATS][2], double (&n)[USED][2], Lines<2 * MATS>& of_m, Lines<USED>& of_n,
+    int left, int own, int apart)
+{
+    double next[USED][2];
+    if (NEXT == WHOLE) of_n.read(next);
+    if (NEXT == LAST) of_n.read_last(next, left, own, apart);
+    #pragma unroll
+    for (int i = 0; i < MATS; ++i) {
+        double rows[4] = {m[2 * i][0], m[2 * i + 1][0], m[2 * i][1], m[2 * i + 1][1]};
+        #pragma unroll
+        for (int j = 0; j < USED; ++j) multiply(sums[i][j], rows, n[j]);
+        #pragma unroll
+        for (int half = 0; half < 2; ++half) {
+            if (NEXT == WHOLE) of_m.read_one(m[2 * i + half], 2 * i + half);
+            if (NEXT == LAST) of_m.read_one_last(m[2 * i + half], 2 * i + half, left, own, apart);
+        }
+    }
+    if (NEXT != NOTHING)
+        #pragma unroll
+        for (int j = 0; j < USED; ++j) n[j][0] = next[j][0], n[j][1] = next[j][1];
+}
+
+template <int USED>
+static __device__ __forceinline__ void make(const Operand& M, const Operand& N, int from, int till, Element* part) {
+    double sums[MATS][USED][4], m[2 * MATS][2], n[USED][2];
+    #pragma unroll
+    for (int i = 0; i < MATS * USED * 4; ++i) sums[i / (USED * 4)][i / 4 % USED][i % 4] = 0.0;
+    int lane = threadIdx.x % 32, pairs = M.how & PAIRS, own = lane % 4 * (pairs ? 2 : 1), apart = pairs ? 1 : 4;
+    Lines<2 * MATS> of_m(M, from);
+    Lines<USED> of_n(N, from);
+    int left = till - from;
+    of_m.read_last(m, left, own, apart);
+    of_n.read_last(n, left, own, apart);
+    of_m.go_on();
+    of_n.go_on();
+    #pragma unroll 1
+    for (left -= STEP; left >= STEP; left -= STEP) roll<WHOLE>(sums, m, n, of_m, of_n, left, own, apart);
+    if (left > 0) roll<LAST>(sums, m, n, of_m, of_n, left, own, apart);
+    roll<NOTHING>(sums, m, n, of_m, of_n, left, own, apart);
+    #pragma unroll
+    for (int i = 0; i < MATS; ++i)
+        #pragma unroll
+        for (int j = 0; j < USED; ++j)
+            #pragma unroll
+            for (int half = 0; half < 2; ++half)
+                *(double2*)(part + (i * 16 + half * 8 + lane / 4) * PITCH + j * 8 + lane % 4 * 2) =
+                    make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
+}
+#else
 template <int USED>
 static __device__ __forceinline__ void make(const Operand& M, const Operand& N, int from, int till, Element* part) {
     double sums[MATS][USED][4];
@@ -110,6 +183,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
                 *(double2*)(part + (i * 16 + half * 8 + lane / 4) * PITCH + j * 8 + lane % 4 * 2) =
                     make_double2(sums[i][j][2 * half], sums[i][j][2 * half + 1]);
 }
+#endif
 
 // Columns beyond P are neither read nor multiplied, eight by eight.
 static __device__ __forceinline__ void make_tile(
