@@ -28,6 +28,12 @@ class SlicedK(Family):
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return False  # not before its model has been fitted to a card
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return model.reaches(problem)  # the kind says the rest
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return model.least_seconds(problem, machine)
+
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         seconds, way = model.best_way(problem, machine)
         return self._planned(problem, machine, way, seconds, kernel, tile)

@@ -3,16 +3,19 @@
 from __future__ import annotations
 
 import math
-from collections.abc import Iterator
 from dataclasses import dataclass
 from functools import lru_cache
-from operator import itemgetter
+from itertools import product
+from math import sqrt
+from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.mma_sync.model import mma_rate
+from tilewise.kernels.shared.residency import rooms
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry
 from tilewise.problem import Problem
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "sliced_k"
 IDEA = "a warp makes a tile over a slice of k by itself; warps and a cluster's blocks share a tile's k: any layout"
@@ -22,6 +25,29 @@ MOST_WARPS = 8
 MOST_STRIDE = 2**31  # bytes from line to line
 TEAMS = ((4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8))  # warps of a block, and how many of them share a tile
 CLUSTERS = (1, 2, 4, 8)
+
+
+class Figures(NamedTuple):
+    """Seconds, but for shares."""
+
+    start: float  # of a launch, its first loads and its last stores
+    slices: float  # of the meeting of a block's warps,
+    part: float  # and for a byte of their sums
+    meet: float  # of a cluster's blocks,
+    met: float  # and for a byte of their sums
+    store: float  # of a byte of a tile
+    memory: float  # over the bandwidth's own time
+    from_l2: float  # of a byte, for all units
+    step: float  # of a warp that has a unit to itself, beside its products:
+    alone: float  # which then take so many times as long
+    shares: tuple[float, ...]  # of the cores' rate, by tile
+    copies: tuple[float, float, float]  # of a byte, on a unit: across k, along k, by 16 bytes
+
+
+FIGURES = {
+    8: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 4, (2e-11,) * 3),
+    4: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 5, (2e-11,) * 3),
+}
 
 
 @dataclass(frozen=True)
@@ -83,11 +109,15 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
         return f"kernel={KERNEL!r} multiplies float64 and float32, not {p.dtype} with precision={p.precision!r}"
     if not is_plus_times(p.semiring):
         return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
-    if any(abs(s) * p.dtype.itemsize >= MOST_STRIDE for x in (p.layout_m, p.layout_n) for s in (x.row, x.col)):
-        return f"kernel={KERNEL!r} takes lines less than {MOST_STRIDE:,} bytes apart"
-    if p.m * p.k * p.n > LARGEST:
-        return f"kernel={KERNEL!r} is for small products, up to {LARGEST:,} steps, and this is {p.shape}"
+    if not reaches(p):
+        return f"kernel={KERNEL!r} takes up to {LARGEST:,} steps, and lines less than {MOST_STRIDE:,} bytes apart"
     return None
+
+
+def reaches(problem: Problem) -> bool:
+    p, size = problem, problem.dtype.itemsize
+    strides = (p.layout_m.row, p.layout_m.col, p.layout_n.row, p.layout_n.col)
+    return p.m * p.k * p.n <= LARGEST and max(map(abs, strides)) * size < MOST_STRIDE
 
 
 def tiles_of(problem: Problem, way: SlicedWay) -> tuple[int, int]:
@@ -98,8 +128,8 @@ def tiles_of(problem: Problem, way: SlicedWay) -> tuple[int, int]:
 
 def teams_across(problem: Problem, way: SlicedWay) -> int:
     """Tiles of a block that lie across: a square of them where P is wide enough, so that they share most lines."""
-    teams, (_, across) = way.warps // way.slices, tiles_of(problem, way)
-    return 1 << min(teams.bit_length() // 2, (across - 1).bit_length())
+    _, across = tiles_of(problem, way)
+    return min(_widest(way.warps // way.slices), 1 << (across - 1).bit_length())
 
 
 def groups_of(problem: Problem, way: SlicedWay) -> tuple[int, int]:
@@ -119,34 +149,101 @@ def piece(problem: Problem, way: SlicedWay) -> int:
     return max(1, math.ceil(math.ceil(problem.k / STEP) / (way.slices * way.cluster))) * STEP
 
 
-def hows(problem: Problem) -> tuple[int, int]:
-    """How M and N are read, as the kernel's texts have it: of float64 by pairs of k (1), those at once (2) where lines
-    lie along k and start on 16 bytes; of float32 along k (1), or across it 16 bytes at a time (2)."""
-    size, sides = problem.dtype.itemsize, []
-    for x, line, k in (
-        (problem.layout_m, problem.layout_m.row, problem.layout_m.col),
-        (problem.layout_n, problem.layout_n.col, problem.layout_n.row),
-    ):
+def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
+    """How M and N are read, as the kernel's texts have it, and whether neighbours lie along k. Of float64 by pairs of k
+    (1), and those at once (2) where lines lie along k and start on 16 bytes; of float32 along k (1), or across it 16
+    bytes at a time (2)."""
+    size, sides = problem.dtype.itemsize, list[tuple[bool, bool]]()
+    m, n = problem.layout_m, problem.layout_n
+    for x, line, k in ((m, m.row, m.col), (n, n.col, n.row)):
         along = abs(k) < abs(line) or k == 1
         side, lead = (k, line) if along else (line, k)
         even = side == 1 and x.alignment == 16 and all(s * size % 16 == 0 for s in (lead, *x.stack))
         sides.append((along, even))
     if size == 4:
-        return tuple(1 if along else 2 * even for along, even in sides)  # type: ignore[return-value]
+        return tuple((1 if along else 2 * even, along) for along, even in sides)
     pairs = all(even for along, even in sides if along) and any(along for along, _ in sides)
-    return tuple(int(pairs) + 2 * (pairs and along) for along, _ in sides)  # type: ignore[return-value]
+    return tuple((pairs + 2 * (pairs and along), along) for along, _ in sides)
 
 
-def ways(problem: Problem, machine: Machine) -> Iterator[SlicedWay]:
+@lru_cache(maxsize=64)
+def _table(size: int, rate: float, clusters: tuple[int, ...], units: int) -> tuple[tuple[SlicedWay, ...], Rows]:
+    """Every way, with what its seconds are reckoned from: its sides, turned or not; warps, slices, blocks of a cluster;
+    tiles of a block, and how many of them lie across at most; blocks that a unit holds, and clusters with one block of
+    each; of the cores for eight of k of a column; of a block's end, and of that for each block of a unit. `rate`: steps
+    a second of a unit."""
+    figures, made, rows = FIGURES[size], list[SlicedWay](), list[tuple[float, ...]]()
+    for (tile, share), (warps, slices), cluster in product(
+        zip(TILES[size], figures.shares, strict=True), TEAMS, clusters
+    ):
+        if cluster > 1 and slices < warps:
+            continue
+        teams, sums = warps // slices, tile.rows * tile.cols * size
+        end = figures.slices * (slices > 1) + (figures.meet + figures.met * sums * cluster) * (cluster > 1)
+        each = figures.part * sums * warps * (slices > 1) + figures.store * sums * teams
+        held = rooms(units, cluster, 1)[0]
+        cores = tile.rows * STEP / rate / share
+        for turned in (False, True)[: 1 + (tile.rows != tile.cols)]:
+            made.append(SlicedWay(tile, warps, slices, cluster, turned))
+            sides = tile.rows, tile.cols, turned
+            rows.append(
+                (*sides, warps, slices, cluster, teams, _widest(teams), tile.warps // warps, held, cores, end, each)
+            )
+    return tuple(made), Rows(rows)
+
+
+@Formula
+def _seconds(row: Row, given: Row) -> float:
+    """A warp's steps one after the other, by the busiest unit, each as long as a warp alone takes or all of them on its
+    cores or on its way to memory; and its end. Or the bytes from memory, or from the L2. Not where a warp has no k."""
+    m, k, n, members = int(given[0]), int(given[1]), int(given[2]), int(given[3])
+    rows, cols, cluster, parts = int(row[0]), int(row[1]), int(row[5]), int(row[4]) * int(row[5])
+    tall, wide, of_rows, of_cols = m, n, given[8], given[9]
+    if row[2]:
+        tall, wide, of_rows, of_cols = n, m, given[9], given[8]
+    steps = max(1, -(-k // 8))
+    if parts > steps:
+        return INFINITE
+    across = -(-wide // cols)
+    beside = min(int(row[7]), 1 if across == 1 else 2 if across == 2 else 4)
+    above = int(row[6]) // beside
+    groups = -(-(-(-tall // rows)) // above) * -(-across // beside) * members
+    each, used = -(-steps // parts), cols
+    if given[11]:
+        used = min(cols, -(-wide // 8) * 8)
+    cores, copies = row[10] * used, rows * of_rows + used * of_cols
+    alone, busy = (given[6] + given[7] * 4 * cores) ** 4, (row[3] * cores) ** 4 + (row[3] * copies) ** 4
+    room, held = int(row[8]), int(row[9])
+    full, rest, work = groups // (held * room), groups % (held * room), 0.0
+    if full:
+        work = full * (each * sqrt(sqrt(alone + busy * room**4)) + row[11] + row[12] * room)
+    if rest:
+        last = min(room, -(-rest // held))
+        work += each * sqrt(sqrt(alone + busy * last**4)) + row[11] + row[12] * last
+    lines = groups * (rows * above + cols * beside)
+    return given[10] + sqrt(sqrt(work**4 + given[4] + (given[5] * lines * each * 8 * parts) ** 4))
+
+
+def _widest(teams: int) -> int:
+    return 1 << teams.bit_length() // 2
+
+
+def _rows(p: Problem, machine: Machine) -> tuple[tuple[SlicedWay, ...], Rows, Row]:
+    """The ways, their rows, and what all of these share."""
+    size, f = p.dtype.itemsize, FIGURES[p.dtype.itemsize]
     clusters = CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
-    steps = max(1, math.ceil(problem.k / STEP))
-    for tile in TILES[problem.dtype.itemsize]:
-        for turned in (False, True) if tile.rows != tile.cols else (False,):
-            for warps, slices in TEAMS:
-                for cluster in clusters:
-                    if (cluster > 1 and slices < warps) or slices * cluster > steps:
-                        continue
-                    yield SlicedWay(tile, warps, slices, cluster, turned)
+    made, rows = _table(size, step_rate(p, machine) / machine.units, clusters, machine.units)
+    copies = [f.copies[how if size == 4 else how & 2 or along] * STEP * size for how, along in read(p)]
+    memory = (f.memory * p.least_bytes / machine.bandwidth) ** 4
+    return made, rows, (
+        p.m, p.k, p.n, p.members, memory, f.from_l2 * size, f.step, f.alone, *copies, f.start, size == 8,
+    )  # fmt: skip
+
+
+def ways(problem: Problem, machine: Machine) -> list[SlicedWay]:
+    """Those whose warps all have some of k."""
+    made, rows, shared = _rows(problem, machine)
+    return [way for way, row in zip(made, rows.rows, strict=True) if _seconds(row, shared) < INFINITE]
 
 
 def step_rate(problem: Problem, machine: Machine) -> float:
@@ -154,22 +251,22 @@ def step_rate(problem: Problem, machine: Machine) -> float:
 
 
 def seconds(way: SlicedWay, problem: Problem, machine: Machine) -> float:
-    """Slices one after the other by the busiest multiprocessor; or the bytes; and what a launch takes anyway."""
-    p, tile = problem, way.tile
-    blocks = blocks_of(p, way) * way.cluster * max(1, p.members)
-    rate = step_rate(p, machine) / machine.units * 0.6
-    room = tile.warps // way.warps
-    busy = min(room, math.ceil(blocks / machine.units)) * way.warps
-    work = math.ceil(blocks / (machine.units * room)) * max(4, busy) * tile.rows * tile.cols * piece(p, way) / rate
-    memory = 1.3 * p.least_bytes / machine.bandwidth
-    end = 0.3e-6 * (way.slices > 1) + 0.7e-6 * (way.cluster > 1)
-    return 2.6e-6 + end + math.sqrt(math.hypot(work**2, memory**2))
+    made, rows, shared = _rows(problem, machine)
+    return _seconds(rows.rows[made.index(way)], shared)
 
 
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[float, SlicedWay]:
-    timed = ((seconds(way, problem, machine), way) for way in ways(problem, machine))
-    return min(timed, key=itemgetter(0))
+    made, rows, shared = _rows(problem, machine)
+    number, least = _seconds.least(rows, shared, problem.largest)
+    return least, made[number]
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch, and the longer of the steps at the best tile's rate and the bytes."""
+    figures = FIGURES[problem.dtype.itemsize]
+    steps = problem.steps / (step_rate(problem, machine) * max(figures.shares))
+    return 0.999 * (figures.start + max(steps, figures.memory * problem.least_bytes / machine.bandwidth))
 
 
 def shared_bytes(problem: Problem, way: SlicedWay) -> int:

@@ -11,7 +11,7 @@ from tilewise.kernels.sliced_k.model import (
     SlicedWay,
     blocks_of,
     groups_of,
-    hows,
+    read,
     piece,
     shared_bytes,
     teams_across,
@@ -27,9 +27,9 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     p, way, made, size = plan.problem, plan.way, [], plan.problem.dtype.itemsize
     assert isinstance(way, SlicedWay)
     source = render_sliced(p.dtype, way.tile, min(90, arch_number(plan.machine.arch)))
-    how, (_, groups), wide = hows(p), groups_of(p, way), teams_across(p, way)
+    (how_m, how_n), (_, groups), wide = (how for how, _ in read(p)), groups_of(p, way), teams_across(p, way)
     m, n, P = given.M.layout, given.N.layout, given.P.layout
-    sides = [(given.M, p.m, m.row, m.col, how[0]), (given.N, p.n, n.col, n.row, how[1])]
+    sides = [(given.M, p.m, m.row, m.col, how_m), (given.N, p.n, n.col, n.row, how_n)]
     steps_p = (P.row, P.col)
     if way.turned:
         sides.reverse()
