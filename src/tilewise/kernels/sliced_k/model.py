@@ -41,12 +41,12 @@ class Figures(NamedTuple):
     step: float  # of a warp that has a unit to itself, beside its products:
     alone: float  # which then take so many times as long
     shares: tuple[float, ...]  # of the cores' rate, by tile
-    copies: tuple[float, float, float]  # of a byte, on a unit: across k, along k, by 16 bytes
+    copies: tuple[float, float, float, float]  # of a byte, on a unit: across k, along k, each by 16 bytes
 
 
 FIGURES = {
-    8: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 4, (2e-11,) * 3),
-    4: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 5, (2e-11,) * 3),
+    8: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 4, (2e-11,) * 4),
+    4: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 7, (2e-11,) * 4),
 }
 
 
@@ -80,6 +80,8 @@ TILES = {
         SlicedTile(64, 16, 4, 2, 16),
         SlicedTile(32, 32, 4, 2, 16),
         SlicedTile(64, 64, 3, 1, 8),
+        SlicedTile(64, 32, 2, 2, 16, True),
+        SlicedTile(64, 48, 2, 1, 8, True),
     ),
 }
 
@@ -151,8 +153,8 @@ def piece(problem: Problem, way: SlicedWay) -> int:
 
 def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
     """How M and N are read, as the kernel's texts have it, and whether neighbours lie along k. Of float64 by pairs of k
-    (1), and those at once (2) where lines lie along k and start on 16 bytes; of float32 along k (1), or across it 16
-    bytes at a time (2)."""
+    (1), and those at once (2) where lines lie along k and start on 16 bytes; of float32 along k (1) or across it, and on
+    16 bytes (2)."""
     size, sides = problem.dtype.itemsize, list[tuple[bool, bool]]()
     m, n = problem.layout_m, problem.layout_n
     for x, line, k in ((m, m.row, m.col), (n, n.col, n.row)):
@@ -161,7 +163,7 @@ def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
         even = side == 1 and x.alignment == 16 and all(s * size % 16 == 0 for s in (lead, *x.stack))
         sides.append((along, even))
     if size == 4:
-        return tuple((1 if along else 2 * even, along) for along, even in sides)
+        return tuple((along + 2 * even, along) for along, even in sides)
     pairs = all(even for along, even in sides if along) and any(along for along, _ in sides)
     return tuple((pairs + 2 * (pairs and along), along) for along, _ in sides)
 
@@ -197,17 +199,17 @@ def _seconds(row: Row, given: Row) -> float:
     """A warp's steps one after the other, by the busiest unit, each as long as a warp alone takes or all of them on its
     cores or on its way to memory; and its end. Or the bytes from memory, or from the L2. Not where a warp has no k."""
     m, k, n, members = int(given[0]), int(given[1]), int(given[2]), int(given[3])
-    rows, cols, cluster, parts = int(row[0]), int(row[1]), int(row[5]), int(row[4]) * int(row[5])
+    rows, cols, parts = int(row[0]), int(row[1]), int(row[4]) * int(row[5])
     tall, wide, of_rows, of_cols = m, n, given[8], given[9]
     if row[2]:
         tall, wide, of_rows, of_cols = n, m, given[9], given[8]
     steps = max(1, -(-k // 8))
     if parts > steps:
         return INFINITE
-    across = -(-wide // cols)
+    down, across = -(-tall // rows), -(-wide // cols)
     beside = min(int(row[7]), 1 if across == 1 else 2 if across == 2 else 4)
     above = int(row[6]) // beside
-    groups = -(-(-(-tall // rows)) // above) * -(-across // beside) * members
+    groups = -(-down // above) * -(-across // beside) * members
     each, used = -(-steps // parts), cols
     if given[11]:
         used = min(cols, -(-wide // 8) * 8)

@@ -25,7 +25,7 @@ static __device__ __forceinline__ void fetch(float* to, const Operand& x, int k0
     int lane = threadIdx.x % 32;
     unsigned there = (unsigned)__cvta_generic_to_shared(to);
     const int pitch = LINES + 4;
-    if (x.how & VECTORS) {
+    if (x.how == VECTORS) {
         int k = lane / 4, line = lane % 4 * 4;
         const unsigned char* from = x.at + (long long)(k0 + min(k, left - 1)) * x.k_step;
         #pragma unroll
@@ -68,6 +68,81 @@ static __device__ __forceinline__ void fetch_stage(float* to, const Operand& M, 
     close_group();
 }
 
+#if HELD
+#define ACROSS_BY_16 2
+#define ALONG_BY_16 3
+
+// A stage of one operand on its way through registers: LINES / 4 floats of a lane.
+template <int LINES> struct Way {
+    float of[LINES / 4];
+    int mode;
+
+    __device__ __forceinline__ void load(const Operand& x, int k0, int left) {
+        int lane = threadIdx.x % 32;
+        bool whole = left >= DEEP;
+        mode = whole && (x.how != ACROSS_BY_16 || x.first + LINES <= x.last + 1) ? x.how : x.how & 1;
+        if (mode == ALONG_BY_16) {
+            const unsigned char* from = x.at + (long long)(k0 + lane % 2 * 4) * 4;
+            #pragma unroll
+            for (int i = 0; i < LINES / 16; ++i)
+                put(i, __ldg((const float4*)(from + (long long)min(x.first + lane / 2 + i * 16, x.last) * x.line_step)));
+        } else if (mode == ACROSS_BY_16) {
+            const unsigned char* from = x.at + (long long)(k0 + lane / 4) * x.k_step + (x.first + lane % 4 * 4) * 4ll;
+            #pragma unroll
+            for (int i = 0; i < LINES / 16; ++i) put(i, __ldg((const float4*)(from + i * 64)));
+        } else if (mode == ALONG) {
+            bool valid = whole || lane % 8 < left;
+            const unsigned char* from = x.at + (long long)(k0 + (valid ? lane % 8 : 0)) * x.k_step;
+            #pragma unroll
+            for (int i = 0; i < LINES / 4; ++i) {
+                float one = __ldg((const float*)(from + (long long)min(x.first + lane / 8 + i * 4, x.last) * x.line_step));
+                of[i] = valid ? one : 0.0f;
+            }
+        } else {
+            const int wide = LINES % 32 ? 16 : 32, deep = 32 / wide;
+            #pragma unroll
+            for (int i = 0; i < LINES / wide; ++i) {
+                int line = min(x.first + lane % wide + i * wide, x.last);
+                const unsigned char* from = x.at + (long long)line * x.line_step;
+                #pragma unroll
+                for (int j = 0; j < DEEP / deep; ++j) {
+                    int k = lane / wide + j * deep;
+                    bool valid = whole || k < left;
+                    float one = __ldg((const float*)(from + (long long)(k0 + (valid ? k : 0)) * x.k_step));
+                    of[i * (DEEP / deep) + j] = valid ? one : 0.0f;
+                }
+            }
+        }
+    }
+
+    __device__ __forceinline__ void put(int i, float4 x) {
+        of[4 * i] = x.x, of[4 * i + 1] = x.y, of[4 * i + 2] = x.z, of[4 * i + 3] = x.w;
+    }
+
+    __device__ __forceinline__ void keep(float* to) const {
+        int lane = threadIdx.x % 32;
+        const int pitch = LINES + 4;
+        if (mode == ALONG_BY_16) {
+            #pragma unroll
+            for (int i = 0; i < LINES / 4; ++i) to[(lane % 2 * 4 + i % 4) * pitch + lane / 2 + i / 4 * 16] = of[i];
+        } else if (mode == ACROSS_BY_16) {
+            #pragma unroll
+            for (int i = 0; i < LINES / 16; ++i)
+                *(float4*)(to + lane / 4 * pitch + lane % 4 * 4 + i * 16) =
+                    make_float4(of[4 * i], of[4 * i + 1], of[4 * i + 2], of[4 * i + 3]);
+        } else if (mode == ALONG) {
+            #pragma unroll
+            for (int i = 0; i < LINES / 4; ++i) to[lane % 8 * pitch + lane / 8 + i * 4] = of[i];
+        } else {
+            const int wide = LINES % 32 ? 16 : 32, deep = 32 / wide;
+            #pragma unroll
+            for (int i = 0; i < LINES / 4; ++i)
+                to[(lane / wide + i % (DEEP / deep) * deep) * pitch + lane % wide + i / (DEEP / deep) * wide] = of[i];
+        }
+    }
+};
+#endif
+
 static __device__ __forceinline__ void make_tile(
     const Operand& M, const Operand& N, int from, int till, Element* own, int)
 {
@@ -75,7 +150,25 @@ static __device__ __forceinline__ void make_tile(
     #pragma unroll
     for (int i = 0; i < LANE_ROWS * LANE_COLS; ++i) sums[i / LANE_COLS][i % LANE_COLS] = 0.0f;
     int lane = threadIdx.x % 32, up = lane / 4 * 4, across = lane % 4 * 4;
-    int here = 0, filling = 0;
+    int here = 0;
+#if HELD
+    Way<TM> of_m;
+    Way<TN> of_n;
+    if (from < till) {
+        of_m.load(M, from, till - from);
+        of_n.load(N, from, till - from);
+    }
+    #pragma unroll 1
+    for (int k0 = from; k0 < till; k0 += DEEP) {
+        of_m.keep(own + here * STAGE);
+        of_n.keep(own + here * STAGE + DEEP * PITCH_M);
+        __syncwarp();
+        if (k0 + DEEP < till) {
+            of_m.load(M, k0 + DEEP, till - k0 - DEEP);
+            of_n.load(N, k0 + DEEP, till - k0 - DEEP);
+        }
+#else
+    int filling = 0;
     #pragma unroll 1
     for (int k0 = from - (STAGES - 1) * DEEP; k0 < till; k0 += DEEP) {
         if (k0 >= from) {
@@ -86,6 +179,7 @@ static __device__ __forceinline__ void make_tile(
         fetch_stage(own + filling * STAGE, M, N, ahead, till - ahead);
         filling = filling + 1 == STAGES ? 0 : filling + 1;
         if (k0 < from) continue;  // the first stages are only filled
+#endif
         const float* m = own + here * STAGE + up;
         const float* n = own + here * STAGE + DEEP * PITCH_M + across;
         #pragma unroll
@@ -102,7 +196,9 @@ static __device__ __forceinline__ void make_tile(
         }
         here = here + 1 == STAGES ? 0 : here + 1;
     }
+#if !HELD
     wait_groups<0>();
+#endif
     __syncwarp();  // nobody reads a stage any more, where sums are written now
     #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i)

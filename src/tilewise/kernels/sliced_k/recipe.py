@@ -11,8 +11,8 @@ from tilewise.kernels.sliced_k.model import (
     SlicedWay,
     blocks_of,
     groups_of,
-    read,
     piece,
+    read,
     shared_bytes,
     teams_across,
 )

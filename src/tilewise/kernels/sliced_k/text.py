@@ -23,6 +23,7 @@ def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
         "MOST_THREADS": 32 * MOST_WARPS,
         "RESIDENT": tile.resident,
         "ROLLING": int(tile.rolling),
+        "HELD": int(tile.rolling),
     }
     tensor = dtype.itemsize == 8
     cores = "sliced_k/tensor_cores.cuh" if tensor else "sliced_k/plain_cores.cuh"
