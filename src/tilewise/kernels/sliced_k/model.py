@@ -153,8 +153,8 @@ def piece(problem: Problem, way: SlicedWay) -> int:
 
 def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
     """How M and N are read, as the kernel's texts have it, and whether neighbours lie along k. Of float64 by pairs of k
-    (1), and those at once (2) where lines lie along k and start on 16 bytes; of float32 along k (1) or across it, and on
-    16 bytes (2)."""
+    (1), and those at once (2) where lines lie along k and start on 16 bytes; of float32 along k (1) or across it,
+    and on 16 bytes (2)."""
     size, sides = problem.dtype.itemsize, list[tuple[bool, bool]]()
     m, n = problem.layout_m, problem.layout_n
     for x, line, k in ((m, m.row, m.col), (n, n.col, n.row)):
