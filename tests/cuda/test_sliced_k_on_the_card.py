@@ -5,6 +5,7 @@ from __future__ import annotations
 import math
 import random
 import time
+from itertools import pairwise
 
 import pytest
 
@@ -64,3 +65,46 @@ def test_random_products_by_random_ways(kind):
         count += 1
     print(f"{count} products of {kind}")
     assert max(clusters) >= 8, "clusters were drawn"
+
+
+@pytest.mark.parametrize("kind", ["float64", "float32"])
+@pytest.mark.parametrize("captured", [False, True])
+def test_products_in_a_chain_wait_for_each_other(kind, captured):
+    """Two buffers take turns: what reads before the one before it is done would read what was there before."""
+    seed = time.time_ns() % 2**32
+    rng, machine, family, dtype = random.Random(seed), machine_of("cuda:0"), SlicedK(), getattr(torch, kind)
+    torch.manual_seed(seed)
+    end = time.monotonic() + SECONDS / 2
+    while time.monotonic() < end:
+        m, *sides = (rng.randint(8, 400) for _ in range(8))
+        X = matrix(rng, m, sides[0], kind)
+        weights = [matrix(rng, a, b, kind).mul_(a**-0.5) for a, b in pairwise(sides)]
+        buffers = [torch.full((m * max(sides),), math.nan, device="cuda", dtype=dtype) for _ in range(2)]
+        steps, M = [], X
+        for number, W in enumerate(weights):
+            P = buffers[number % 2][: m * W.shape[1]].view(m, W.shape[1])
+            problem = understand(M, W, Options(out=P, precision="ieee" if kind == "float32" else "high")).problem
+            way = rng.choice(family.configurations(problem, machine))
+            launcher = launcher_of(family.pinned(problem, machine, way), "cuda:0")
+            steps.append((launcher, M.data_ptr(), W.data_ptr(), P.data_ptr()))
+            M = P
+
+        def chain(steps=steps):
+            stream = torch.cuda.current_stream().cuda_stream
+            for launcher, m_at, n_at, p_at in steps:
+                launcher(stream, M=m_at, N=n_at, P=p_at)
+
+        chain()
+        if captured:
+            graph = torch.cuda.CUDAGraph()
+            with torch.cuda.graph(graph):
+                chain()
+            for _ in range(3):
+                for buffer in buffers:
+                    buffer.fill_(math.nan)
+                graph.replay()
+        exact = X.double()
+        for W in weights:
+            exact = exact @ W.double()
+        error = ((M.double() - exact).norm() / exact.norm()).item()
+        assert error <= 10 * BOUNDS[kind], f"seed {seed}: {m} rows through {sides}: {error:.1e}"

@@ -12,7 +12,11 @@ from functools import lru_cache
 from tilewise.machine import starts_early
 from tilewise.recipe import Launch, Step
 
-WAITS = ("wait_for_the_one_before();", "wait_for_kernel_before();")
+WAITS = (
+    "wait_for_the_one_before();",
+    "wait_for_kernel_before();",
+    "// make_tile waits for the one before, before it reads anything",
+)
 FIRST_LINES = 40  # of a kernel, among which the wait stands if there is one
 BEFORE = ("let_the_next_start();", "let_next_kernel_start();")
 

@@ -12,6 +12,15 @@
 
 extern __shared__ __align__(128) unsigned char memory[];
 
+// What has been reckoned so far is there before the kernel before is done; nothing has been read.
+static __device__ __forceinline__ void begin() {
+    wait_for_the_one_before();
+    let_the_next_start();
+}
+
+static __device__ __forceinline__ void now(const unsigned char*& at) { asm volatile("" : "+l"(at)); }
+static __device__ __forceinline__ void now(int& number) { asm volatile("" : "+r"(number)); }
+
 struct Operand {
     const unsigned char* at;
     int line_step, k_step;  // bytes
@@ -151,6 +160,8 @@ static __device__ __forceinline__ void make_tile(
     for (int i = 0; i < LANE_ROWS * LANE_COLS; ++i) sums[i / LANE_COLS][i % LANE_COLS] = 0.0f;
     int lane = threadIdx.x % 32, up = lane / 4 * 4, across = lane % 4 * 4;
     int here = 0;
+    now(from), now(till), now(up), now(across);
+    begin();
 #if HELD
     Way<TM> of_m;
     Way<TN> of_n;

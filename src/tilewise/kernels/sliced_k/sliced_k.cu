@@ -77,8 +77,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, RESIDENT) sliced_k(
     int groups_n, unsigned per_row, int slice_bits, int block_bits, int wide_bits, int piece,
     long long step_M, long long step_N, long long step_P)
 {
-    wait_for_the_one_before();
-    let_the_next_start();
+    // make_tile waits for the one before, before it reads anything
     int blocks = 1 << block_bits, rank = blockIdx.x & blocks - 1, warp = threadIdx.x / 32, slices = 1 << slice_bits;
     int group = blockIdx.x >> block_bits, slice = warp & slices - 1, team = warp >> slice_bits;
     int down = (int)((unsigned long long)group * per_row >> 32), across = group - down * groups_n;
@@ -92,7 +91,7 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, RESIDENT) sliced_k(
         Operand of_m = {(const unsigned char*)(M + blockIdx.y * step_M), m_line, m_k, top, m - 1, how_m};
         Operand of_n = {(const unsigned char*)(N + blockIdx.y * step_N), n_line, n_k, left, n - 1, how_n};
         make_tile(of_m, of_n, from, till, own, min(TN, n - left));
-    }
+    } else begin();
     Target target = {P + blockIdx.y * step_P + top * p_row + left * p_col, p_row, p_col, m - top, n - left, accumulate};
     bool turned = p_row < p_col, alone = blocks == 1;
     int lane = threadIdx.x % 32, hands = slices * 32, mine = slice * 32 + lane;

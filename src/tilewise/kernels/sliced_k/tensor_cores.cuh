@@ -9,6 +9,15 @@
 
 extern __shared__ __align__(128) unsigned char memory[];
 
+// What has been reckoned so far is there before the kernel before is done; nothing has been read.
+static __device__ __forceinline__ void begin() {
+    wait_for_the_one_before();
+    let_the_next_start();
+}
+
+static __device__ __forceinline__ void now(const unsigned char*& at) { asm volatile("" : "+l"(at)); }
+static __device__ __forceinline__ void now(int& number) { asm volatile("" : "+r"(number)); }
+
 struct Operand {
     const unsigned char* at;
     int line_step, k_step;  // bytes
@@ -30,6 +39,8 @@ template <int COUNT> struct Lines {
         #pragma unroll
         for (int i = 0; i < COUNT; ++i)
             at[i] = x.at + (long long)min(x.first + i * 8 + lane / 4, x.last) * x.line_step + (long long)k * x.k_step;
+        #pragma unroll
+        for (int i = 0; i < COUNT; ++i) now(at[i]);
     }
 
     __device__ __forceinline__ void read(double (&to)[COUNT][2]) {
@@ -128,6 +139,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
     Lines<2 * MATS> of_m(M, from);
     Lines<USED> of_n(N, from);
     int left = till - from;
+    begin();
     of_m.read_last(m, left, own, apart);
     of_n.read_last(n, left, own, apart);
     of_m.go_on();
@@ -166,6 +178,7 @@ static __device__ __forceinline__ void make(const Operand& M, const Operand& N, 
         }
         left -= STEP;
     };
+    begin();
     read(one);
     for (int steps = (till - from + STEP - 1) / STEP; steps > 0; steps -= 2) {
         read(two);
