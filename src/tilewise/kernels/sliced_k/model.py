@@ -46,7 +46,7 @@ class Figures(NamedTuple):
 
 FIGURES = {
     8: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 4, (2e-11,) * 4),
-    4: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 7, (2e-11,) * 4),
+    4: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 6, (2e-11,) * 4),
 }
 
 
@@ -75,13 +75,12 @@ TILES = {
         SlicedTile(64, 32, 0, 1, 8, True),
     ),
     4: (
-        SlicedTile(64, 32, 4, 2, 16),
-        SlicedTile(64, 48, 4, 1, 8),
-        SlicedTile(64, 16, 4, 2, 16),
-        SlicedTile(32, 32, 4, 2, 16),
-        SlicedTile(64, 64, 3, 1, 8),
         SlicedTile(64, 32, 2, 2, 16, True),
         SlicedTile(64, 48, 2, 1, 8, True),
+        SlicedTile(64, 16, 2, 2, 16, True),
+        SlicedTile(32, 32, 2, 2, 16, True),
+        SlicedTile(64, 64, 2, 1, 8, True),
+        SlicedTile(64, 48, 4, 1, 8),
     ),
 }
 

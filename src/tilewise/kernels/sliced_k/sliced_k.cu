@@ -26,10 +26,12 @@ static __device__ __forceinline__ void onto(Several& sum, const Several& more) {
     for (int e = 0; e < SIDE; ++e) sum.of[e] += more.of[e];
 }
 
-// A tile's sums, of all slices of the block; then of all blocks of the cluster. `mine` of `hands` threads work on it.
+// A tile's sums, of all slices of the block, where those of its first slice were.
 static __device__ __forceinline__ void add_slices(Element* parts, int slices, int mine, int hands) {
-    for (int unit = mine; unit < TM * TN / SIDE; unit += hands) {
-        Several* at = (Several*)(parts + unit / (TN / SIDE) * PITCH + unit % (TN / SIDE) * SIDE);
+    const int ACROSS = TN / SIDE;
+    #pragma unroll 2
+    for (int unit = mine * 32 + threadIdx.x % 32; unit < TM * ACROSS; unit += hands * 32) {
+        Several* at = (Several*)(parts + unit / ACROSS * PITCH + unit % ACROSS * SIDE);
         Several sum = *at;
         #pragma unroll 4
         for (int slice = 1; slice < slices; ++slice) onto(sum, *(const Several*)((unsigned char*)at + slice * WARP_BYTES));
@@ -38,36 +40,58 @@ static __device__ __forceinline__ void add_slices(Element* parts, int slices, in
 }
 
 // Part number `part` of a cell's sums: the slices of this block, or the sums of each block of the cluster.
-template <typename Value> static __device__ __forceinline__ Value part_of(const Element* at, int part, bool alone) {
-    return *(const Value*)(alone ? (const Element*)((const unsigned char*)at + part * WARP_BYTES) : in_block(at, part));
+template <bool ALONE, typename Value> static __device__ __forceinline__ Value part_of(const Element* at, int part) {
+    return *(const Value*)(ALONE ? (const Element*)((const unsigned char*)at + part * WARP_BYTES) : in_block(at, part));
 }
 
+static __device__ __forceinline__ void onto(Element& sum, const Element& more) { sum += more; }
+
+// Parts of up to AT_ONCE places, `apart` elements from one to the next, added up in order; all on their way together.
+template <bool ALONE, typename Value, int AT_ONCE>
+static __device__ __forceinline__ void added(Value (&sums)[AT_ONCE], const Element* at, int apart, int places, int count) {
+    #pragma unroll
+    for (int u = 0; u < AT_ONCE; ++u)
+        if (u < places) sums[u] = part_of<ALONE, Value>(at + u * apart, 0);
+    #pragma unroll 2
+    for (int part = 1; part < count; ++part)
+        #pragma unroll
+        for (int u = 0; u < AT_ONCE; ++u)
+            if (u < places) onto(sums[u], part_of<ALONE, Value>(at + u * apart, part));
+}
+
+// Warp `mine` of `hands` stores its share of a tile of which P has `rows` x `cols`.
+template <bool ALONE>
 static __device__ __forceinline__ void store_tile(
-    const Element* parts, int count, bool alone, const Target& target, bool turned, int mine, int hands)
+    const Element* parts, int count, const Target& target, bool turned, int mine, int hands)
 {
+    int lane = threadIdx.x % 32;
     if (turned) {  // columns of P lie side by side: neighbours take rows, 16 bytes of each
-        for (int unit = mine; unit < TM * TN / SIDE; unit += hands) {
-            int row = unit % TM, col = unit / TM * SIDE;
-            if (row >= target.rows || col >= target.cols) continue;
-            const Element* at = parts + row * PITCH + col;
-            Several sum = part_of<Several>(at, 0, alone);
-            #pragma unroll 4
-            for (int part = 1; part < count; ++part) onto(sum, part_of<Several>(at, part, alone));
+        const int AT_ONCE = TM / 32;
+        for (int col = mine * SIDE; col < min(TN, target.cols); col += hands * SIDE) {
+            Several sums[AT_ONCE];
+            added<ALONE>(sums, parts + lane * PITCH + col, 32 * PITCH, AT_ONCE, count);
             #pragma unroll
-            for (int e = 0; e < SIDE; ++e)
-                if (col + e < target.cols) target.store(row, col + e, sum.of[e]);
+            for (int u = 0; u < AT_ONCE; ++u)
+                #pragma unroll
+                for (int e = 0; e < SIDE; ++e)
+                    if (lane + u * 32 < target.rows && col + e < target.cols) target.store(lane + u * 32, col + e, sums[u].of[e]);
         }
         return;
     }
-    for (int unit = mine; unit < TM * TN; unit += hands) {
-        int row = unit / TN, col = unit % TN;
-        if (row >= target.rows) break;
-        if (col >= target.cols) continue;
-        const Element* at = parts + row * PITCH + col;
-        Element sum = part_of<Element>(at, 0, alone);
-        #pragma unroll 4
-        for (int part = 1; part < count; ++part) sum += part_of<Element>(at, part, alone);
-        target.store(row, col, sum);
+    const int WIDE = TN % 32 ? 16 : 32, LINES = 32 / WIDE, AT_ONCE = 4;  // a warp stores so many cells of so many rows
+    int apart = hands * LINES, rows = min(TM, target.rows);
+    #pragma unroll
+    for (int left = 0; left < TN; left += WIDE) {
+        int col = left + lane % WIDE;
+        if (col >= target.cols) break;
+        for (int row = mine * LINES + lane / WIDE; row < rows; row += AT_ONCE * apart) {
+            Element sums[AT_ONCE];
+            int places = row + 3 * apart < rows ? 4 : row + 2 * apart < rows ? 3 : row + apart < rows ? 2 : 1;
+            added<ALONE>(sums, parts + row * PITCH + col, apart * PITCH, places, count);
+            #pragma unroll
+            for (int u = 0; u < AT_ONCE; ++u)
+                if (u < places) target.store(row + u * apart, col, sums[u]);
+        }
     }
 }
 
@@ -94,19 +118,18 @@ extern "C" __global__ void __launch_bounds__(MOST_THREADS, RESIDENT) sliced_k(
     } else begin();
     Target target = {P + blockIdx.y * step_P + top * p_row + left * p_col, p_row, p_col, m - top, n - left, accumulate};
     bool turned = p_row < p_col, alone = blocks == 1;
-    int lane = threadIdx.x % 32, hands = slices * 32, mine = slice * 32 + lane;
     Element* parts = (Element*)(memory + (warp - slice) * WARP_BYTES);
     if (alone) {
         if (slices == 1) __syncwarp();
         else __syncthreads();
-        if (here) store_tile(parts, slices, true, target, turned, mine, hands);
+        if (here) store_tile<true>(parts, slices, target, turned, slice, slices);
         return;
     }
     if (slices > 1) {
         __syncthreads();
-        if (here) add_slices(parts, slices, mine, hands);
+        if (here) add_slices(parts, slices, slice, slices);
     }
     cluster_meet();
-    if (here) store_tile(parts, blocks, false, target, turned, rank * hands + mine, blocks * hands);
+    if (here) store_tile<false>(parts, blocks, target, turned, rank * slices + slice, blocks * slices);
     cluster_meet();  // nobody leaves while another reads here
 }
