@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -10,12 +11,16 @@ import pytest
 import tilewise as tw
 from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
-from tilewise.algebra.dtypes import dtype_of
+from tilewise.algebra.dtypes import DTYPES, dtype_of
+from tilewise.engines.cuda.compile import compile_source
+from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.sliced_k.family import SlicedK
-from tilewise.kernels.sliced_k.model import TILES, ways
+from tilewise.kernels.sliced_k.model import MOST_WARPS, TILES, groups_of, piece, read, teams_across, tiles_of, ways
+from tilewise.kernels.sliced_k.text import render_sliced
 from tilewise.machine import KNOWN_CARDS
-from tilewise.problem import Problem
+from tilewise.planning import make_plan
+from tilewise.problem import Layout, Problem, problem_of_shape
 
 A100, H200 = KNOWN_CARDS["a100"], KNOWN_CARDS["h200"]
 
@@ -58,3 +63,46 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
         np.testing.assert_array_equal(P, M @ N + (before if onto else 0), err_msg=said)
         P[...] = before
         np.testing.assert_array_equal(whole, around, err_msg=f"written beside P, {said}")
+
+
+@pytest.mark.parametrize(("arch", "name"), [("sm_80", "float64"), ("sm_90a", "float32")])
+def test_a_tile_compiles(arch, name):
+    tile = min(TILES[DTYPES[name].itemsize], key=lambda tile: tile.rows * tile.cols)
+    number = min(90, int(arch[3:].rstrip("a")))
+    assert compile_source(render_sliced(DTYPES[name], tile, number), arch)[:4] == b"\x7fELF"
+
+
+@pytest.mark.parametrize("name", ["float64", "float32"])
+def test_tiles_and_slices_cover_a_product(name):
+    for m, k, n in ((9, 1, 9), (64, 100, 33), (700, 489, 65), (40, 4097, 3000)):
+        problem = problem_of_shape(m, k, n, name)
+        for way in ways(problem, H200):
+            each, slices = piece(problem, way), way.slices * way.cluster
+            assert each * slices >= k
+            (down, across), (groups_down, groups_across) = tiles_of(problem, way), groups_of(problem, way)
+            wide = teams_across(problem, way)
+            assert groups_across * wide >= across
+            assert groups_down * (way.warps // way.slices // wide) >= down
+            assert way.warps * way.tile.warp_bytes(problem.dtype.itemsize) <= 227 * 1024
+            assert way.warps <= MOST_WARPS
+    assert {way.cluster for way in ways(problem_of_shape(9, 4097, 9, name), A100)} == {1}
+
+
+def test_lines_on_sixteen_bytes_are_read_so():
+    problem = problem_of_shape(8, 8, 8, "float64")
+    assert [how for how, _ in read(problem)] == [3, 1], "pairs of k, at once where they lie along k"
+    odd = replace(problem, layout_m=Layout(9, 1))
+    assert [how for how, _ in read(odd)] == [0, 0]
+    single = problem_of_shape(8, 8, 8, "float32")
+    assert read(single) == ((3, True), (2, False))
+    assert read(replace(single, layout_n=Layout(9, 1), layout_m=Layout(1, 8, (), 4))) == ((0, False), (0, False))
+
+
+def test_what_it_does_not_multiply_is_refused():
+    for problem in (
+        problem_of_shape(9, 9, 9, "float64", semiring="min_plus"),
+        problem_of_shape(9, 9, 9, "int32"),
+        replace(problem_of_shape(9, 9, 9, "float64"), layout_m=Layout(2**28, 1)),
+    ):
+        with pytest.raises(UsageError, match="sliced_k"):
+            make_plan(problem, H200, "sliced_k")

@@ -21,6 +21,7 @@ KERNEL = "sliced_k"
 IDEA = "a warp makes a tile over a slice of k by itself; warps and a cluster's blocks share a tile's k: any layout"
 LARGEST = 2**34  # steps of one member beyond which large tiles always win
 STEP = 8  # of k, that a warp takes at a time
+GRAIN = {8: 8, 4: 16}  # columns that a tile has more or fewer of, by bytes of an element
 MOST_WARPS = 8
 MOST_STRIDE = 2**31  # bytes from line to line
 TEAMS = ((4, 1), (4, 2), (4, 4), (8, 1), (8, 2), (8, 4), (8, 8))  # warps of a block, and how many of them share a tile
@@ -45,9 +46,15 @@ class Figures(NamedTuple):
 
 
 FIGURES = {
-    8: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 4, (2e-11,) * 4),
-    4: Figures(2.2e-6, 0.2e-6, 5e-12, 0.9e-6, 2e-12, 5e-12, 1.2, 1.5e-13, 0.12e-6, 0.5, (0.7,) * 6, (2e-11,) * 4),
-}
+    8: Figures(
+        1e-06, 1.01e-06, 3.78e-12, 9.77e-07, 5.79e-12, 4.84e-11, 1.67, 1.41e-13, 1.75e-07, 1.18,
+        (0.925, 0.88, 0.814, 0.92), (5.18e-12, 1.15e-11, 7.6e-12, 2e-11),
+    ),
+    4: Figures(
+        1.99e-06, 3.66e-09, 1.32e-11, 9.03e-07, 1.58e-11, 4.63e-11, 1.67, 2e-13, 3.83e-07, 0.852,
+        (0.66, 0.83, 0.66, 0.7, 0.76, 0.83), (2e-11, 2e-11, 5e-12, 5e-12),
+    ),
+}  # fmt: skip
 
 
 @dataclass(frozen=True)
@@ -209,18 +216,17 @@ def _seconds(row: Row, given: Row) -> float:
     beside = min(int(row[7]), 1 if across == 1 else 2 if across == 2 else 4)
     above = int(row[6]) // beside
     groups = -(-down // above) * -(-across // beside) * members
-    each, used = -(-steps // parts), cols
-    if given[11]:
-        used = min(cols, -(-wide // 8) * 8)
+    each, grain = -(-steps // parts), int(given[11])
+    used = min(cols, -(-wide // grain) * grain)
     cores, copies = row[10] * used, rows * of_rows + used * of_cols
-    alone, busy = (given[6] + given[7] * 4 * cores) ** 4, (row[3] * cores) ** 4 + (row[3] * copies) ** 4
+    alone, busy = (given[6] + given[7] * 4 * cores) ** 2, (row[3] * cores) ** 2 + (row[3] * copies) ** 2
     room, held = int(row[8]), int(row[9])
     full, rest, work = groups // (held * room), groups % (held * room), 0.0
     if full:
-        work = full * (each * sqrt(sqrt(alone + busy * room**4)) + row[11] + row[12] * room)
+        work = full * (each * sqrt(alone + busy * room**2) + row[11] + row[12] * room)
     if rest:
         last = min(room, -(-rest // held))
-        work += each * sqrt(sqrt(alone + busy * last**4)) + row[11] + row[12] * last
+        work += each * sqrt(alone + busy * last**2) + row[11] + row[12] * last
     lines = groups * (rows * above + cols * beside)
     return given[10] + sqrt(sqrt(work**4 + given[4] + (given[5] * lines * each * 8 * parts) ** 4))
 
@@ -237,7 +243,7 @@ def _rows(p: Problem, machine: Machine) -> tuple[tuple[SlicedWay, ...], Rows, Ro
     copies = [f.copies[how if size == 4 else how & 2 or along] * STEP * size for how, along in read(p)]
     memory = (f.memory * p.least_bytes / machine.bandwidth) ** 4
     return made, rows, (
-        p.m, p.k, p.n, p.members, memory, f.from_l2 * size, f.step, f.alone, *copies, f.start, size == 8,
+        p.m, p.k, p.n, p.members, memory, f.from_l2 * size, f.step, f.alone, *copies, f.start, GRAIN[size],
     )  # fmt: skip
 
 

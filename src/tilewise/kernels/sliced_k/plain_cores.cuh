@@ -152,6 +152,73 @@ template <int LINES> struct Way {
 };
 #endif
 
+#if HELD
+// A tile of which P has up to WIDE columns; the rest is neither read nor multiplied.
+template <int WIDE>
+static __device__ __forceinline__ void make(const Operand& M, const Operand& N, int from, int till, float* own) {
+    constexpr int COLS = WIDE / 4, PITCH_WIDE = WIDE + 4, STAGE_WIDE = DEEP * (PITCH_M + PITCH_WIDE);
+    float sums[LANE_ROWS][COLS];
+    #pragma unroll
+    for (int i = 0; i < LANE_ROWS * COLS; ++i) sums[i / COLS][i % COLS] = 0.0f;
+    int lane = threadIdx.x % 32, up = lane / 4 * 4, across = lane % 4 * 4;
+    Way<TM> of_m;
+    Way<WIDE> of_n;
+    now(from), now(till), now(up), now(across);
+    begin();
+    if (from < till) {
+        of_m.load(M, from, till - from);
+        of_n.load(N, from, till - from);
+    }
+    float* stage = own;
+    #pragma unroll 1
+    for (int k0 = from; k0 < till; k0 += DEEP) {
+        of_m.keep(stage);
+        of_n.keep(stage + DEEP * PITCH_M);
+        __syncwarp();
+        if (k0 + DEEP < till) {
+            of_m.load(M, k0 + DEEP, till - k0 - DEEP);
+            of_n.load(N, k0 + DEEP, till - k0 - DEEP);
+        }
+        const float* m = stage + up;
+        const float* n = stage + DEEP * PITCH_M + across;
+        #pragma unroll
+        for (int p = 0; p < DEEP; ++p) {
+            float4 x[LANE_ROWS / 4], y[COLS / 4];
+            #pragma unroll
+            for (int i = 0; i < LANE_ROWS / 4; ++i) x[i] = *(const float4*)(m + p * PITCH_M + i * 32);
+            #pragma unroll
+            for (int j = 0; j < COLS / 4; ++j) y[j] = *(const float4*)(n + p * PITCH_WIDE + j * 16);
+            #pragma unroll
+            for (int i = 0; i < LANE_ROWS; ++i)
+                #pragma unroll
+                for (int j = 0; j < COLS; ++j) sums[i][j] += (&x[i / 4].x)[i % 4] * (&y[j / 4].x)[j % 4];
+        }
+        stage = stage == own ? own + STAGE_WIDE : own;
+    }
+    __syncwarp();  // nobody reads a stage any more, where sums are written now
+    #pragma unroll
+    for (int i = 0; i < LANE_ROWS; ++i)
+        #pragma unroll
+        for (int j = 0; j < COLS / 4; ++j)
+            *(float4*)(own + (i / 4 * 32 + up + i % 4) * PITCH + j * 16 + across) =
+                make_float4(sums[i][4 * j], sums[i][4 * j + 1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
+}
+
+static __device__ __forceinline__ void make_tile(
+    const Operand& M, const Operand& N, int from, int till, Element* own, int width)
+{
+    if (width > TN - 16) make<TN>(M, N, from, till, own);
+#if TN > 48
+    else if (width > 32) make<48>(M, N, from, till, own);
+#endif
+#if TN > 32
+    else if (width > 16) make<32>(M, N, from, till, own);
+#endif
+#if TN > 16
+    else make<16>(M, N, from, till, own);
+#endif
+}
+#else
 static __device__ __forceinline__ void make_tile(
     const Operand& M, const Operand& N, int from, int till, Element* own, int)
 {
@@ -162,23 +229,6 @@ static __device__ __forceinline__ void make_tile(
     int here = 0;
     now(from), now(till), now(up), now(across);
     begin();
-#if HELD
-    Way<TM> of_m;
-    Way<TN> of_n;
-    if (from < till) {
-        of_m.load(M, from, till - from);
-        of_n.load(N, from, till - from);
-    }
-    #pragma unroll 1
-    for (int k0 = from; k0 < till; k0 += DEEP) {
-        of_m.keep(own + here * STAGE);
-        of_n.keep(own + here * STAGE + DEEP * PITCH_M);
-        __syncwarp();
-        if (k0 + DEEP < till) {
-            of_m.load(M, k0 + DEEP, till - k0 - DEEP);
-            of_n.load(N, k0 + DEEP, till - k0 - DEEP);
-        }
-#else
     int filling = 0;
     #pragma unroll 1
     for (int k0 = from - (STAGES - 1) * DEEP; k0 < till; k0 += DEEP) {
@@ -190,7 +240,6 @@ static __device__ __forceinline__ void make_tile(
         fetch_stage(own + filling * STAGE, M, N, ahead, till - ahead);
         filling = filling + 1 == STAGES ? 0 : filling + 1;
         if (k0 < from) continue;  // the first stages are only filled
-#endif
         const float* m = own + here * STAGE + up;
         const float* n = own + here * STAGE + DEEP * PITCH_M + across;
         #pragma unroll
@@ -207,9 +256,7 @@ static __device__ __forceinline__ void make_tile(
         }
         here = here + 1 == STAGES ? 0 : here + 1;
     }
-#if !HELD
     wait_groups<0>();
-#endif
     __syncwarp();  // nobody reads a stage any more, where sums are written now
     #pragma unroll
     for (int i = 0; i < LANE_ROWS; ++i)
@@ -218,3 +265,4 @@ static __device__ __forceinline__ void make_tile(
             *(float4*)(own + (i / 4 * 32 + up + i % 4) * PITCH + j * 16 + across) =
                 make_float4(sums[i][4 * j], sums[i][4 * j + 1], sums[i][4 * j + 2], sums[i][4 * j + 3]);
 }
+#endif
