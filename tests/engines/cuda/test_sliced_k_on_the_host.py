@@ -106,3 +106,17 @@ def test_what_it_does_not_multiply_is_refused():
     ):
         with pytest.raises(UsageError, match="sliced_k"):
             make_plan(problem, H200, "sliced_k")
+
+
+def test_small_odd_products_of_float64_run_on_tensor_cores_in_one_launch():
+    plan = make_plan(problem_of_shape(119, 91, 245, "float64"), H200)
+    assert plan.kernel == "sliced_k"
+    (launch,) = recipe_of(plan).steps
+    assert launch.overlap
+    assert launch.cluster == plan.way.cluster
+
+
+def test_stacks_are_left_to_kernels_that_were_timed_with_them():
+    problem = problem_of_shape(119, 91, 245, "float64")
+    assert SlicedK().offered(problem, H200)
+    assert not SlicedK().offered(replace(problem, stack=(3,)), H200)

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
 from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.sliced_k import model
 from tilewise.kernels.sliced_k.recipe import launches
@@ -26,7 +27,7 @@ class SlicedK(Family):
         return model.refusal(problem, machine)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return False  # not before its model has been fitted to a card
+        return problem.members == 1 and (problem.dtype.itemsize == 4 or worthwhile(problem, machine))
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         return model.reaches(problem)  # the kind says the rest

@@ -25,6 +25,26 @@ struct Operand {
     int how;
 };
 
+// A number, and with it the line it lies in on its way to the L2: the rest is read by the next steps. Volatile, so that it is
+// not read before the kernel before is done.
+static __device__ __forceinline__ double load(const unsigned char* at) {
+#ifdef __CUDA_ARCH__
+    double x;
+    asm volatile("ld.global.nc.L2::128B.f64 %0, [%1];" : "=d"(x) : "l"(at));
+    return x;
+#else
+    return *(const double*)at;
+#endif
+}
+
+static __device__ __forceinline__ void load_two(const unsigned char* at, double& x, double& y) {
+#ifdef __CUDA_ARCH__
+    asm volatile("ld.global.nc.L2::128B.v2.f64 {%0, %1}, [%2];" : "=d"(x), "=d"(y) : "l"(at));
+#else
+    x = ((const double*)at)[0], y = ((const double*)at)[1];
+#endif
+}
+
 // COUNT lines of an operand, 8 apart: where this lane reads them.
 template <int COUNT> struct Lines {
     const unsigned char* at[COUNT];
@@ -47,30 +67,28 @@ template <int COUNT> struct Lines {
         if (vectors) {
             #pragma unroll
             for (int i = 0; i < COUNT; ++i) {
-                double2 both = __ldg((const double2*)at[i]);
-                to[i][0] = both.x;
-                to[i][1] = both.y;
+                load_two(at[i], to[i][0], to[i][1]);
                 at[i] += next;
             }
             return;
         }
         #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
-            to[i][0] = __ldg((const double*)at[i]);
-            to[i][1] = __ldg((const double*)(at[i] + other));
+            to[i][0] = load(at[i]);
+            to[i][1] = load(at[i] + other);
             at[i] += next;
         }
     }
 
     __device__ __forceinline__ void read_one(double (&to)[2], int i) {
-        to[0] = __ldg((const double*)at[i]);
-        to[1] = __ldg((const double*)(at[i] + other));
+        to[0] = load(at[i]);
+        to[1] = load(at[i] + other);
         at[i] += next;
     }
 
     __device__ __forceinline__ void read_one_last(double (&to)[2], int i, int left, int own, int apart) const {
-        to[0] = own < left ? __ldg((const double*)at[i]) : 0.0;
-        to[1] = own + apart < left ? __ldg((const double*)(at[i] + other)) : 0.0;
+        to[0] = own < left ? load(at[i]) : 0.0;
+        to[1] = own + apart < left ? load(at[i] + other) : 0.0;
     }
 
     __device__ __forceinline__ void go_on() {
@@ -82,8 +100,8 @@ template <int COUNT> struct Lines {
     __device__ __forceinline__ void read_last(double (&to)[COUNT][2], int left, int own, int apart) const {
         #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
-            to[i][0] = own < left ? __ldg((const double*)at[i]) : 0.0;
-            to[i][1] = own + apart < left ? __ldg((const double*)(at[i] + other)) : 0.0;
+            to[i][0] = own < left ? load(at[i]) : 0.0;
+            to[i][1] = own + apart < left ? load(at[i] + other) : 0.0;
         }
     }
 };
