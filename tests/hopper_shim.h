@@ -50,6 +50,7 @@ static Box box_of(const TensorMap* map) {
 // Every element of a box: its place in shared memory, and in the matrix or null outside of it.
 template <class Visit> static void visit_box(void* shared, const TensorMap* map, const int (&at)[4], Visit visit) {
     Box box = box_of(map);
+    if (at[0] % 8) fprintf(stderr, "a box starts on no 16 bytes\n"), abort();  // an illegal instruction, on the card
     if ((size_t)box.base % 16) fprintf(stderr, "a tensor map starts on no 16 bytes\n"), abort();
     if (at[2] < 0 || at[2] >= box.extent[2] || at[3] < 0 || at[3] >= box.extent[3])  // which the hardware would leave out
         fprintf(stderr, "a box of a member that is not there\n"), abort();

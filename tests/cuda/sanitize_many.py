@@ -20,6 +20,11 @@ for stack, (m, k, n), kernel, dtype in (
     ((3,), (65, 71, 131), "direct_half", HALF),
     ((7,), (30, 20, 40), None, SINGLE),
     ((90,), (61, 3, 33), "cells", SINGLE),
+    ((5,), (67, 130, 45), "buffered", SINGLE),
+    ((9,), (70, 13, 45), "rank_k", HALF),
+    ((3,), (33, 40, 300), "rank_k", SINGLE),
+    ((6,), (5, 530, 21), "swept", SINGLE),
+    ((4,), (7, 90, 260), "swept", HALF),
 ):
     M, N = (rng.integers(-3, 4, (*stack, *sides)).astype(dtype) for sides in ((m, k), (k, n)))
     with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel=kernel) as Pd:

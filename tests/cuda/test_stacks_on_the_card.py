@@ -76,6 +76,22 @@ def test_every_way_of_the_tensor_cores(number):
         check(partial(launcher, stream, **given), M, N, P, memory, f"{seed} {plan.way}")
 
 
+@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept"])
+def test_every_way_of_the_stacks_own_kernels(name):
+    seed = time.time_ns()
+    rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)
+    for _ in range(24):
+        M, N, P, memory = drawn(rng, (torch.float32,) if name == "buffered" else (torch.bfloat16, torch.float32))
+        problem = understand(M, N, Options(out=P)).problem
+        if family.refusal(problem, machine):
+            continue
+        plan = family.pinned(problem, machine, rng.choice(list(family.configurations(problem, machine))))
+        launcher = launcher_of(plan, "cuda:0")
+        given = {"M": M.data_ptr(), "N": N.data_ptr(), "P": P.data_ptr(), "scratch": 0}
+        stream = torch.cuda.current_stream().cuda_stream
+        check(partial(launcher, stream, **given), M, N, P, memory, f"{seed} {plan.problem} {plan.way}")
+
+
 @pytest.mark.parametrize("number", range(6))
 def test_whatever_is_chosen(number):
     seed = time.time_ns() + number

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 from tilewise.errors import UsageError
 from tilewise.kernels.bf16x6.family import BF16x6
+from tilewise.kernels.buffered.family import Buffered
 from tilewise.kernels.cells.family import Cells
 from tilewise.kernels.direct.family import Direct
 from tilewise.kernels.direct_half.family import DirectHalf
@@ -16,14 +17,16 @@ from tilewise.kernels.ladder.family import Ladder
 from tilewise.kernels.mma_small.family import MmaSmall
 from tilewise.kernels.mma_sync.family import MmaSync
 from tilewise.kernels.plain.family import Plain
+from tilewise.kernels.rank_k.family import RankK
 from tilewise.kernels.shallow.family import Shallow
 from tilewise.kernels.sliced_k.family import SlicedK
+from tilewise.kernels.swept.family import Swept
 from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
     WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), Shallow(), Plain(), Gemv(), Direct(),
-    DirectHalf(), HalfDots(), Cells(), Grouped(), COURSE,
+    DirectHalf(), HalfDots(), Buffered(), Cells(), RankK(), Swept(), Grouped(), COURSE,
 ]  # fmt: skip
 
 

@@ -1,0 +1,227 @@
+// buffered: a block makes a TM x TN tile of P from strips, KC of k each, in two buffers: while one is multiplied, the next
+// strip is on its way through registers. A thread makes RM x RN cells, so that the cores are fed from registers more than
+// from shared memory: for stacks of products of a few dozen to a few hundred rows and columns. GROUPS groups of threads
+// take every GROUPS-th k of a strip, and k may be cut over the blocks of a cluster; their sums are added up in order.
+//
+// Layout: lines of M and N start anywhere; their elements lie side by side, along k or across it as *_ALONG_K say. A strip
+//   lies with k across, so that what a thread multiplies at a time lies side by side, in pieces of four: four lanes and
+//   eight read neighbouring pieces, and the next pieces of the same thread are as far as all threads' first ones reach.
+// Edges: of lines beyond M and N the last one is read again, and what comes of it is not stored; of k nothing is read.
+// Barrier: one a strip. Behind it this strip is there for all, and the one before is used up.
+
+#define UPS (TM / RM)
+#define ACROSS (TN / RN)
+#define GROUP (UPS * ACROSS)
+#define THREADS (GROUP * GROUPS)
+#define PIECE_M (RM < 4 ? RM : 4)
+#define PIECE_N (RN < 4 ? RN : 4)
+#define LANES_ACROSS (ACROSS < 8 ? ACROSS : 8)
+#define PITCH_M (TM + 4)
+#define PITCH_N (TN + 4)
+#define BUFFER (KC * (PITCH_M + PITCH_N))
+#define SIDE 8  // elements of a line that neighbouring threads read, where lines run along k
+#define MOST_BLOCKS 8  // of a cluster
+
+static_assert(GROUP % 32 == 0 && UPS % (32 / LANES_ACROSS) == 0, "whole warps make the tile");
+
+extern __shared__ __align__(128) unsigned char memory[];
+
+template <int COUNT> struct __align__(COUNT * sizeof(Partial)) Piece { Partial of[COUNT]; };
+
+// One operand's share of the tile, WIDE lines of it: what a thread loads of a strip, and where that goes.
+template <int WIDE, bool ALONG> struct Lines {
+    static constexpr int PITCH = WIDE + 4;
+    static constexpr int TEAMS = ALONG ? THREADS / SIDE : THREADS;
+    static constexpr int AT_ONCE = TEAMS < WIDE ? TEAMS : WIDE;  // lines
+    static constexpr int DEEP = THREADS / AT_ONCE;               // of k, at once
+    static constexpr int ROUNDS = WIDE / AT_ONCE, STEPS = KC / DEEP;
+    static_assert(ROUNDS * AT_ONCE == WIDE && STEPS * DEEP == KC, "every thread loads as much as every other");
+
+    const Element* from;
+    long long next;      // elements from strip to strip
+    int offset[ROUNDS];  // of a line, from the first
+    int line, at, step;  // the first load's line and k; elements from one k of a line to the next one loaded
+    Element held[ROUNDS][STEPS];
+
+    __device__ __forceinline__ Lines(const Element* first, int lines, long long lead) {
+        int t = threadIdx.x;
+        if (ALONG) {
+            line = t / SIDE % AT_ONCE;
+            at = t % SIDE + SIDE * (t / SIDE / AT_ONCE);
+            from = first + at;
+            step = DEEP;
+            next = KC;
+        } else {
+            line = t % AT_ONCE;
+            at = t / AT_ONCE;
+            from = first + at * lead;
+            step = DEEP * (int)lead;
+            next = KC * lead;
+        }
+        #pragma unroll
+        for (int i = 0; i < ROUNDS; ++i) offset[i] = min(line + i * AT_ONCE, lines - 1) * (ALONG ? (int)lead : 1);
+    }
+
+    // `left` of k is left.
+    __device__ __forceinline__ void load(int left) {
+        if (left >= KC) {
+            #pragma unroll
+            for (int i = 0; i < ROUNDS; ++i)
+                #pragma unroll
+                for (int j = 0; j < STEPS; ++j) held[i][j] = from[offset[i] + j * step];
+        } else {
+            #pragma unroll
+            for (int i = 0; i < ROUNDS; ++i)
+                #pragma unroll
+                for (int j = 0; j < STEPS; ++j)
+                    if (at + j * DEEP < left) held[i][j] = from[offset[i] + j * step];
+        }
+        from += next;
+    }
+
+    __device__ __forceinline__ void keep(Partial* strip) const {
+        #pragma unroll
+        for (int i = 0; i < ROUNDS; ++i)
+            #pragma unroll
+            for (int j = 0; j < STEPS; ++j) strip[(at + j * DEEP) * PITCH + line + i * AT_ONCE] = widen(held[i][j]);
+    }
+};
+
+struct Sums {
+    Partial of[RM][RN];
+    int group, up, left;
+
+    __device__ __forceinline__ Sums() {
+        int t = threadIdx.x % GROUP, lane = t % 32, warp = t / 32;
+        group = threadIdx.x / GROUP;
+        up = (lane / LANES_ACROSS + 32 / LANES_ACROSS * (warp / (ACROSS / LANES_ACROSS))) * PIECE_M;
+        left = (lane % LANES_ACROSS + LANES_ACROSS * (warp % (ACROSS / LANES_ACROSS))) * PIECE_N;
+        #pragma unroll
+        for (int i = 0; i < RM; ++i)
+            #pragma unroll
+            for (int j = 0; j < RN; ++j) of[i][j] = ZERO;
+    }
+
+    static __device__ __forceinline__ int row(int i) { return i / PIECE_M * (UPS * PIECE_M) + i % PIECE_M; }
+    static __device__ __forceinline__ int column(int j) { return j / PIECE_N * (ACROSS * PIECE_N) + j % PIECE_N; }
+
+    __device__ __forceinline__ void take_one(const Partial* m, const Partial* n) {
+        Piece<PIECE_M> x[RM / PIECE_M];
+        Piece<PIECE_N> y[RN / PIECE_N];
+        #pragma unroll
+        for (int i = 0; i < RM / PIECE_M; ++i) x[i] = *reinterpret_cast<const Piece<PIECE_M>*>(m + i * (UPS * PIECE_M));
+        #pragma unroll
+        for (int j = 0; j < RN / PIECE_N; ++j) y[j] = *reinterpret_cast<const Piece<PIECE_N>*>(n + j * (ACROSS * PIECE_N));
+        #pragma unroll
+        for (int i = 0; i < RM; ++i)
+            #pragma unroll
+            for (int j = 0; j < RN; ++j)
+                of[i][j] = add(of[i][j], mul(x[i / PIECE_M].of[i % PIECE_M], y[j / PIECE_N].of[j % PIECE_N]));
+    }
+
+    // A strip, of which `deep` of k are there.
+    __device__ __forceinline__ void take(const Partial* strip, int deep) {
+        const Partial* m = strip + group * PITCH_M + up;
+        const Partial* n = strip + KC * PITCH_M + group * PITCH_N + left;
+        if (deep >= KC) {
+            #pragma unroll
+            for (int p = 0; p < KC; p += GROUPS) take_one(m + p * PITCH_M, n + p * PITCH_N);
+        } else {
+            #pragma unroll 1
+            for (int p = 0; p < deep - group; p += GROUPS) take_one(m + p * PITCH_M, n + p * PITCH_N);
+        }
+    }
+
+    // To where cells of the tile are gathered, this group's part.
+    __device__ __forceinline__ void gather(Partial* parts, bool turned) const {
+        parts += group * (TM * TN);
+        #pragma unroll
+        for (int i = 0; i < RM; ++i)
+            #pragma unroll
+            for (int j = 0; j < RN; j += PIECE_N) {
+                int down = up + row(i), right = left + column(j);
+                if (turned) {
+                    #pragma unroll
+                    for (int e = 0; e < PIECE_N; ++e) parts[(right + e) * TM + down] = of[i][j + e];
+                } else {
+                    Piece<PIECE_N> piece;
+                    #pragma unroll
+                    for (int e = 0; e < PIECE_N; ++e) piece.of[e] = of[i][j + e];
+                    *reinterpret_cast<Piece<PIECE_N>*>(parts + down * TN + right) = piece;
+                }
+            }
+    }
+};
+
+// What the groups of this block have made of a cell, added up in order.
+static __device__ __forceinline__ Partial of_groups(const Partial* parts, int cell) {
+    Partial sum = parts[cell];
+    #pragma unroll
+    for (int group = 1; group < GROUPS; ++group) sum = add(sum, parts[group * (TM * TN) + cell]);
+    return sum;
+}
+
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) buffered(
+    const Element* __restrict__ M, const Element* __restrict__ N, Result* P, int m, int k, int n,
+    long long lead_m, long long lead_n, long long p_row, long long p_col, int p_turned, int tiles_n, int piece,
+    long long step_M, long long step_N, long long step_P)
+{
+    wait_for_the_one_before();
+    let_the_next_start();
+    Partial* buffers = reinterpret_cast<Partial*>(memory);
+    int blocks = cluster_blocks(), rank = cluster_rank(), tile = blockIdx.x / blocks;
+    int row0 = tile / tiles_n * TM, col0 = tile % tiles_n * TN;
+    int from = min(rank * piece, k), left = min(piece, k - from);
+    M += blockIdx.y * step_M + (M_ALONG_K ? row0 * lead_m + from : from * lead_m + row0);
+    N += blockIdx.y * step_N + (N_ALONG_K ? col0 * lead_n + from : from * lead_n + col0);
+    P += blockIdx.y * step_P;
+    Lines<TM, M_ALONG_K> of_m(M, m - row0, lead_m);
+    Lines<TN, N_ALONG_K> of_n(N, n - col0, lead_n);
+    Sums sums;
+
+    if (left > 0) {
+        of_m.load(left);
+        of_n.load(left);
+        of_m.keep(buffers);
+        of_n.keep(buffers + KC * PITCH_M);
+    }
+    __syncthreads();
+    for (int here = 0; left > 0; left -= KC, here ^= 1) {
+        Partial* other = buffers + (here ^ 1) * BUFFER;
+        if (left > KC) {
+            of_m.load(left - KC);
+            of_n.load(left - KC);
+        }
+        sums.take(buffers + here * BUFFER, left);
+        if (left > KC) {
+            of_m.keep(other);
+            of_n.keep(other + KC * PITCH_M);
+        }
+        __syncthreads();
+    }
+
+    sums.gather(buffers, p_turned);
+    __syncthreads();
+    if (blocks > 1) {
+        if (GROUPS > 1)
+            for (int cell = threadIdx.x; cell < TM * TN; cell += THREADS) buffers[cell] = of_groups(buffers, cell);
+        cluster_meet();
+    }
+    for (int cell = rank * THREADS + threadIdx.x; cell < TM * TN; cell += blocks * THREADS) {
+        int row = row0 + (p_turned ? cell % TM : cell / TN), col = col0 + (p_turned ? cell / TM : cell % TN);
+        Partial sum;
+        if (blocks > 1) {
+            Partial part[MOST_BLOCKS];  // on their way together
+            #pragma unroll
+            for (int other = 0; other < MOST_BLOCKS; ++other)
+                if (other < blocks) part[other] = *in_block(buffers + cell, other);
+            sum = part[0];
+            #pragma unroll
+            for (int other = 1; other < MOST_BLOCKS; ++other)
+                if (other < blocks) sum = add(sum, part[other]);
+        } else
+            sum = of_groups(buffers, cell);
+        if (row < m && col < n) STORE(P[row * p_row + col * p_col], sum);
+    }
+    if (blocks > 1) cluster_meet();  // nobody leaves while another reads here
+}

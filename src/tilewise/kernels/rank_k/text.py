@@ -1,0 +1,17 @@
+"""The text of `rank_k.cu` over an algebra."""
+
+from __future__ import annotations
+
+from functools import lru_cache
+
+from tilewise.algebra.semiring import Algebra
+from tilewise.algebra.to_cuda import prelude
+from tilewise.kernels.shared.text import defined, kernel_text
+
+
+@lru_cache(maxsize=256)
+def render_rank_k(algebra: Algebra, deep: int, columns: int, accumulate: bool) -> str:
+    files = map(kernel_text, ("plain/in_turn.cuh", "rank_k/rank_k.cu"))
+    return "\n".join(
+        (*defined({"DEEP": deep, "COLUMNS": columns}), "", prelude(algebra, accumulate=accumulate), *files)
+    )
