@@ -26,15 +26,15 @@ FARTHEST = 2**31 // 256  # elements from line to line: offsets in a tile have 32
 
 
 class Figures(NamedTuple):
-    """Seconds, but for shares: fitted to 1,610 ways of 205 random stacks on an H200 (rms 11 % near the best; the choice
-    5 % above the best of them in the mean)."""
+    """Seconds, but for shares: fitted to 1,146 ways of 205 random stacks on an H200 (rms 10 % near the best; the choice
+    2 % above the best of them in the mean)."""
 
     start: float  # of a launch
     meet: float  # of a cluster,
     met: float  # and for a block of it
     block: float  # of a block beside its strips,
     cell: float  # and of a cell of its tile
-    strip: float  # until a strip is there,
+    strip: tuple[float, ...]  # by tile, until a strip is there,
     of_k: float  # and of each k of it, where a block has a unit to itself
     shares: tuple[float, ...]  # of the plain cores' rate, by tile
     unit: float  # bytes a second that a unit loads when all of them do
@@ -45,9 +45,12 @@ class Figures(NamedTuple):
 
 
 FIGURES = Figures(
-    1.83e-6, 0.506e-6, 0.007e-6, 0.466e-6, 2.83e-10, 0.358e-6, 1.21e-9,
-    (0.341, 0.373, 0.297, 0.388, 0.373, 0.459, 0.481, 0.505, 0.53, 0.54, 0.586, 0.442),
-    81.2e9, 0.395, 1.28, 0.834, 0.0683,
+    1.76e-6, 0.435e-6, 0.00461e-6, 0.347e-6, 2.74e-10,
+    (0.303e-6, 0.589e-6, 0.612e-6, 0.546e-6, 0.316e-6, 0.694e-6, 0.724e-6, 1.25e-6, 0.913e-6, 0.763e-6,
+      1.86e-6, 0.566e-6),
+    1.07e-9,
+    (0.314, 0.363, 0.291, 0.381, 0.339, 0.47, 0.488, 0.549, 0.547, 0.545, 0.679, 0.432),
+    77.7e9, 0.395, 1.03, 0.606, 0.116,
 )  # fmt: skip
 FEWEST = 0.15  # share of the units, below which nothing is faster any more
 
@@ -146,7 +149,7 @@ def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[BufferedWay, ...],
     a block has a unit to itself; of each k on the cores of a unit that has many, and on its way into shared memory; of
     a block beside its strips, and of its stores; of a launch; blocks of a cluster."""
     rows, ways = list[tuple[float, ...]](), list[BufferedWay]()
-    for tile, share in zip(TILES, FIGURES.shares, strict=True):
+    for tile, strip, share in zip(TILES, FIGURES.strip, FIGURES.shares, strict=True):
         held = min(machine.resident_threads // tile.threads, tile.resident, UNIT_SHARED // (tile.shared_bytes + 1024))
         rate = rate_of(algebra, machine) / machine.units * share
         cells = tile.rows * tile.cols
@@ -154,7 +157,7 @@ def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[BufferedWay, ...],
             meeting = FIGURES.meet + FIGURES.met * cluster if cluster > 1 else 0.0
             ways.append(BufferedWay(tile, cluster))
             times = (
-                FIGURES.strip + FIGURES.of_k * tile.deep,
+                strip + FIGURES.of_k * tile.deep,
                 cells / rate,
                 (tile.rows + tile.cols) * SIZE / FIGURES.unit,
                 FIGURES.block,
