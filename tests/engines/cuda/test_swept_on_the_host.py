@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from dataclasses import replace
 
 import numpy as np
 import pytest
@@ -66,3 +67,10 @@ def test_what_it_does_not_take_is_refused():
         make_plan(problem_of_shape(9, 65, 64), H200, "swept")
     with pytest.raises(tw.TilewiseError, match="4 bytes"):
         make_plan(problem_of_shape(6, 64, 64, "float64"), H200, "swept")
+
+
+def test_a_long_k_is_not_added_up_in_sequence():
+    for k, offered in ((4096, True), (4097, False)):
+        stack = replace(problem_of_shape(5, k, 300), stack=(9,))
+        assert Swept().offered(stack, H200) == offered
+        assert not Swept().offered(replace(stack, stack=()), H200), "one product alone"

@@ -26,7 +26,7 @@ class Swept(Family):
         return model.refusal(problem)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.members > 1  # one product alone has kernels of its own for every size
+        return problem.members > 1 and problem.k <= model.LONGEST  # one product alone has kernels of its own
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         seconds, way = model.best_way(problem, machine)

@@ -21,6 +21,7 @@ ACROSS = (32, 64, 128, 256)  # columns of a block where there are more
 THREADS = 256
 STAGE = 512  # of k
 AT_ONCE = 8
+LONGEST = 4096  # k that it is offered for: a thread adds up all of it in sequence where lines are long
 SIZE = 4  # bytes of a partial sum
 
 
