@@ -16,7 +16,7 @@ from tilewise.algebra.structured import Structured
 from tilewise.arrays import HostArray
 from tilewise.execution import execute, machine_of, run
 from tilewise.machine import Times
-from tilewise.options import Key, Keywords, KeywordsButArg, Options
+from tilewise.options import GRADIENT_BYTE, Key, Keywords, KeywordsButArg, Options
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import PREPARED, SIGNATURES, from_lists, keep, signature_for, tick
@@ -112,9 +112,8 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
         if arrays is not None:
             return matmul(*arrays, **keywords)  # what NumPy makes of lists has a signature
     options = Options.of(keywords) if keywords else NOTHING_ASKED
-    kind: type = key.__class__
-    signed = kind is bytes and M.__class__ is not NDARRAY  # by machine code, which signs what no road takes
-    road = None if signed else road_of(M, N, options)
+    signed = isinstance(key, bytes) and M.__class__ is not NDARRAY and not key[GRADIENT_BYTE]
+    road = None if signed else road_of(M, N, options)  # what machine code signs without that mark no road takes
     return _first_call(M, N, options, key) if road is None else road.product(M, N, options, key, matmul)
 
 

@@ -94,6 +94,7 @@ class Options:
 
 DEFAULTS = {field.name: field.default for field in fields(Options)}
 NAMES = frozenset(DEFAULTS)
+GRADIENT_BYTE = 1  # of a signature by machine code: not 0 where a gradient is wanted
 UNPREPARED = frozenset(("kernel", "tile", "return_arg", "memory", "scales"))  # of calls that are not kept
 UNPREPARED_ON_HOST = frozenset(("memory",))  # the same of NumPy arrays
 ARRAYS = frozenset(("out", "bias"))

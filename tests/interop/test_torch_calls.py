@@ -181,6 +181,14 @@ def test_an_out_among_the_operands_or_without_memory_is_noticed_each_time():
         tw.matmul(M, N, bias=bias)
 
 
+def test_the_first_product_with_gradients_has_them():
+    """A signature by machine code does not say that torch follows nothing."""
+    PREPARED.clear()
+    M = torch.randn(8, 8, requires_grad=True)
+    assert tw.matmul(M, M.detach()).requires_grad
+    assert tw.matmul(M.detach(), M).requires_grad
+
+
 def test_a_second_product_with_gradients_is_two_look_ups(monkeypatch):
     M, N = torch.randn(8, 8, requires_grad=True), torch.randn(8, 8)
     PREPARED.clear()

@@ -16,11 +16,11 @@ import torch
 
 from tilewise.arrays.torch_exchange import CUDA, exchange_functions, field
 from tilewise.arrays.torch_signature import GRADIENT
-from tilewise.options import Key
+from tilewise.options import GRADIENT_BYTE, Key
 from tilewise.system.builtin_call import CALL_READ, compiled, made_builtin
 
 AXES = 4
-MARK = 8  # the bit of the first word, which is 0 without keywords, that says that a gradient is wanted
+MARK = 8 * GRADIENT_BYTE  # the bit of the first word, which is 0 without keywords, that says that a gradient is wanted
 AUTOCAST = 100  # the number of its guard, behind those of every call
 WORDS = 1 + 3 * (3 + 2 * AXES)
 _kept: list[Any] = []  # objects whose addresses machine code holds
@@ -41,7 +41,7 @@ def quickest_signature(otherwise: Sign, device: int = CUDA) -> Sign:
 
 def wants_gradient(key: Key) -> bool:
     """Whether a signature, by machine code or by Python, is of a call whose gradient is wanted."""
-    return bool(key[MARK // 8] == 1 if isinstance(key, bytes) else key[0] is GRADIENT)
+    return bool(key[GRADIENT_BYTE] if isinstance(key, bytes) else key[0] is GRADIENT)
 
 
 def _held(thing: Any) -> int:
