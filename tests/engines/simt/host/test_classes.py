@@ -200,3 +200,21 @@ int main() {
   printf("%d\n", h[7]); cudaFreeHost(x);
 }""")
     assert (report.output, report.findings) == ("14\n", [])
+
+
+def test_a_class_and_a_friend_inside_a_class_template(run):
+    report = run(r"""
+#include <iostream>
+#include <vector>
+template <class T, int N> struct Box {
+  struct Cell { T v; int at; Cell* next; }; Cell cells[N];
+  T sum() { T s = 0; for (int i = 0; i < N; i++) s += cells[i].v; return s; } };
+template <typename T> class Matrix { std::vector<T> d; size_t c; public: Matrix(size_t r, size_t c, T v) : d(r * c, v), c(c) {}
+  T& operator()(size_t i, size_t j) { return d[i * c + j]; }
+  friend Matrix operator*(T f, const Matrix& m) { Matrix p = m; for (auto& x : p.d) x *= f; return p; }
+  friend std::ostream& operator<<(std::ostream& o, const Matrix& m) { for (auto x : m.d) o << x << ' '; return o; } };
+int main() {
+  Box<float, 4> b; for (int i = 0; i < 4; i++) { b.cells[i].v = i; b.cells[i].next = &b.cells[0]; }
+  Matrix<int> m(1, 3, 7); m(0, 2) = 9; std::cout << b.sum() << ' ' << b.cells[3].next->v << ' ' << m << 2 * m << std::endl; return 0;
+}""")
+    assert (report.output, report.faults) == ("6 0 7 7 9 14 14 18 \n", []), report.message

@@ -80,7 +80,7 @@ def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
             found = template_head(reader)
             _method_or_field(reader, out, made, name, found)
     elif text == "friend":
-        _friend(reader, out)
+        _friend(reader, out, made)
     elif text in ("using", "typedef"):
         _member_type(reader, made)
     elif text == "enum":
@@ -91,14 +91,15 @@ def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
     elif text in ("struct", "class", "union") and _opens(reader):
         kept = reader.scope
         reader.scope = made.name
-        inner = class_definition(reader, out, [], "")
+        inner = class_definition(reader, out, made.template, "")
         reader.scope = kept
         short = inner.name.rpartition("::")[2]
-        made.types[short] = tree.TypeName(inner.name, None)
+        named = tree.TypeName(inner.name, own_arguments(made))  # it has the parameters of the class around it
+        made.types[short] = named
         reader.local_types[-1].add(short)
         if "@" in inner.name and reader.at(";"):  # an unnamed union or struct: its members are this one's
-            made.fields.append(tree.Variable("", tree.TypeName(inner.name, None)))
-        _fields(reader, made, tree.TypeName(inner.name, None), frozenset())
+            made.fields.append(tree.Variable("", named))
+        _fields(reader, made, named, frozenset())
     elif text == "static_assert":
         while not reader.at(";"):
             reader.advance()
@@ -107,14 +108,42 @@ def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
         _method_or_field(reader, out, made, name, [])
 
 
-def _friend(reader: Reader, out: Any) -> None:
+def own_arguments(made: tree.Class) -> list[Any] | None:
+    """The parameters of a class template as arguments: what its name means inside it."""
+    if not made.template:
+        return None
+    return [tree.TypeName(t.name) if t.is_type else tree.Name(t.name) for t in made.template]
+
+
+def _friend(reader: Reader, out: Any, made: tree.Class) -> None:
+    """A function beside the class, a template where the class is one."""
     reader.advance()
     if reader.token.text in ("class", "struct") or reader.peek().text == ";":
         while not reader.at(";"):
             reader.advance()
         reader.advance()
         return
-    late.entity(reader, out, [])
+    before = {name: len(functions) for name, functions in out.functions.items()}
+    late.entity(reader, out, made.template)
+    for name, functions in out.functions.items() if made.template else ():
+        for function in functions[before.get(name, 0) :]:
+            function.result = _with_arguments(function.result, made)
+            for parameter in function.parameters:
+                parameter.type = _with_arguments(parameter.type, made)
+
+
+def _with_arguments(written: Any, made: tree.Class) -> Any:
+    """`const Matrix&` in a class template Matrix is `const Matrix<T>&`."""
+    if isinstance(written, tree.TypeConst):
+        return tree.TypeConst(_with_arguments(written.of, made))
+    if isinstance(written, tree.TypePointer):
+        return tree.TypePointer(_with_arguments(written.to, made))
+    if isinstance(written, tree.TypeReference):
+        return tree.TypeReference(_with_arguments(written.to, made), written.rvalue)
+    own = isinstance(written, tree.TypeName) and written.arguments is None and not written.inner
+    if own and written.name in (made.name, made.name.rpartition("::")[2]):
+        return tree.TypeName(written.name, own_arguments(made), line=written.line, column=written.column)
+    return written
 
 
 def _opens(reader: Reader) -> bool:

@@ -135,6 +135,8 @@ def instantiate(p: Program, name: str, node: tree.TypeName, env: Environment) ->
     given = [argument(p, a, env) for a in node.arguments or []]
     if node.arguments is None and env.record is not None and env.record.node is primary:
         return env.record
+    if node.arguments is None and all(t.name in env.bindings for t in primary.template):  # in a friend of the class
+        given = [env.bindings[t.name] for t in primary.template]
     whole = _with_defaults(p, primary, given, env) if len(classes) > 1 else given
     for special in classes:
         if special.special is not None:
