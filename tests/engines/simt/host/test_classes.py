@@ -218,3 +218,16 @@ int main() {
   Matrix<int> m(1, 3, 7); m(0, 2) = 9; std::cout << b.sum() << ' ' << b.cells[3].next->v << ' ' << m << 2 * m << std::endl; return 0;
 }""")
     assert (report.output, report.faults) == ("6 0 7 7 9 14 14 18 \n", []), report.message
+
+
+def test_variable_templates_and_traits(run):
+    report = run(r"""
+#include <cstdio>
+#include <type_traits>
+template <class T> constexpr bool big = sizeof(T) > 4;
+template <class T> T third(T x) { if constexpr (std::is_same_v<T, int>) return x / 3; else return x * 2; }
+template <class T> std::enable_if_t<std::is_integral_v<T>, T> quarter(T x) { return x / 4; }
+int main() {
+  printf("%d %d %d %g %d\n", (int)big<int>, (int)big<double>, third(9), third(1.5), quarter(8));
+  printf("%d %d\n", (int)std::is_same<int, int>::value, (int)std::is_same<int, float>::value); return 0; }""")
+    assert (report.output, report.faults) == ("0 1 3 3 2\n1 0\n", []), report.message

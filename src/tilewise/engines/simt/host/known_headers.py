@@ -53,7 +53,7 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "back_inserter", "logical_", "bit_xor", "bit_and", "bit_or", "divides", "modulus", "equal_to", "greater_equal",
         "less_equal", "transform_reduce", "clusive_scan", "is_floating_point", "is_integral", "is_arithmetic",
         "is_signed", "is_unsigned", "is_pointer", "enable_if", "conditional", "remove_const", "remove_cv",
-        "remove_pointer", "decay", "make_unsigned", "hash")),
+        "remove_pointer", "is_same_v", "decay", "make_unsigned", "hash")),
 }  # fmt: skip
 KNOWN: dict[str, str] = {
     **dict.fromkeys(

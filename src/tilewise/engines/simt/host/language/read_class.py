@@ -206,3 +206,15 @@ def _fields(reader: Reader, made: tree.Class, base: Any, words: frozenset[str]) 
         if not reader.take(","):
             break
     reader.expect(";")
+
+
+def variable_template(reader: Reader, out: Any, base: Any, template: list[Any]) -> None:
+    """template <class T> constexpr bool is_big = …: a class template with one constant, which `is_big<int>` means."""
+    item = read_statement.variable(reader, base, frozenset())
+    reader.expect(";")
+    name = f"{reader.scope}::{item.name}" if reader.scope else item.name
+    made = tree.Class(name, "struct", template, scope=reader.scope, complete=True, library=reader.library)
+    made.constants[tree.VALUE] = (None, item)
+    out.classes.setdefault(name, []).append(made)
+    reader.names.types.add(name)
+    reader.names.class_templates.add(name)

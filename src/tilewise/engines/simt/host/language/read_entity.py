@@ -9,7 +9,7 @@ from tilewise.engines.simt.frontend.lexer import Token
 from tilewise.engines.simt.frontend.source import Source
 from tilewise.engines.simt.host.language import read_statement, read_type, tree, types
 from tilewise.engines.simt.host.language.late import late, provide
-from tilewise.engines.simt.host.language.read_class import class_definition
+from tilewise.engines.simt.host.language.read_class import class_definition, variable_template
 from tilewise.engines.simt.host.language.read_enum import enum, qualify
 from tilewise.engines.simt.host.language.read_function import function_rest, template_head
 from tilewise.engines.simt.host.language.reading import Names, Reader
@@ -313,6 +313,9 @@ def _function_or_variables(reader: Reader, out: Entities, template: list[Any]) -
             function_rest(reader, out, None, words, template)
             return
         reader.position = mark
+        if template:
+            variable_template(reader, out, base, template)
+            return
     _variables(reader, out, base, frozenset(words))
 
 

@@ -127,6 +127,8 @@ def _of_type(reader: Reader, where: dict[str, int]) -> Any:
         return tree.Name(name, given, type_, **where)
     if isinstance(type_, tree.TypeName) and type_.inner:
         return tree.Name(type_.inner[-1], None, tree.TypeName(type_.name, type_.arguments, type_.inner[:-1]), **where)
+    if isinstance(type_, tree.TypeName) and type_.arguments:
+        return tree.Name(tree.VALUE, None, type_, **where)  # of a variable template, or of a class, which has none
     raise reader.error("a value is expected here, not a type")
 
 

@@ -5,6 +5,8 @@ from __future__ import annotations
 from dataclasses import dataclass, field
 from typing import Any
 
+VALUE = "<value>"  # what a variable template is, as the constant of a class
+
 
 @dataclass(eq=False, slots=True, kw_only=True)
 class Node:

@@ -152,6 +152,8 @@ def specialises(
         return isinstance(type_, Array) and specialises(p, written.of, type_.of, names, bound, env)
     if isinstance(written, tree.TypeFunction) and not isinstance(type_, FunctionType):
         return False
+    if isinstance(written, tree.TypeName) and written.name in bound and not written.arguments:
+        return bool(bound[written.name] == type_)  # named a second time: is_same<A, A>
     return unify(p, written, type_, names, bound, env) and (
         not isinstance(written, tree.TypeFunction) or len(written.parameters) == len(type_.parameters)  # type: ignore[attr-defined]
     )

@@ -119,7 +119,9 @@ def argument(p: Program, node: Any, env: Environment) -> Any:
         except Unknown:
             return resolve(p, node, env)
     if type(node) in TABLE:
-        return resolve(p, node, env)
+        found = resolve(p, node, env)
+        variable = isinstance(found, Record) and found.node is not None and tree.VALUE in found.node.constants
+        return constants.evaluate(p, tree.Name(tree.VALUE, None, node), env) if variable else found
     try:
         return constants.evaluate(p, node, env)
     except Unknown:
