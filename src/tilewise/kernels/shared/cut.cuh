@@ -12,33 +12,55 @@
 
 struct __align__(16) Several { Sum of[16 / sizeof(Sum)]; };
 
+// This block's share of the tile, as `add_up` has it: the sums of MOST blocks or less, AT_ONCE pieces of a thread on their way at
+// once.
+template <int MOST, int AT_ONCE> static __device__ __forceinline__ void add_up_share(
+    const Sum* held, int parts, Result* P, long long ldp, int column, int height, int width, const Epilogue& epilogue)
+{
+    const int several = 16 / (int)sizeof(Sum), pieces = BLOCK_N / several;
+    int end = min(BLOCK_M, height) * pieces, step = parts * THREADS;
+    for (int i = (MOST > 1 ? cluster_rank() * THREADS : 0) + (int)threadIdx.x; i < end; i += AT_ONCE * step) {
+        Several part[AT_ONCE][MOST];
+        #pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            int at = i + j * step, r = at / pieces, c = at % pieces * several;
+            const Several* from = reinterpret_cast<const Several*>(held + r * HELD + c);
+            #pragma unroll
+            for (int other = 0; other < MOST; ++other)
+                if (at < end && c < width && other < parts) part[j][other] = MOST == 1 ? *from : *in_block(from, other);
+        }
+        #pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            int at = i + j * step, r = at / pieces, c = at % pieces * several;
+            if (at >= end) continue;
+            #pragma unroll
+            for (int e = 0; e < several; ++e) {
+                if (c + e >= width) continue;
+                Sum sum = part[j][0].of[e];
+                #pragma unroll
+                for (int other = 1; other < MOST; ++other)
+                    if (other < parts) sum += part[j][other].of[e];
+                Result* to = P + r * ldp + c + e;
+                Sum bias = bias_of(epilogue, column + c + e, true);
+                *to = narrow(finish(sum, ACCUMULATE ? widen(*to) : (Sum)0, bias, epilogue));
+            }
+        }
+    }
+}
+
 // P points at the tile: `height` x `width` of it are P's, from its column `column` on.
 static __device__ __forceinline__ void add_up(
     const Sum* held, int parts, Result* P, long long ldp, int column, int height, int width, const Epilogue& epilogue)
 {
-    const int several = 16 / (int)sizeof(Sum);
     if (parts > 1)
         cluster_meet();
     else
         __syncthreads();
-    int pieces = (min(BLOCK_N, width) + several - 1) / several;
-    for (int i = cluster_rank() * THREADS + threadIdx.x; i < min(BLOCK_M, height) * pieces; i += parts * THREADS) {
-        int r = i / pieces, c = i % pieces * several;
-        const Several* at = reinterpret_cast<const Several*>(held + r * HELD + c);
-        Several part[MOST_CUT];  // on their way together
-        #pragma unroll
-        for (int other = 0; other < MOST_CUT; ++other)
-            if (other < parts) part[other] = *in_block(at, other);
-        #pragma unroll
-        for (int e = 0; e < several; ++e) {
-            Sum sum = part[0].of[e];
-            #pragma unroll
-            for (int other = 1; other < MOST_CUT; ++other)
-                if (other < parts) sum += part[other].of[e];
-            if (c + e >= width) continue;
-            Result* to = P + r * ldp + c + e;
-            *to = narrow(finish(sum, ACCUMULATE ? widen(*to) : (Sum)0, bias_of(epilogue, column + c + e, true), epilogue));
-        }
-    }
+    if (parts == 1)
+        add_up_share<1, 2>(held, parts, P, ldp, column, height, width, epilogue);
+    else if (parts <= 4)
+        add_up_share<4, 2>(held, parts, P, ldp, column, height, width, epilogue);
+    else
+        add_up_share<MOST_CUT, 1>(held, parts, P, ldp, column, height, width, epilogue);
     if (parts > 1) cluster_meet();  // nobody leaves while another reads here
 }

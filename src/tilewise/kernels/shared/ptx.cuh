@@ -157,7 +157,7 @@ static __device__ __forceinline__ float4 load_from_block(const float* here, unsi
         ".reg .b32 there;\n"
         "mapa.shared::cluster.u32 there, %4, %5;\n"
         "ld.shared::cluster.v4.f32 {%0, %1, %2, %3}, [there];\n"
-        "}\n" : "=f"(found.x), "=f"(found.y), "=f"(found.z), "=f"(found.w) : "r"(shared_address(here)), "r"(rank) : "memory");
+        "}\n" : "=f"(found.x), "=f"(found.y), "=f"(found.z), "=f"(found.w) : "r"(shared_address(here)), "r"(rank));
     return found;
 }
 

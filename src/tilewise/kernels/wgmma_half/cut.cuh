@@ -15,24 +15,66 @@
 static_assert(DOWN * PITCH * 4 <= STAGES * STAGE_BYTES, "the sums of a tile lie where its stages were");
 #endif
 
-// Four elements of P: the blocks' sums, in order.
-static __device__ __forceinline__ float4 added_up(const float* held, int parts) {
-    float4 part[MOST_CUT];  // on their way together
+// Where a tile's elements go: P points at its first one, which is in column `column` of P; it has `height` x `width` of them.
+struct CutTile { Element* P; long long ldp; int column, height, width; };
+
+// Four elements side by side.
+static __device__ __forceinline__ void store_four(const CutTile& tile, int r, int c, float4 sum, const Epilogue& epilogue) {
+    Element* to = tile.P + r * tile.ldp + c;
+    float made[4] = {sum.x, sum.y, sum.z, sum.w};
     #pragma unroll
-    for (int other = 0; other < MOST_CUT; ++other)
-        if (other < parts) part[other] = load_from_block(held, other);
-    float4 sum = part[0];
+    for (int e = 0; e < 4; ++e) {
+        bool inside = c + e < tile.width;
+        Sum bias = bias_of(epilogue, tile.column + c + e, inside);
+        made[e] = finish(made[e], ACCUMULATE && inside ? widen(to[e]) : 0.0f, bias, epilogue);
+    }
+    unsigned low = narrow_pair(made[0], made[1]), high = narrow_pair(made[2], made[3]);
+    if (c + 4 <= tile.width && elements_after_boundary(to) % 4 == 0) {
+        *reinterpret_cast<unsigned long long*>(to) = (unsigned long long)high << 32 | low;
+        return;
+    }
     #pragma unroll
-    for (int other = 1; other < MOST_CUT; ++other)
-        if (other < parts)
-            sum = make_float4(sum.x + part[other].x, sum.y + part[other].y, sum.z + part[other].z, sum.w + part[other].w);
-    return sum;
+    for (int e = 0; e < 4; ++e)
+        if (c + e < tile.width) to[e] = (Element)((e < 2 ? low : high) >> e % 2 * 16);
 }
 
-// P points at the tile, whose first column is `column` of P; it has `height` x `width` elements.
+// This block's share of the tile: the sums of MOST blocks or less, in order, AT_ONCE pieces of a thread on their way at once.
+template <int MOST, int AT_ONCE> static __device__ __forceinline__ void add_up_share(
+    const float* held, int parts, const CutTile& tile, const Epilogue& epilogue)
+{
+    const int threads = 128 * CONSUMERS, quads = ACROSS / 4;
+    int end = min(DOWN, tile.height) * quads, step = parts * threads, first = (int)threadIdx.x - 128;
+    if (MOST > 1) first += cluster_rank() * threads;
+    for (int i = first; i < end; i += AT_ONCE * step) {
+        float4 part[AT_ONCE][MOST];
+        #pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            int at = i + j * step, r = at / quads, c = at % quads * 4;
+            bool there = at < end && c < tile.width;
+            #pragma unroll
+            for (int other = 0; other < MOST; ++other)
+                if (there && other < parts) {
+                    const float* from = held + r * PITCH + c;
+                    part[j][other] = MOST == 1 ? *reinterpret_cast<const float4*>(from) : load_from_block(from, other);
+                }
+        }
+        #pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            int at = i + j * step, r = at / quads, c = at % quads * 4;
+            if (at >= end || c >= tile.width) continue;
+            float4 sum = part[j][0];
+            #pragma unroll
+            for (int other = 1; other < MOST; ++other)
+                if (other < parts)
+                    sum = make_float4(sum.x + part[j][other].x, sum.y + part[j][other].y, sum.z + part[j][other].z,
+                                      sum.w + part[j][other].w);
+            store_four(tile, r, c, sum, epilogue);
+        }
+    }
+}
+
 static __device__ __forceinline__ void store_cut(
-    const float (&sums)[SUMS], float* held, int parts, int group, Element* P, long long ldp, int column, int height, int width,
-    const Epilogue& epilogue)
+    const float (&sums)[SUMS], float* held, int parts, int group, const CutTile& tile, const Epilogue& epilogue)
 {
     const int threads = 128 * CONSUMERS;
     int lane = threadIdx.x % 32, row = group * 64 + threadIdx.x / 32 % 4 * 16 + lane / 4;
@@ -50,25 +92,12 @@ static __device__ __forceinline__ void store_cut(
         cluster_meet();
     else
         meet(1 + CONSUMERS, threads);
-    int rank = parts > 1 ? cluster_rank() : 0, quads = (min(ACROSS, width) + 3) / 4;
-    for (int i = rank * threads + (int)threadIdx.x - 128; i < min(DOWN, height) * quads; i += parts * threads) {
-        int r = i / quads, c = i % quads * 4;
-        float4 sum = added_up(held + r * PITCH + c, parts);
-        Element* to = P + r * ldp + c;
-        float made[4] = {sum.x, sum.y, sum.z, sum.w};
-        #pragma unroll
-        for (int e = 0; e < 4; ++e) {
-            bool inside = c + e < width;
-            made[e] = finish(made[e], ACCUMULATE && inside ? widen(to[e]) : 0.0f, bias_of(epilogue, column + c + e, inside),
-                             epilogue);
-        }
-        unsigned low = narrow_pair(made[0], made[1]), high = narrow_pair(made[2], made[3]);
-        if (c + 4 <= width && elements_after_boundary(to) % 4 == 0) {
-            *reinterpret_cast<unsigned long long*>(to) = (unsigned long long)high << 32 | low;
-            continue;
-        }
-        #pragma unroll
-        for (int e = 0; e < 4; ++e)
-            if (c + e < width) to[e] = (Element)((e < 2 ? low : high) >> e % 2 * 16);
-    }
+    if (parts == 1)
+        add_up_share<1, 4>(held, parts, tile, epilogue);
+    else if (parts == 2)
+        add_up_share<2, 4>(held, parts, tile, epilogue);
+    else if (parts <= 4)
+        add_up_share<4, 2>(held, parts, tile, epilogue);
+    else
+        add_up_share<MOST_CUT, 1>(held, parts, tile, epilogue);
 }

@@ -165,8 +165,9 @@ static __device__ __forceinline__ void consume(
         if (FINISHED && !CUT) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
         if (CUT) {
             int down = TURNED_CUT ? work.left : work.top, across = TURNED_CUT ? work.top : work.left;
-            store_cut(sums, reinterpret_cast<float*>(stages), size.splits, group, P + apart + down * ldp + across, ldp, across,
-                      (TURNED_CUT ? size.n : work.rows) - down, (TURNED_CUT ? size.m : size.n) - across, epilogue);
+            CutTile cell = {P + apart + down * ldp + across, ldp, across, (TURNED_CUT ? size.n : work.rows) - down,
+                            (TURNED_CUT ? size.m : size.n) - across};
+            store_cut(sums, reinterpret_cast<float*>(stages), size.splits, group, cell, epilogue);
         } else if (SPLIT)
             store_partial(sums, partials + apart + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
         else if (TURNED)
