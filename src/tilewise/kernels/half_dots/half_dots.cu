@@ -38,7 +38,8 @@ static __device__ __forceinline__ uint4 word_of(const Element* line, int shift, 
     return some_of(line + first, -first, k - first);
 }
 
-// `count` steps of A from `step` on, eight elements before them too.
+// `count` steps of A from `step` on, eight elements before them too. What stands in rows that A does not have goes into sums that
+// are not stored.
 static __device__ __forceinline__ void bring_a(
     Element* held, const Element* A, int rows, int k, long long a_row, long long a_k, int step, int count)
 {
@@ -46,26 +47,24 @@ static __device__ __forceinline__ void bring_a(
     int first = step * STEP - 8;
     if (a_k == 1) {
         #pragma unroll 4
-        for (int i = threadIdx.x; i < ROWS * words; i += THREADS) {
+        for (int i = threadIdx.x; i < rows * words; i += THREADS) {
             int r = i / words, at = first + i % words * 8;
             const Element* from = A + r * a_row + at;
-            uint4 made = make_uint4(0, 0, 0, 0);
-            if (r < rows) {
-                int shift = elements_after_boundary(from);
-                if (at - shift >= 0 && at - shift + 16 <= k)
-                    made = shifted_by(__ldg(reinterpret_cast<const uint4*>(from - shift)),
-                                      __ldg(reinterpret_cast<const uint4*>(from - shift + 8)), shift);
-                else
-                    made = some_of(from, -at, k - at);
-            }
+            uint4 made;
+            int shift = elements_after_boundary(from);
+            if (at - shift >= 0 && at - shift + 16 <= k)
+                made = shifted_by(__ldg(reinterpret_cast<const uint4*>(from - shift)),
+                                  __ldg(reinterpret_cast<const uint4*>(from - shift + 8)), shift);
+            else
+                made = some_of(from, -at, k - at);
             *reinterpret_cast<uint4*>(held + r * PITCH + i % words * 8) = made;
         }
         return;
     }
     #pragma unroll 8
-    for (int i = threadIdx.x; i < ROWS * words * 8; i += THREADS) {
-        int r = i % ROWS, at = first + i / ROWS;
-        held[r * PITCH + i / ROWS] = r < rows && at >= 0 && at < k ? A[r * a_row + at * a_k] : (Element)0;
+    for (int i = threadIdx.x; i < rows * words * 8; i += THREADS) {
+        int r = i % rows, at = first + i / rows;
+        held[r * PITCH + i / rows] = at >= 0 && at < k ? A[r * a_row + at * a_k] : (Element)0;
     }
 }
 
