@@ -134,8 +134,6 @@ def built(text, kernel, folder):
         text = on_hopper(text)
     if kernel_text("direct_half/fragments.cuh") in text or "mma.sync.aligned.m16n8k16" in text:
         text = with_fragments(text)
-        if "mma.sync.aligned.m16n8k8" in text:
-            text = on_ampere(f'#include "{AMPERE}"\n{text}')
     elif kernel_text("mma_sync/copies.cuh") in text:
         text = on_ampere(text)
     elif "mma.sync.aligned" in text:

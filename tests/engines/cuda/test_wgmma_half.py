@@ -175,12 +175,23 @@ def test_ways_follow_shape_and_layout():
 def test_tiles_cover_P_whatever_the_way(shape):
     m, _, n = shape
     for way in ways(problem_of_shape(*shape, "bfloat16"), H200):
-        tall = way.tile.rows * way.tile.cluster
-        per_class = [len(range(at, m - way.edge_rows, way.classes)) for at in range(way.classes)]
+        tall, (long, few) = way.tile.rows * way.tile.cluster, (n, m) if way.turned else (m, n)
+        per_class = [len(range(at, long - way.edge_rows, way.classes)) for at in range(way.classes)]
         down = sum(math.ceil(rows / tall) for rows in per_class)
-        assert way.tiles(m, n) == down * math.ceil((n - way.edge_cols) / way.tile.cols)
+        assert way.tiles(m, n) == down * math.ceil((few - way.edge_cols) / way.tile.cols)
         assert way.blocks(m, n, 132) % way.tile.cluster == 0
-        assert way.blocks(m, n, 132) <= 132
+        assert way.blocks(m, n, 132) <= (132 if not way.inside else 3 * 2 * 132)
+
+
+def test_few_rows_are_cut_over_clusters():
+    """Decoding: 64 tiles of 64 columns leave half the card idle, two blocks of a cluster for each fill it."""
+    for m, k, n in ((8, 4096, 4096), (16, 4096, 4096), (32, 4096, 4096)):
+        way = tensor_way(m, k, n)
+        assert (way.inside, way.turned, way.splits) == (True, True, 2), (m, k, n)
+        assert way.words()[-1] == "k is cut over the 2 blocks of a cluster, which add up in order"
+    assert not tensor_way(1, 4096, 4096).inside  # one row has no lines once it is turned
+    assert not tensor_way(64, 4096, 4096).inside
+    assert not tensor_way(16, 4096, 4096, "TN").inside  # too short lines for the copy engine
 
 
 def test_thin_edges_are_planned_only_where_nothing_spills():

@@ -17,15 +17,13 @@
 static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
     unsigned of[4] = {word.x, word.y, word.z, word.w};
     #pragma unroll
-    for (int j = 0; j < 4; ++j)
-        if (SIZE == 2) of[j] = count >= 2 * j + 2 ? of[j] : count == 2 * j + 1 ? of[j] & 0xffffu : 0;
-        else of[j] = count > j ? of[j] : 0;
+    for (int j = 0; j < 4; ++j) of[j] = count >= 2 * j + 2 ? of[j] : count == 2 * j + 1 ? of[j] & 0xffffu : 0;
     return make_uint4(of[0], of[1], of[2], of[3]);
 }
 
 // One operand of one member: WIDTH of its rows (columns) from `first` on, and this thread's words of the phase that comes next.
 template <int WIDTH, bool ALONG_K> struct Operand {
-    static constexpr int LINES = ALONG_K ? WIDTH : BLOCK_K, PIECES = (ALONG_K ? BLOCK_K : WIDTH) / EACH;
+    static constexpr int LINES = ALONG_K ? WIDTH : BLOCK_K, PIECES = (ALONG_K ? BLOCK_K : WIDTH) / 8;
     static constexpr int COUNT = LINES * PIECES / THREADS;
     static_assert(COUNT * THREADS == LINES * PIECES && COUNT <= 10, "every thread loads as much as every other");
 
@@ -39,10 +37,7 @@ template <int WIDTH, bool ALONG_K> struct Operand {
 
     static __device__ __forceinline__ int line_of(int i) { return ((int)threadIdx.x + i * THREADS) / PIECES; }
     static __device__ __forceinline__ int piece_of(int i) { return ((int)threadIdx.x + i * THREADS) % PIECES; }
-    static __device__ __forceinline__ int swizzle(int line) {
-        if (SIZE == 4 && !ALONG_K) return (line & 3) << 1 & PIECES - 1;  // read by elements, four lines of eight at a time
-        return PIECES >= 8 ? line & 7 : line / (8 / PIECES) & PIECES - 1;
-    }
+    static __device__ __forceinline__ int swizzle(int line) { return PIECES >= 8 ? line & 7 : line / (8 / PIECES) & PIECES - 1; }
 
     // Where a line's chunk lies in its tile.
     static __device__ __forceinline__ int place(int line, int piece) {
@@ -59,24 +54,24 @@ template <int WIDTH, bool ALONG_K> struct Operand {
     // Whether words of this phase may stick out of the operand.
     __device__ __forceinline__ bool at_an_end(int k0) const {
         int from = ALONG_K ? first : k0, last = (ALONG_K ? min(first + LINES, extent) : min(k0 + LINES, k)) - 1;
-        return matrix + from * lead - EACH < begin || matrix + last * lead + (ALONG_K ? k : extent) + EACH > end;
+        return matrix + from * lead - 8 < begin || matrix + last * lead + (ALONG_K ? k : extent) + 8 > end;
     }
 
-    __device__ __forceinline__ bool sticks_out(const Element* word) const { return word < begin || word + EACH > end; }
+    __device__ __forceinline__ bool sticks_out(const Element* word) const { return word < begin || word + 8 > end; }
 
     // The words of a phase; 0 for those that stick out of the operand.
     __device__ __forceinline__ void bring(int k0) {
         const int length = ALONG_K ? k : extent;
         #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
-            int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * EACH;
+            int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * 8;
             int shift = shifts >> 3 * i & 7;
             bool there = line < (ALONG_K ? extent : k) && at < length;
             const Element* word = matrix + line * lead + at - shift;
             low[i] = high[i] = make_uint4(0, 0, 0, 0);
             if (there && !sticks_out(word)) low[i] = __ldg(reinterpret_cast<const uint4*>(word));
-            if (there && shift && at - shift + EACH < length && !sticks_out(word + EACH))
-                high[i] = __ldg(reinterpret_cast<const uint4*>(word + EACH));
+            if (there && shift && at - shift + 8 < length && !sticks_out(word + 8))
+                high[i] = __ldg(reinterpret_cast<const uint4*>(word + 8));
         }
     }
 
@@ -84,13 +79,13 @@ template <int WIDTH, bool ALONG_K> struct Operand {
     __device__ __forceinline__ void mend(unsigned char* tile, int k0) const {
         #pragma unroll 1
         for (int i = 0; i < COUNT; ++i) {
-            int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * EACH;
+            int line = (ALONG_K ? first : k0) + line_of(i), at = (ALONG_K ? k0 : first) + piece_of(i) * 8;
             const Element* from = matrix + line * lead + at;
             const Element* word = from - elements_after_boundary(from);
-            if (line >= (ALONG_K ? extent : k) || !(sticks_out(word) || sticks_out(word + EACH))) continue;
+            if (line >= (ALONG_K ? extent : k) || !(sticks_out(word) || sticks_out(word + 8))) continue;
             Element* to = reinterpret_cast<Element*>(tile + place(line_of(i), piece_of(i)));
             #pragma unroll 1
-            for (int e = 0; e < EACH; ++e) to[e] = at + e < (ALONG_K ? k : extent) ? rounded(from[e]) : (Element)0;
+            for (int e = 0; e < 8; ++e) to[e] = at + e < (ALONG_K ? k : extent) ? from[e] : (Element)0;
         }
     }
 
@@ -98,8 +93,7 @@ template <int WIDTH, bool ALONG_K> struct Operand {
         #pragma unroll
         for (int i = 0; i < COUNT; ++i) {
             uint4 made = shifted_by(low[i], high[i], shifts >> 3 * i & 7);
-            if (ALONG_K && k0 + BLOCK_K > k) made = first_of(made, k - k0 - piece_of(i) * EACH);
-            made = rounded(made);
+            if (ALONG_K && k0 + BLOCK_K > k) made = first_of(made, k - k0 - piece_of(i) * 8);
             *reinterpret_cast<uint4*>(tile + place(line_of(i), piece_of(i))) = made;
         }
         if (at_an_end(k0)) mend(tile, k0);
@@ -109,43 +103,28 @@ template <int WIDTH, bool ALONG_K> struct Operand {
 typedef Operand<BLOCK_M, M_ALONG_K> OperandM;
 typedef Operand<BLOCK_N, N_ALONG_K> OperandN;
 
-// Element (across, along) of a tile whose k lies across its lines, as a word: 4-byte elements, which ldmatrix cannot turn.
-template <class Operand> static __device__ __forceinline__ unsigned word_at(const unsigned char* tile, int across, int along) {
-    return *reinterpret_cast<const unsigned*>(tile + Operand::place(along, across / EACH) + across % EACH * SIZE);
-}
-
 // Products of this warp's fragments over `deep` of k.
 static __device__ __forceinline__ void multiply_phase(
     Sum (&sums)[MATS][COLS][4], const unsigned char* tile_m, const unsigned char* tile_n, int row, int column, int deep)
 {
-    int lane = threadIdx.x % 32, low = lane % 8, mid = lane / 8 % 2, high = lane / 16, g = lane / 4, t = lane % 4;
+    int lane = threadIdx.x % 32, low = lane % 8, mid = lane / 8 % 2, high = lane / 16;
     #pragma unroll
-    for (int step = 0; step < BLOCK_K / STEP_K; ++step) {
-        if (step * STEP_K >= deep) break;
+    for (int step = 0; step < BLOCK_K / 16; ++step) {
+        if (step * 16 >= deep) break;
         unsigned of_m[MATS][4], of_n[COLS][2];
         #pragma unroll
         for (int i = 0; i < MATS; ++i) {
-            int across = row + i * 16 + mid * 8, along = step * STEP_K + high * EACH;
-            if (SIZE == 2 || M_ALONG_K)
-                read_matrices<!M_ALONG_K>(
-                    tile_m + (M_ALONG_K ? OperandM::place(across + low, along / EACH) : OperandM::place(along + low, across / EACH)),
-                    of_m[i][0], of_m[i][1], of_m[i][2], of_m[i][3]);
-            else
-                #pragma unroll
-                for (int w = 0; w < 4; ++w)
-                    of_m[i][w] = word_at<OperandM>(tile_m, row + i * 16 + w % 2 * 8 + g, step * STEP_K + w / 2 * 4 + t);
+            int across = row + i * 16 + mid * 8, along = step * 16 + high * 8;
+            read_matrices<!M_ALONG_K>(
+                tile_m + (M_ALONG_K ? OperandM::place(across + low, along / 8) : OperandM::place(along + low, across / 8)),
+                of_m[i][0], of_m[i][1], of_m[i][2], of_m[i][3]);
         }
         #pragma unroll
         for (int j = 0; j < COLS; j += 2) {
-            int across = column + j * 8 + high * 8, along = step * STEP_K + mid * EACH;
-            if (SIZE == 2 || N_ALONG_K)
-                read_matrices<!N_ALONG_K>(
-                    tile_n + (N_ALONG_K ? OperandN::place(across + low, along / EACH) : OperandN::place(along + low, across / EACH)),
-                    of_n[j][0], of_n[j][1], of_n[j + 1][0], of_n[j + 1][1]);
-            else
-                #pragma unroll
-                for (int w = 0; w < 4; ++w)
-                    of_n[j + w / 2][w % 2] = word_at<OperandN>(tile_n, column + (j + w / 2) * 8 + g, step * STEP_K + w % 2 * 4 + t);
+            int across = column + j * 8 + high * 8, along = step * 16 + mid * 8;
+            read_matrices<!N_ALONG_K>(
+                tile_n + (N_ALONG_K ? OperandN::place(across + low, along / 8) : OperandN::place(along + low, across / 8)),
+                of_n[j][0], of_n[j][1], of_n[j + 1][0], of_n[j + 1][1]);
         }
         #pragma unroll
         for (int i = 0; i < MATS; ++i)
@@ -156,12 +135,10 @@ static __device__ __forceinline__ void multiply_phase(
 
 // `height` staged rows of `width` elements to P, which points at the tile.
 static __device__ __forceinline__ void store_tile(Element* P, long long ldp, int height, int width) {
-#if SIZE == 2
     const int lanes = BLOCK_N / 8 < 8 ? 8 : BLOCK_N / 8;  // to a row; as many as elements at its ends, at least
     int i = threadIdx.x % lanes;
     for (int row = threadIdx.x / lanes; row < height; row += THREADS / lanes)
         store_pieces(P + row * ldp, reinterpret_cast<const Element*>(memory + row * PITCH), i, width);
-#endif
 }
 
 // `low` and `high`: where all members of M and of N begin and end, in elements from M and N.
@@ -222,7 +199,7 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) direct_half(
 
     Element* target = P + member * step_P + top * ldp + left;
     int lane = threadIdx.x % 32;
-    if (SIZE == 4 || (!whole && cluster_blocks() > 1)) {
+    if (!whole && cluster_blocks() > 1) {
         Sum* held = reinterpret_cast<Sum*>(memory);
         #pragma unroll
         for (int i = 0; i < MATS * COLS * 4; ++i) {

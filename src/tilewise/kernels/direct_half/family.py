@@ -6,13 +6,13 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
-from tilewise.kernels.direct_half import model
+from tilewise.kernels.direct_half import alone, model
 from tilewise.kernels.direct_half.recipe import launches
 from tilewise.kernels.direct_half.text import render_direct_half
 from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, tensor_reason
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
+from tilewise.machine import Machine, arch_number
 from tilewise.plans import Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
@@ -20,36 +20,43 @@ from tilewise.recipe import Scratch, Step
 
 class DirectHalf(Family):
     name = "direct_half"
-    kernels: ClassVar = model.IDEAS
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
     fuses = True
     groups = True
-
-    def _kernel(self, problem: Problem) -> str:
-        return model.kernel_of(problem.dtype)
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return (problem.members > 1 or problem.groups is not None) and super().takes(problem, machine)
+        return self.offered(problem, machine) and super().takes(problem, machine)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        """Single products: its model has not been held against any. Groups that the copy engine takes as they are go to
-        wgmma_half."""
-        if problem.groups is None:
-            return problem.members > 1
-        return any(layout.row * 2 % 16 and layout.col * 2 % 16 for layout in (problem.layout_m, problem.layout_n))
+        """Single products and groups that the copy engine takes as they are go to wgmma_half."""
+        p = problem
+        if p.groups is None and p.members > 1:
+            return True
+        if p.groups is None and arch_number(machine.arch) < 90:
+            return False  # nobody has timed those
+        return any(layout.row * 2 % 16 and layout.col * 2 % 16 for layout in (p.layout_m, p.layout_n))
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._plan(problem, machine, kernel, tile, *model.best_tile(problem, machine))
+        return self._plan(problem, machine, kernel, tile, *self._best(problem, machine))
+
+    def _best(self, problem: Problem, machine: Machine) -> tuple[model.HalfTile, float]:
+        return (alone.least if _is_single(problem) else model.best_tile)(problem, machine)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return alone.least_seconds(problem, machine) if _is_single(problem) else 0.0
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        _, seconds = model.best_tile(problem, machine)
+        _, seconds = self._best(problem, machine)
+        if _is_single(problem):
+            seconds *= alone.ONE_LAUNCH
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, self._kernel(problem), max(seconds, floor), floor)
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
 
     def pinned(self, problem: Problem, machine: Machine, way: model.HalfTile) -> Plan:
-        return self._plan(problem, machine, self._kernel(problem), None, way, model.seconds(way, problem, machine))
+        return self._plan(problem, machine, model.KERNEL, None, way, self.seconds(way, problem, machine))
 
     def _plan(
         self,
@@ -61,10 +68,12 @@ class DirectHalf(Family):
         predicted: float,
     ) -> Plan:
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        notes = fused_notes(problem)
+        if way.cluster > 1:
+            notes.append(f"k is cut over the {way.cluster} blocks of a cluster, which add up in order")
         plan = own_tiles(
-            self, problem, machine, self._kernel(problem), tile, way.geometry, predicted, limits, fused_notes(problem),
-            packs=(), way=way,
-        )  # fmt: skip
+            self, problem, machine, model.KERNEL, tile, way.geometry, predicted, limits, notes, packs=(), way=way
+        )
         return tensor_reason(plan, kernel, f"{way.rows}x{way.cols}, {way.resident} a multiprocessor")
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
@@ -77,7 +86,11 @@ class DirectHalf(Family):
             yield render_direct_half(problem.dtype, tile, (m_along_k, n_along_k), by_rows=problem.groups is not None)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.HalfTile]:
-        return model.TILES
+        return alone.every(problem, machine) if _is_single(problem) else model.TILES
 
     def seconds(self, way: model.HalfTile, problem: Problem, machine: Machine) -> float:
-        return model.seconds(way, problem, machine)
+        return (alone.seconds if _is_single(problem) else model.seconds)(way, problem, machine)
+
+
+def _is_single(problem: Problem) -> bool:
+    return problem.groups is None and problem.members == 1

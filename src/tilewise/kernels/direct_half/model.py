@@ -6,16 +6,14 @@ import math
 from dataclasses import dataclass
 
 from tilewise.algebra.builtin import is_plus_times
-from tilewise.algebra.dtypes import DType
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import contiguous_lines
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry
 from tilewise.problem import Problem
 
-HALF, TF32 = "direct_half", "direct_tf32"
+KERNEL = "direct_half"
 IDEA = "lines that start anywhere are shifted into shared memory, tensor cores multiply them: ragged stacks, one launch"
-IDEAS = {HALF: IDEA, TF32: IDEA}
 DEPTH = 64  # k of a phase
 # Fitted to 84 plans of 35 random stacks on an H200 (rms 11 %, the choice 0.5 % above the best in the mean).
 START_SECONDS = 0.42e-6  # of a launch,
@@ -77,28 +75,23 @@ TILES = (  # none of them spills
 )
 
 
-def kernel_of(dtype: DType) -> str:
-    return HALF if dtype.itemsize == 2 else TF32
-
-
 def refusal(problem: Problem, machine: Machine) -> str | None:
     """Why it does not take this problem, or None when it does."""
-    p, name = problem, kernel_of(problem.dtype)
+    p = problem
     if machine.kind != "cuda" or arch_number(machine.arch) < 80:
-        return f"kernel={name!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
-    known = p.dtype.name in ("bfloat16", "float16") or (p.dtype.name == "float32" and p.precision == "tf32")
-    if not known or p.dtype_m != p.dtype or p.dtype_n != p.dtype:
-        return f"kernel={name!r} multiplies bfloat16, float16 and tf32, not {p.dtype_m} by {p.dtype_n}"
+        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
+    if p.dtype.name not in ("bfloat16", "float16") or p.dtype_m != p.dtype or p.dtype_n != p.dtype:
+        return f"kernel={KERNEL!r} multiplies bfloat16 and float16, not {p.dtype_m} by {p.dtype_n}"
     if not is_plus_times(p.semiring):
-        return f"kernel={name!r} knows plus_times alone, not {p.semiring}"
+        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
     if p.groups and (p.groups.along == "k" or p.accumulate or p.epilogue):
-        return f"kernel={name!r} takes groups of rows, not of k, and stores them as they are"
+        return f"kernel={KERNEL!r} takes groups of rows, not of k, and stores them as they are"
     if p.unrounded:
-        return f"kernel={name!r} rounds its sums to {p.dtype}"
+        return f"kernel={KERNEL!r} rounds its sums to {p.dtype}"
     sides = ("M", p.layout_m, p.m, p.k), ("N", p.layout_n, p.k, p.n)
-    for side, layout, rows, cols in sides:
+    for name, layout, rows, cols in sides:
         if contiguous_lines(layout, rows, cols) is None:
-            return f"kernel={name!r} takes operands whose rows or columns lie side by side, and {side}'s do not"
+            return f"kernel={KERNEL!r} takes operands whose rows or columns lie side by side, and {name}'s do not"
     return None
 
 
@@ -117,7 +110,7 @@ def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
     together = min(tile.resident, max(1, math.ceil(blocks / machine.units)))
     deep, rows, cols = min(p.k, DEPTH), min(p.m, tile.rows), min(p.n, tile.cols)
     loads = together * (rows + cols) * 2 * deep / UNIT_BANDWIDTH
-    rate = machine.tensor_rate("tf32" if p.dtype.itemsize == 4 else p.dtype.name) / machine.units * RATE_SHARE
+    rate = machine.tensor_rate(p.dtype.name) / machine.units * RATE_SHARE
     products = together * tile.rows * tile.cols * 16 * math.ceil(deep / 16) / rate
     storing = STORE_SECONDS + CELL_SECONDS * together * tile.rows * tile.cols
     work = waves * (phases * max(PHASE_SECONDS, loads, products) + storing)

@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from tilewise.kernels.direct_half.model import HalfTile, kernel_of, tiles_of
+from tilewise.kernels.direct_half.model import KERNEL, HalfTile, tiles_of
 from tilewise.kernels.direct_half.text import render_direct_half
 from tilewise.kernels.shared.groups import most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import along_k
@@ -40,16 +40,14 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         reach = [_reach(M, 0, 1), _reach(N, steps[1], p.groups.count)]
         arguments = _arguments(plan, given, [x.pointer for x in (M, N, P)], reach, steps, (across, found))
         grid = (most_tiles(p, tile.rows) * across,)
-        return [walk, Launch.of(source, kernel_of(p.dtype), grid, (tile.threads,), arguments, tile.shared_bytes)]
+        return [walk, Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes)]
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_BLOCKS // (down * across * tile.cluster))
     for first, count in runs.starts():
         reach = [_reach(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)]
         places = [x.member(first) for x in (M, N, P)]
         arguments = _arguments(plan, given, places, reach, runs.steps, (across, None))
         grid = (down * across * count * tile.cluster,)
-        launch = Launch.of(
-            source, kernel_of(p.dtype), grid, (tile.threads,), arguments, tile.shared_bytes, cluster=tile.cluster
-        )
+        launch = Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes, cluster=tile.cluster)
         made.append(launch)
     return made
 

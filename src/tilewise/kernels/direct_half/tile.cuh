@@ -1,7 +1,6 @@
 // tile: what a block of `direct_half` makes, who of it makes what, and what its shared memory holds.
 
-#define BLOCK_K (128 / SIZE)
-#define EACH (16 / SIZE)  // elements of a word
+#define BLOCK_K 64
 #define THREADS (WARPS_M * WARPS_N * 32)
 #define WARP_M (BLOCK_M / WARPS_M)
 #define WARP_N (BLOCK_N / WARPS_N)

@@ -9,6 +9,7 @@ from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, tenso
 from tilewise.kernels.half_dots import model
 from tilewise.kernels.half_dots.recipe import launches
 from tilewise.kernels.half_dots.text import render_half_dots
+from tilewise.kernels.shared.layouts import line_alignment
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -25,8 +26,15 @@ class HalfDots(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return min(problem.m, problem.n) <= model.TILES[-1].rows and super().takes(problem, machine)
+
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return False
+        """Lines that start on 16 bytes go to the copy engine."""
+        return any(
+            line_alignment(*side, problem.dtype.itemsize) < 16
+            for side in ((problem.layout_m, problem.m, problem.k), (problem.layout_n, problem.k, problem.n))
+        )
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))
@@ -65,8 +73,7 @@ class HalfDots(Family):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for tile in model.TILES:
-            for accumulate in (False, True):
-                yield render_half_dots(problem.dtype, tile, accumulate)
+            yield render_half_dots(problem.dtype, tile)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.DotsWay]:
         return model.ways(problem, machine)

@@ -42,7 +42,7 @@ class MmaSync(Family):
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         way, seconds = model.best_way(problem, machine, False)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(way.routes, way.passes))
+        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor, passes(way.routes, way.parts))
 
     def pinned(self, problem: Problem, machine: Machine, way: model.MmaWay) -> Plan:
         return self._plan(problem, machine, model.KERNEL, None, way, 0.0)
@@ -61,7 +61,7 @@ class MmaSync(Family):
         notes = way.words() + fused_notes(problem)
         plan = own_tiles(
             self, problem, machine, model.KERNEL, tile, geometry, predicted, limits, notes,
-            packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.passes),
+            packs=packed_operands(way.routes), way=way, passes=passes(way.routes, way.parts),
         )  # fmt: skip
         chosen_by = "tuned" if way.tuned else "by the model"
         tiles = f"{way.tile.rows}x{way.tile.cols}, {way.tile.resident} a multiprocessor ({chosen_by})"

@@ -10,8 +10,23 @@
 // Barrier: one a phase, before its last step. Behind it the tiles of the next phase are there for all, and the tiles of the
 //   phase before this one are used up (with ROLLING; else those of this phase too): copies over them begin after it.
 // Stores: sums leave through shared memory, 16 rows of a warp at a time, so that P is written in whole lines whatever its
-//   stride (stores.cuh). gridDim.z parts of k make one matrix of sums each, and `add_parts` adds them up in order; or the
-//   blocks of a cluster take a part each, and add up inside the launch.
+//   stride. gridDim.z parts of k make one matrix of sums each, and `add_parts` adds them up in order.
+
+#define THREADS (WARPS_M * WARPS_N * 32)
+#define WARP_M (BLOCK_M / WARPS_M)
+#define WARP_N (BLOCK_N / WARPS_N)
+#define MATS (WARP_M / 16)  // fragments of a warp: 16 rows of M,
+#define COLS (WARP_N / 8)   // and 8 columns of N
+#define PHASE_BYTES 128
+#define BLOCK_K (PHASE_BYTES / SIZE)
+#define STEPS (BLOCK_K / STEP_K)  // products of fragments in a phase
+#define STAGE_BYTES ((BLOCK_M + BLOCK_N) * PHASE_BYTES)
+#define AHEAD (STAGES - 1 - ROLLING)  // phases whose copies are on their way
+#define TURNED_M (SIZE == 1 && !M_ALONG_K)
+#define TURNED_N (SIZE == 1 && !N_ALONG_K)
+#define PITCH (WARP_N * (int)sizeof(Result) + 16)  // of a staged row
+
+extern __shared__ __align__(128) unsigned char memory[];
 
 // One operand: WIDTH rows (columns) of it a tile, in copies of VECTOR bytes.
 template <int WIDTH, int VECTOR, bool ALONG_K>
@@ -241,6 +256,55 @@ static __device__ __forceinline__ void run_phase(
     from_n.next_phase();
 }
 
+// Which row of the warp's is row `slot` (0 to 15) of fragment i, and which column is column `c` (0 to 7) of fragment j.
+static __device__ __forceinline__ int row_of(int i, int slot) {
+    return TURNED_M ? i / 2 * 32 + slot % 8 * 4 + i % 2 * 2 + slot / 8 : i * 16 + slot;
+}
+
+static __device__ __forceinline__ int column_of(int j, int c) { return TURNED_N ? j / 4 * 32 + c * 4 + j % 4 : j * 8 + c; }
+
+// 16 staged rows of a warp to P, which points at the warp's first element; `height` and `width` are what P has from there.
+static __device__ __forceinline__ void store_rows(
+    const unsigned char* staged, int i, Result* P, long long ldp, int height, int width)
+{
+    int lane = threadIdx.x % 32;
+#if STORE_BYTES >= 4
+    const int each = STORE_BYTES / (int)sizeof(Result), pieces = WARP_N / each;  // elements of a store, stores of a row
+    const int rows = pieces < 32 ? 32 / pieces : 1;
+    #pragma unroll
+    for (int first = 0; first < 16; first += rows)
+        #pragma unroll
+        for (int piece = lane % pieces; piece < pieces; piece += 32) {
+            int slot = first + lane / pieces % rows, row = row_of(i, slot), column = piece * each;
+            if (row >= height) continue;
+            const unsigned char* at = staged + slot * PITCH + piece * STORE_BYTES;
+            Result* to = P + row * ldp + column;
+            if (column + each <= width)
+                *reinterpret_cast<Stored*>(to) = *reinterpret_cast<const Stored*>(at);
+            else
+                for (int e = 0; column + e < width; ++e) to[e] = reinterpret_cast<const Result*>(at)[e];
+        }
+#else
+    const int each = 4 / (int)sizeof(Result);  // rows may start anywhere: whole words between P's own boundaries
+    for (int slot = 0; slot < 16; ++slot) {
+        int row = row_of(i, slot);
+        if (row >= height) continue;
+        Result* to = P + row * ldp;
+        const Result* at = reinterpret_cast<const Result*>(staged + slot * PITCH);
+        int skew = (int)(reinterpret_cast<unsigned long long>(to) / sizeof(Result) % each);
+        for (int column = lane * each - skew; column < min(width, WARP_N); column += 32 * each) {
+            if (column >= 0 && column + each <= min(width, WARP_N)) {
+                unsigned word = 0;
+                #pragma unroll
+                for (int e = 0; e < each; ++e) word |= bits_of(at[column + e]) << e * 8 * (int)sizeof(Result);
+                *reinterpret_cast<unsigned*>(to + column) = word;
+            } else
+                for (int e = max(column, 0); e < min(column + each, min(width, WARP_N)); ++e) to[e] = at[e];
+        }
+    }
+#endif
+}
+
 // `ldp` is the lead of P, or of each matrix of sums; a part of k takes `phases_each` phases.
 extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     const Element* __restrict__ M, const Element* __restrict__ N, Result* P, Epilogue epilogue, int m, int k, int n,
@@ -250,15 +314,14 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     let_the_next_start();
     // blocks walk GROUP rows of tiles column by column, so that what they read together stays in L2
     int tiles_m = (m + BLOCK_M - 1) / BLOCK_M, tiles_n = (n + BLOCK_N - 1) / BLOCK_N;
-    int parts = cluster_blocks(), tile = blockIdx.x / parts, part = blockIdx.z + cluster_rank();
-    int band = tile / (GROUP * tiles_n), within = tile % (GROUP * tiles_n);
+    int band = blockIdx.x / (GROUP * tiles_n), within = blockIdx.x % (GROUP * tiles_n);
     int high = min(GROUP, tiles_m - band * GROUP);
     int top = (band * GROUP + within % high) * BLOCK_M, across = within / high * BLOCK_N;
 
     int warp = threadIdx.x / 32, warp_row = warp / WARPS_N * WARP_M, warp_column = warp % WARPS_N * WARP_N;
     bool whole = top + BLOCK_M <= m && across + BLOCK_N <= n;
     unsigned each = (unsigned)phases_each * BLOCK_K;  // of k, which is below 2^31; rounded up it may not be
-    int begin = part * each, stop = (int)min((unsigned)k, begin + each);
+    int begin = blockIdx.z * each, stop = (int)min((unsigned)k, begin + each);
 
     unsigned stages = (unsigned)__cvta_generic_to_shared(memory);
     unsigned lane_m = lane_offset<OperandM::LINE_BYTES, M_ALONG_K, OperandM::BY_MATRIX, false>(warp_row);
@@ -300,12 +363,6 @@ extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) mma_sync(
     }
     wait_groups<0>();
     __syncthreads();  // all tiles have been used: their memory takes the sums
-    if (CUT_FITS && parts > 1) {
-        hold_sums(sums, warp_row, warp_column);
-        const Sum* held = reinterpret_cast<const Sum*>(memory);
-        add_up(held, parts, P + top * ldp + across, ldp, across, m - top, n - across, epilogue);
-        return;
-    }
     if (top + warp_row >= m || across + warp_column >= n) return;
 
     int lane = threadIdx.x % 32, row = top + warp_row, column = across + warp_column;

@@ -128,13 +128,12 @@ class MmaWay:
     parts: int = 1  # that k is cut into
     edge_rows: int = 0  # last rows and columns of P that the kernels for few make: tiles for them would be nearly empty
     edge_cols: int = 0
-    inside: bool = False  # its parts are a cluster's blocks, which add up inside the launch
     tuned: bool = field(default=False, compare=False)  # chosen by measurement, not by the model alone
 
     def spec(self) -> str:
         """As tables of measured ways name it."""
         t, edges = self.tile, " edges" if self.edge_rows or self.edge_cols else ""
-        cut = f" k/{self.parts}{' inside' * self.inside}" if self.parts > 1 else ""
+        cut = f" k/{self.parts}" if self.parts > 1 else ""
         rolling = " rolling" if t.rolling else ""
         return f"{t.rows}x{t.cols}w{t.warps_m}x{t.warps_n}r{t.resident}{rolling} {', '.join(self.routes)}{edges}{cut}"
 
@@ -153,16 +152,9 @@ class MmaWay:
         if self.edge_rows or self.edge_cols:
             edges = f"{self.edge_rows} rows, {self.edge_cols} columns of P"
             words.append(f"thin edges ({edges}) are made by the kernels for few rows, after the rest")
-        if self.inside:
-            words.append(f"k is cut over the {self.parts} blocks of a cluster, which add up in order")
-        elif self.parts > 1:
+        if self.parts > 1:
             words.append(f"k is cut into {self.parts} parts, whose sums are added up in a fixed order")
         return words
-
-    @property
-    def passes(self) -> int:
-        """Parts that another launch adds up."""
-        return 1 if self.inside else self.parts
 
     def phases_each(self, k: int, size: int) -> int:
         """Phases of a part of k."""

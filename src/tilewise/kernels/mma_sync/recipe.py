@@ -32,7 +32,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         if how == REALIGNED:
             moved.append(Realigned(ready[at], p.stack, scratch.take(scratch_bytes(ready[at], p.stack))))
             ready[at] = moved[-1].placed
-    apart = _apart(plan)
+    apart = way.parts > 1 or _added_apart(plan)
     sums = scratch.take(way.parts * p.m * _whole(p.n) * sum_of(p.dtype).itemsize) if apart else None
     product = _Product(plan, ready[0], ready[1], given, sums)
     made = realign_launches(moved)
@@ -46,12 +46,10 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     return made
 
 
-def _apart(plan: Plan) -> bool:
-    """Whether sums are stored as they are, for `add_parts`: those of parts of k that no cluster adds up, and those that
-    are added onto what P holds, so that one kernel less knows of that."""
-    p, way = plan.problem, plan.way
-    assert isinstance(way, MmaWay)
-    return not way.inside and (way.parts > 1 or (p.accumulate and p.members == 1))
+def _added_apart(plan: Plan) -> bool:
+    """Whether `add_parts` adds onto what P holds, so that one kernel less knows of that."""
+    p = plan.problem
+    return p.accumulate and p.members == 1
 
 
 def _edges(plan: Plan, given: Operands, way: MmaWay) -> list[FewJob]:
@@ -105,9 +103,7 @@ class _Product:
         )
         tiles = math.ceil(self._m / way.tile.rows) * math.ceil(self._n / way.tile.cols)
         shared = way.tile.shared_bytes(self._plan.machine.arch)
-        cluster = self._parts if way.inside else 1
-        grid = (tiles * cluster, count, self._parts // cluster)
-        return Launch.of(self._source, KERNEL, grid, (way.tile.threads,), arguments, shared, cluster=cluster)
+        return Launch.of(self._source, KERNEL, (tiles, count, self._parts), (way.tile.threads,), arguments, shared)
 
     def add_parts(self, member: tuple[int, ...], sums: Address) -> Launch:
         p = self._plan.problem
@@ -119,7 +115,7 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
     p, way, arch = plan.problem, plan.way, plan.machine.arch
     assert isinstance(way, MmaWay)
     store = math.gcd(16, P.pointer.alignment, *(s * P.dtype.itemsize for s in (P.lead, *P.layout.stack)))
-    apart = _apart(plan)
+    apart = way.parts > 1 or _added_apart(plan)
     form = form_of(
         p.dtype,
         p.result,

@@ -75,8 +75,9 @@ def render_mma_sync(
             render_numbers(sums, made, form.accumulate and not form.split),
             render_epilogue(PLAIN if form.split else epilogue, sums),
             product_of_fragments(dtype, step, arch),
-            *map(kernel_text, ("plain/in_turn.cuh", "shared/cluster.cuh", "mma_sync/tile.cuh", "shared/cut.cuh")),
-            *(kernel_text(f"mma_sync/{name}") for name in ("copies.cuh", "stores.cuh", "mma_sync.cu")),
+            kernel_text("plain/in_turn.cuh"),
+            kernel_text("mma_sync/copies.cuh"),
+            kernel_text("mma_sync/mma_sync.cu"),
         )
     )
 

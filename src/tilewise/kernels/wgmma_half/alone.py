@@ -1,8 +1,8 @@
 """How long the tensor-core kernel is expected to take over one product that is neither a stack nor in groups: one
 formula for every tile, pair of routes and form.
 
-The figures are fitted to 6,700 ways of 596 random products on an H200 (rms 11 %; held out, the choice 2.5 % above the
-best of them in the mean). Stacks and groups have figures of their own (`seconds.py`).
+The figures are fitted to 7,000 ways of 1,362 products on an H200, most of them random (rms 12 %; the choice 2.2 % above
+the best of them in the mean). Stacks and groups have figures of their own (`seconds.py`).
 """
 
 from __future__ import annotations
@@ -14,28 +14,29 @@ from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
-TENSOR_SHARE = 0.85  # of the peak at the highest clock, while nothing else holds a phase up,
+TENSOR_SHARE = 0.928  # of the peak at the highest clock, while nothing else holds a phase up,
 LARGEST, LARGEST_SLOW = 192 * 192, 1.06  # and by how much less three consumers with 192 columns each have
-UNIT_BANDWIDTH = 1.65e11  # bytes a second that L2 gives each multiprocessor when all of them ask
-LINE_SECONDS = 1.3e-09  # the copy engine's time for each 128-byte line it touches then
-CROWD, FEWEST = 0.869, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
-PHASE_SECONDS = 2.29e-08  # barriers
+UNIT_BANDWIDTH = 1.4e11  # bytes a second that L2 gives each multiprocessor when all of them ask
+LINE_SECONDS = 1.03e-09  # the copy engine's time for each 128-byte line it touches then
+CROWD, FEWEST = 0.638, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
+PHASE_SECONDS = 4.81e-08  # barriers
 CLASSES_SLOW, CLASSES_SECONDS = 1.04, 1.84e-07  # rows of M by classes: a phase, and their descriptors' way in
 BOXES, TURNED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
 STORES = 5
 # a tile's start and its stores, and of each of its columns, of 64 rows
-BOXES_TILE, BOXES_COLUMN = 9.46e-08, 4.33e-09
-TURNED_TILE, TURNED_COLUMN = 2.21e-07, 3.27e-09
-ROWS_TILE, ROWS_COLUMN = 2.25e-07, 1.77e-08
+BOXES_TILE, BOXES_COLUMN = 1.61e-07, 4.63e-09
+TURNED_TILE, TURNED_COLUMN = 4.94e-07, 3.27e-09
+ROWS_TILE, ROWS_COLUMN = 1.51e-07, 1.92e-08
 CARRIED_TILE, CARRIED_COLUMN = 2.08e-06, 1.17e-09
-PARTIAL_TILE, PARTIAL_COLUMN = 2.18e-06, 1.27e-09
+PARTIAL_TILE, PARTIAL_COLUMN = 2.69e-06, 8.1e-10
 ROWS_OUT, CARRIED_OUT = 5.44e-11, 5.65e-10  # of a cell, where tiles come one after the other
-MEMORY_SHARE = 0.84  # of the bandwidth on paper;
-STRADDLING = 0.105  # of an operand's bytes, that are read more where its lines straddle those of the memory
-START_SECONDS, GROUP_SECONDS = 1.58e-06, 5.61e-07
-NARROW_CLUSTER, WIDE_CLUSTER = 5.15e-07, 2e-6  # blocks of a cluster wait for one another, the wide ones longer
-COPY_SECONDS, COPYING = 1.37e-06, 0.785  # realigning: its launch, and share of the bandwidth
-GATHER_SECONDS, GATHERING = 3.14e-07, 0.892  # adding up the parts of k: the same
+MEMORY_SHARE = 0.748  # of the bandwidth on paper;
+STRADDLING = 0.0825  # of an operand's bytes, that are read more where its lines straddle those of the memory
+START_SECONDS, GROUP_SECONDS = 1.51e-06, 4.91e-07
+NARROW_SHARE = 0.75  # of a small tile's columns, that each of two blocks brings, as far as time goes
+NARROW_CLUSTER, WIDE_CLUSTER = 6e-07, 2e-6  # blocks of a cluster wait for one another, the wide ones longer
+COPY_SECONDS, COPYING = 1.36e-06, 0.754  # realigning: its launch, and share of the bandwidth
+GATHER_SECONDS, GATHERING = 1.4e-08, 0.874  # adding up the parts of k: the same
 EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
 LARGEST_HOT, LARGE, LARGE_HOT, HOT = 0.005, 128 * 256, 0.03, 0.045
@@ -86,13 +87,18 @@ def tiles_of(m: int, n: int, tall: int, cols: int, classes: int) -> int:
     return (longer * -(-(few + 1) // tall) + (classes - longer) * -(-few // tall)) * -(-n // cols)
 
 
+def brought(cols: int, cluster: int, rows: int) -> float:
+    """Columns of a tile that a block brings, as far as that takes time: small tiles gain less by what others bring."""
+    return cols * 1.0 if cluster == 1 else cols / cluster if rows > 64 else cols * NARROW_SHARE
+
+
 def phase_seconds(rows: int, cols: int, cluster: int, lines: float, rate: float, share: float) -> float:
     """By the tensor cores, or by L2 and the copy engine, which take less where few multiprocessors ask: `share` of what
     they take when all do, as a fourth power. `lines` of memory are touched; `rate`: steps a second of a
     multiprocessor."""
     slow = LARGEST_SLOW if rows * cols == LARGEST else 1.0
     cores = rows * cols * DEPTH / (rate * TENSOR_SHARE) * slow
-    l2 = (rows + cols / cluster) * 2 * DEPTH / UNIT_BANDWIDTH
+    l2 = (rows + brought(cols, cluster, rows)) * 2 * DEPTH / UNIT_BANDWIDTH
     return sqrt(sqrt(cores**4 + (l2**4 + (lines * LINE_SECONDS) ** 4) * share))
 
 
@@ -136,7 +142,7 @@ def expected(row: Row, given: Row) -> float:
         return INFINITE
     at = PAIRS_FROM + EACH_PAIR * pair
     by_classes, at_once, parts, edge_rows, edge_cols = int(given[at + 4]), units // cluster, 1, 0, 0
-    lines = rows * given[at] + cols / cluster * given[at + 1]
+    lines = rows * given[at] + brought(cols, cluster, rows) * given[at + 1]
     if form == TURNED:
         if given[5] == 0.0 or by_classes:
             return INFINITE

@@ -1,18 +1,16 @@
-// cut: k over the blocks of a cluster (CUT), which add up their sums in order and store P's elements themselves: one launch.
+// cut: k over the blocks of a cluster (CUT), which add up their sums in order and store P's elements themselves: one launch. The
+// operands have changed places: few rows of P are a tile's columns.
 //
-// Layout: behind its last phase a block's stages hold its sums, PITCH floats a row of P, in the same place in every block. With
-//   TURNED_CUT the operands have changed places, and sums are put down turned: rows are P's rows either way.
+// Layout: behind its last phase a block's stages hold its sums, turned, PITCH floats a row of P, in the same place in every block.
 // Order: each element is the sum of the blocks' in the order of their ranks, whoever adds it up: the same bits every time.
 // Edges: rows and columns outside of P are neither added up nor stored; P's rows may start anywhere.
 // Barrier: the consumers of a block, before sums are written over stages; the cluster, before they are read, and before anybody
 //   leaves.
 
-#define DOWN (TURNED_CUT ? BLOCK_N : BLOCK_M)    // rows of P of a tile,
-#define ACROSS (TURNED_CUT ? BLOCK_M : BLOCK_N)  // and columns
-#define PITCH (ACROSS + (TURNED_CUT ? 4 : 8))    // keeps rows on 16 bytes, and what a warp writes at a time on all banks
-#define MOST_CUT 8                               // blocks of a cluster
+#define PITCH (BLOCK_M + 4)  // keeps rows on 16 bytes, and what a warp writes at a time on all banks
+#define MOST_CUT 8           // blocks of a cluster
 #if CUT
-static_assert(DOWN * PITCH * 4 <= STAGES * STAGE_BYTES, "the sums of a tile lie where its stages were");
+static_assert(BLOCK_N * PITCH * 4 <= STAGES * STAGE_BYTES, "the sums of a tile lie where its stages were");
 #endif
 
 // Where a tile's elements go: P points at its first one, which is in column `column` of P; it has `height` x `width` of them.
@@ -42,8 +40,8 @@ static __device__ __forceinline__ void store_four(const CutTile& tile, int r, in
 template <int MOST, int AT_ONCE> static __device__ __forceinline__ void add_up_share(
     const float* held, int parts, const CutTile& tile, const Epilogue& epilogue)
 {
-    const int threads = 128 * CONSUMERS, quads = ACROSS / 4;
-    int end = min(DOWN, tile.height) * quads, step = parts * threads, first = (int)threadIdx.x - 128;
+    const int threads = 128 * CONSUMERS, quads = BLOCK_M / 4;
+    int end = min(BLOCK_N, tile.height) * quads, step = parts * threads, first = (int)threadIdx.x - 128;
     if (MOST > 1) first += cluster_rank() * threads;
     for (int i = first; i < end; i += AT_ONCE * step) {
         float4 part[AT_ONCE][MOST];
@@ -82,11 +80,8 @@ static __device__ __forceinline__ void store_cut(
     #pragma unroll
     for (int i = 0; i < SUMS; i += 2) {
         int r = row + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2;
-        if (TURNED_CUT) {
-            held[c * PITCH + r] = sums[i];
-            held[(c + 1) * PITCH + r] = sums[i + 1];
-        } else
-            *reinterpret_cast<float2*>(held + r * PITCH + c) = make_float2(sums[i], sums[i + 1]);
+        held[c * PITCH + r] = sums[i];
+        held[(c + 1) * PITCH + r] = sums[i + 1];
     }
     if (parts > 1)
         cluster_meet();

@@ -8,7 +8,16 @@ from itertools import product
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.wgmma_half.text import render_gather, render_realign_with_edges, render_wgmma_half
-from tilewise.kernels.wgmma_half.tiles import CLASSES, FEW, STORES, TILES, TURNED_CLUSTERS, TURNED_ROWS, TensorTile
+from tilewise.kernels.wgmma_half.tiles import (
+    CLASSES,
+    FEW,
+    INSIDE,
+    STORES,
+    TILES,
+    TURNED_CLUSTERS,
+    TURNED_ROWS,
+    TensorTile,
+)
 from tilewise.problem import Groups
 
 SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along N's
@@ -29,6 +38,8 @@ def texts(dtype: str) -> Iterator[str]:
             yield render_wgmma_half(dtype, tile, m_along_k=True, n_along_k=False, store=store, classes=CLASSES)
         if tile.takes_edges:
             yield from _with_edges(dtype, tile)
+    for tile, m in product(INSIDE, (False, True)):
+        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="cut")
     for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TURNED_CLUSTERS, (False, True)):
         tile = TensorTile(TURNED_ROWS, cols, cluster)
         yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="turned")

@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from tilewise.kernels.shared.layouts import AS_IT_IS
-from tilewise.kernels.wgmma_half import alone, table
+from tilewise.kernels.wgmma_half import alone, inside, table
 from tilewise.kernels.wgmma_half.model import KERNEL, expected, tuning_class, turned_ways, ways
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_half.seconds import (
@@ -114,7 +114,8 @@ def _work(problem: Problem, machine: Machine) -> float:
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """What no way goes below."""
     start = alone.START_SECONDS + alone.GROUP_SECONDS if problem.members == 1 else START_SECONDS + GROUP_SECONDS
-    return 0.0 if problem.groups else 0.999 * (start + _work(problem, machine))
+    share = inside.LEAST_SHARE if problem.members == 1 and inside.takes(problem) else 0.999
+    return 0.0 if problem.groups else share * (start + _work(problem, machine))
 
 
 def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving: float) -> list[tuple[float, int]]:

@@ -4,8 +4,7 @@
 #define ROW_BYTES 128
 #define PARTS (BLOCK_N / 64)  // 64 columns each
 #define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
-#define BOXES_N ((BLOCK_N + 63) / 64)  // that its columns of N come in where they lie side by side
-#define TILE_N_BYTES ((N_ALONG_K ? BLOCK_N : 64 * BOXES_N) * ROW_BYTES)
+#define TILE_N_BYTES (BLOCK_N * ROW_BYTES)
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define ARRIVING_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)

@@ -9,7 +9,7 @@ from itertools import product
 from typing import NamedTuple
 
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED, along_columns
-from tilewise.kernels.wgmma_half import alone
+from tilewise.kernels.wgmma_half import alone, inside
 from tilewise.kernels.wgmma_half.alone import CUT, CUT_THRICE, CUT_TWICE, EDGED, PAIRS, TURNED, WHOLE
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_half.tiles import (
@@ -123,6 +123,9 @@ def least(p: Problem, machine: Machine) -> tuple[TensorWay, float]:
     """The way with the least expected seconds."""
     pairs, given = given_of(p, machine)
     found: Least = alone.expected.least(table()[1], given, p.largest)
+    cut, seconds = inside.least(pairs, given, p)
+    if cut is not None and seconds < found.value:
+        return cut, seconds
     return way_of(table()[0][found.number], pairs, p, machine), found.value
 
 
@@ -150,7 +153,8 @@ def every(p: Problem, machine: Machine) -> list[tuple[TensorWay, float]]:
     pairs, given = given_of(p, machine)
     places, rows = table()
     timed = zip(places, (alone.expected(row, given) for row in rows.rows), strict=True)
-    return [(way_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]
+    whole = [(way_of(place, pairs, p, machine), seconds) for place, seconds in timed if seconds < INFINITE]
+    return whole + inside.every(pairs, given, p)
 
 
 def expected(way: TensorWay, p: Problem, machine: Machine) -> float:

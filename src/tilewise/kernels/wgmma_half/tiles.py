@@ -17,7 +17,6 @@ SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
 CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
 TURNED_ROWS, TURNED_CLUSTERS = 128, (1,)  # of such a tile
-CUT = ("cut", "cut turned")  # stores of parts of k that a cluster's blocks add up
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
 
@@ -66,30 +65,30 @@ class TensorTile:
     def resident(self, store: str) -> int:
         """Blocks that share a multiprocessor: two of few sums, where each has one tile, for one's start and end beside
         the other's phases."""
-        return 2 if store in CUT and self.rows == 64 and self.cols <= 128 else 1
+        return 2 if store == "cut" else 1
 
     def stages(self, store: str) -> int:
         """As many pairs of tiles as shared memory holds beside the staging of P, and no more than help."""
         held = SHARED_BYTES if self.resident(store) == 1 else RESIDENT_BYTES
-        return min(8, (held - 1024 - self._staging_bytes(store)) // (self._stage_bytes(store) + 16))
+        return min(8, (held - 1024 - self._staging_bytes(store)) // (self._stage_bytes + 16))
 
     @property
     def _parts(self) -> int:
         return self.cols // 64
 
-    def _stage_bytes(self, store: str) -> int:
-        """At most: columns that lie side by side come in whole boxes."""
-        return (self.rows + (-(-self.cols // 64) * 64 if store in CUT else self.cols)) * 2 * DEPTH
+    @property
+    def _stage_bytes(self) -> int:
+        return (self.rows + self.cols) * 2 * DEPTH
 
     def _staging_bytes(self, store: str) -> int:
         """As the kernel's STAGING_BYTES has it."""
         if store == "turned":
             return self.groups * self.cols * 2 * DEPTH + SPARE_BYTES
-        boxes = {"partial": 0, "cut": 0, "cut turned": 0, "carried": self._parts}.get(store, min(2, self._parts))
+        boxes = {"partial": 0, "cut": 0, "carried": self._parts}.get(store, min(2, self._parts))
         return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
 
     def shared_bytes(self, store: str) -> int:
-        return 1024 + self.stages(store) * (self._stage_bytes(store) + 16) + self._staging_bytes(store)
+        return 1024 + self.stages(store) * (self._stage_bytes + 16) + self._staging_bytes(store)
 
     @property
     def geometry(self) -> Geometry:
@@ -120,6 +119,9 @@ STORES: dict[TensorTile, tuple[frozenset[str], frozenset[str]]] = {
     )
 }
 TILES = tuple(STORES)
+# Tiles of which each has blocks of its own, k cut over a cluster of them, operands turned. Larger ones with operands as
+# they are lost to parts of k that are added up afterwards: so many sums take longer through other blocks' memory.
+INSIDE = (TensorTile(64, 16), TensorTile(64, 32))
 
 
 def worthwhile(m: int, n: int) -> tuple[int, ...]:
@@ -223,7 +225,7 @@ class TensorWay:
         """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
         `carried` by other warps if that is worth it. Those of parts of k are added up first."""
         if self.inside:
-            return "cut turned" if self.turned else "cut"
+            return "cut"
         if self.splits > 1:
             return "partial"
         if self.turned:

@@ -21,7 +21,7 @@ static __device__ __forceinline__ void bring_n(char* to, const TensorMap* map, B
         if (N_ALONG_K)
             bring_box(to, map, full, start, left, of);
         else
-            for (int part = 0; part < BOXES_N; ++part) bring_box(to + part * 8192, map, full, left + part * 64, start, of);
+            for (int part = 0; part < PARTS; ++part) bring_box(to + part * 8192, map, full, left + part * 64, start, of);
         return;
     }
     int rank = cluster_rank();
@@ -164,9 +164,7 @@ static __device__ __forceinline__ void consume(
         Element* tile = first + top * (CLASSES * ldp) + work.left;
         if (FINISHED && !CUT) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
         if (CUT) {
-            int down = TURNED_CUT ? work.left : work.top, across = TURNED_CUT ? work.top : work.left;
-            CutTile cell = {P + apart + down * ldp + across, ldp, across, (TURNED_CUT ? size.n : work.rows) - down,
-                            (TURNED_CUT ? size.m : size.n) - across};
+            CutTile cell = {P + apart + work.left * ldp + work.top, ldp, work.top, size.n - work.left, size.m - work.top};
             store_cut(sums, reinterpret_cast<float*>(stages), size.splits, group, cell, epilogue);
         } else if (SPLIT)
             store_partial(sums, partials + apart + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
