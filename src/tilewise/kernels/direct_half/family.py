@@ -43,15 +43,16 @@ class DirectHalf(Family):
         return self._plan(problem, machine, kernel, tile, *self._best(problem, machine))
 
     def _best(self, problem: Problem, machine: Machine) -> tuple[model.HalfTile, float]:
-        return (alone.least if _is_single(problem) else model.best_tile)(problem, machine)
+        if not _is_single(problem):
+            return model.best_tile(problem, machine)
+        way, seconds = alone.least(problem, machine)
+        return way, alone.ONE_LAUNCH * seconds
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return alone.least_seconds(problem, machine) if _is_single(problem) else 0.0
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         _, seconds = self._best(problem, machine)
-        if _is_single(problem):
-            seconds *= alone.ONE_LAUNCH
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
 
