@@ -12,7 +12,12 @@ import pytest
 from poisoned import LAYOUTS, Case, check, check_sweep, here
 
 import tilewise as tw
-from tilewise.engines.cpu.runtime.target import executable
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.blocking import FEW
+from tilewise.engines.cpu.kernels.few_rows.text import few_rows_module
+from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.engines.cpu.runtime.target import executable, known_target
 
 SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
 HALVES = ("float16", "bfloat16")
@@ -32,6 +37,16 @@ def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> Non
         shape = (m, draw.randint(1, 900), n) if draw.random() < 0.5 else (n, draw.randint(1, 900), m)
         ways = tuple(draw.choices(LAYOUTS, (5, 3, 1, 1), k=3))
         check(Case(shape, dtype, ring, None, ways, draw.random() < 0.3), here(name), SEED + i)
+
+
+@pytest.mark.parametrize("name", ["neon", "avx2"])
+def test_sums_of_few_rows_lie_behind_the_packed_ones(name: str) -> None:
+    """NEON packs M repeated where nothing multiplies; sums had lain among it, and products were wrong."""
+    number = DTYPES["float16"]
+    a = arithmetic(find_semiring("min_plus").over(number), number, number, known_target(name))
+    run = few_rows_module(a).split("@run(")[1]
+    assert f"mul nsw i64 {FEW * a.packed_m_bytes}, " in run
+    assert a.packed_m_bytes == (16 if name == "neon" else 4)
 
 
 @pytest.mark.parametrize("name", executable())

@@ -39,7 +39,7 @@ def _run(a: Arithmetic) -> Function:
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
     sums, row_s = P, row_p
     if not a.same_storage:  # what is added up strip by strip is rounded once, at the end
-        sums, row_s, fresh = f.at(a.kind, space, f.mul(FEW, f.lower(KC, k))), task_n, "true"
+        sums, row_s, fresh = f.at("i8", space, f.mul(FEW * a.packed_m_bytes, f.lower(KC, k))), task_n, "true"
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
