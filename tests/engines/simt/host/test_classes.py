@@ -211,7 +211,7 @@ template <class T, int N> struct Box {
   T sum() { T s = 0; for (int i = 0; i < N; i++) s += cells[i].v; return s; } };
 template <typename T> class Matrix { std::vector<T> d; size_t c; public: Matrix(size_t r, size_t c, T v) : d(r * c, v), c(c) {}
   T& operator()(size_t i, size_t j) { return d[i * c + j]; }
-  friend Matrix operator*(T f, const Matrix& m) { Matrix p = m; for (auto& x : p.d) x *= f; return p; }
+  __host__ __device__ friend Matrix operator*(T f, const Matrix& m) { Matrix p = m; for (auto& x : p.d) x *= f; return p; }
   friend std::ostream& operator<<(std::ostream& o, const Matrix& m) { for (auto x : m.d) o << x << ' '; return o; } };
 int main() {
   Box<float, 4> b; for (int i = 0; i < 4; i++) { b.cells[i].v = i; b.cells[i].next = &b.cells[0]; }

@@ -122,3 +122,14 @@ def test_the_project_ends_at_its_repository_at_home_and_where_everybody_writes(t
     assert folders_above(deep) == [deep.parent, deep.parent.parent]
     monkeypatch.setenv("HOME", str(deep.parent))
     assert folders_above(deep) == []
+
+
+def test_a_header_in_a_folder_of_its_own_name(tmp_path):
+    """<parts.cuh> of a project that gives its compiler a path: found in parts/, with the headers it names itself."""
+    (tmp_path / "one" / "src").mkdir(parents=True)
+    (tmp_path / "parts").mkdir()
+    (tmp_path / "parts" / "parts.cuh").write_text("#include <vector>\nusing Row = std::vector<int>;\n")
+    program = tmp_path / "one" / "src" / "main.cu"
+    program.write_text("#include <parts.cuh>\nint main() { Row r(3, 2); return r[0] + r[2]; }\n")
+    report = run_program(program, [], Options(), capture=True)
+    assert (report.ended, report.status) == ("exit", 4), report.message

@@ -98,7 +98,7 @@ class UnitReader(Preprocessor):
                 j += 1
             text = "".join(t.text for t in tokens[i + 1 : j])
             name = text.strip('<>"')
-            path = self._find(name) if text.startswith('"') else None
+            path = self._find(name) if text.startswith('"') or header_name(name) not in KNOWN else None
             if path is not None and str(path) not in seen and len(seen) < 200:
                 seen.add(str(path))
                 found = read_source(path)
@@ -173,7 +173,8 @@ class UnitReader(Preprocessor):
         known = header_name(name) in KNOWN
         if self.host and header_name(name) in INSTEAD:
             return None
-        for folder in (*self.beside[-1:], *self.folders, *(() if known else self.usual)):
+        named = [folder / Path(name).stem for folder in self.above]  # framework/framework.cuh
+        for folder in (*self.beside[-1:], *self.folders, *(() if known else (*self.usual, *named))):
             try:
                 path = (folder / name).resolve()
                 if path.is_file() and (

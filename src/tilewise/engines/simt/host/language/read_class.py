@@ -69,6 +69,11 @@ def _alignment(reader: Reader) -> int:
 
 
 def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
+    ahead = reader.position
+    while reader.tokens[ahead].text in ("__host__", "__device__", "__forceinline__", "inline", "constexpr"):
+        ahead += 1
+    if reader.tokens[ahead].text == "friend":  # __device__ friend Vec operator*(…)
+        reader.position = ahead
     text = reader.token.text
     if text in ("public", "private", "protected") and reader.peek().text == ":":
         reader.advance()
