@@ -66,7 +66,7 @@ class SlicedTile:
     stages: int
     resident: int
     warps: int  # that a unit's registers hold
-    rolling: bool = False  # rows of M are read over those that have been multiplied
+    held: bool = False  # float64: rows of M are read over those multiplied; float32: lines come through registers
 
     def warp_bytes(self, size: int) -> int:
         """Of shared memory: its stages, and then its sums."""
@@ -102,7 +102,7 @@ class SlicedWay:
 
     def words(self) -> str:
         sides = f"{self.tile.cols}x{self.tile.rows}" if self.turned else f"{self.tile.rows}x{self.tile.cols}"
-        return f"{sides}{'r' * self.tile.rolling} w{self.warps} s{self.slices} c{self.cluster}"
+        return f"{sides}{'r' * self.tile.held} w{self.warps} s{self.slices} c{self.cluster}"
 
 
 def refusal(problem: Problem, machine: Machine) -> str | None:

@@ -22,8 +22,7 @@ def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
         "WARP_BYTES": tile.warp_bytes(dtype.itemsize),
         "MOST_THREADS": 32 * MOST_WARPS,
         "RESIDENT": tile.resident,
-        "ROLLING": int(tile.rolling),
-        "HELD": int(tile.rolling),
+        "ROLLING" if dtype.itemsize == 8 else "HELD": int(tile.held),
     }
     tensor = dtype.itemsize == 8
     cores = "sliced_k/tensor_cores.cuh" if tensor else "sliced_k/plain_cores.cuh"
