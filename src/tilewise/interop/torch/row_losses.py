@@ -6,7 +6,7 @@ start on 128-byte lines, so the products behind it need no odd rows. `accelerate
 
     tilewise::row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor losses, Tensor logsumexp)
 
-Compiled, backward is written out: Inductor makes one pointwise pass of it, which lies where the logits lay.
+Compiled, backward is written out: Inductor makes one pointwise pass of it, which may lie where the logits lay.
 """
 
 from __future__ import annotations
