@@ -19,6 +19,8 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.epilogue import Epilogue
+from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.registry import family_named
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.wgmma_half.model import TILES, TensorTile, route, ways
@@ -242,3 +244,14 @@ def test_lines_of_a_matrix():
     assert contiguous_lines(Layout(2, 40), 3, 5) is None
     assert along_columns(Layout(1, 40), 3, 5)
     assert not along_columns(Layout(40, 1), 3, 5)
+
+
+def test_every_map_has_lines_sixteen_bytes_apart():
+    """The copy engine takes no others; one line of a matrix, turned, is as many lines of one element."""
+    rng, family, shapes = random.Random(time.time_ns()), family_named("wgmma_half"), [1, 2, 3, 8, 30, 40, 100, 700]
+    for m, k, n in [(5, 1, 700), (100, 1, 40), *(tuple(rng.choices(shapes, k=3)) for _ in range(30))]:
+        aligned = problem_of_shape(m, k, n, BF16, tw.semirings["plus_times"])
+        for way in ways(aligned, H200):
+            for step in recipe_of(family.pinned(aligned, H200, way)).steps:
+                leads = {made.lead for argument in getattr(step, "arguments", ()) for _, made in argument.maps}
+                assert all(lead % 16 == 0 for lead in leads), f"{m}x{k}x{n} {way.spec()}: {leads}"

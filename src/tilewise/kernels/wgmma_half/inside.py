@@ -77,7 +77,8 @@ def way_of(number: int, pairs: list[tuple[str, str]]) -> TensorWay:
 
 
 def takes(p: Problem) -> bool:
-    return p.m <= INSIDE[-1].cols and not p.unrounded and not along_columns(p.layout_m, p.m, p.k)
+    """One k is one line of N, which turned would be as many lines of one element."""
+    return p.k > 1 and p.m <= INSIDE[-1].cols and not p.unrounded and not along_columns(p.layout_m, p.m, p.k)
 
 
 def least(pairs: list[tuple[str, str]], given: Row, p: Problem) -> tuple[TensorWay | None, float]:

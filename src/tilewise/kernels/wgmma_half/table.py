@@ -97,7 +97,7 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
 
 def may_be_turned(p: Problem) -> bool:
     """Whether a few hundred rows may be a tile's columns."""
-    if not FEW[0] < p.m <= FEW[1] or p.accumulate or p.unrounded or p.epilogue:
+    if p.k < 2 or not FEW[0] < p.m <= FEW[1] or p.accumulate or p.unrounded or p.epilogue:
         return False
     return takes_boxes(p.layout_p, p.m, p.n) and not along_columns(p.layout_m, p.m, p.k)
 
