@@ -29,7 +29,7 @@ class _WithArguments(click.Command):
 @click.option("--allow-write", multiple=True, type=click.Path(file_okay=False), help="A folder it may write to.")
 @click.option(
     "--limit-time",
-    default=60.0,
+    default=20.0,
     show_default=True,
     metavar="SECONDS",
     help="Without those in which the machine has no core for it.",
@@ -41,7 +41,7 @@ class _WithArguments(click.Command):
     metavar="SECONDS",
     help="So long kernels run with every check; beyond that as compiled code, without looking for races.",
 )
-@click.option("--limit-memory", default="4GiB", show_default=True, metavar="BYTES", help="Of host and card together.")
+@click.option("--limit-memory", default="2GiB", show_default=True, metavar="BYTES", help="Of host and card together.")
 @click.option("--limit-output", default="64MB", show_default=True, metavar="BYTES", help="That it may print.")
 @click.option("--real-time", is_flag=True, help="Let clocks run; without it they are the same in every run.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)

@@ -12,10 +12,10 @@ CLOCK = 4  # a busy machine gives a program part of a core: so many times its pr
 class Options:
     """What a run may take and touch."""
 
-    seconds: float = 60.0  # from the start of its process to its end, without those in which it had no core
+    seconds: float = 20.0  # from the start of its process to its end, without those in which it had no core
     wall: float | None = None  # by the clock; CLOCK times `seconds` where nobody says
     interpret: float = 4.0  # seconds of kernels with every check; what is beyond runs as compiled code
-    memory: int = 4 << 30
+    memory: int = 2 << 30
     output: int = 64 << 20
     card: str = "t4"
     real_time: bool = False
