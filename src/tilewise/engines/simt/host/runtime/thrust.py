@@ -23,12 +23,12 @@ def free(s: Session, address: int) -> None:
 def copy(s: Session, to: int, source: int, size: int) -> None:
     """Bytes and whether they have a value, wherever they lie; whose memory it is stays."""
     m = s.memory
-    for address, what in ((source, "read"), (to, "written")):
+    for address in (source, to):
         if size < 0 or not m.inside(address, size) or not m.state(address, size).all():
             hint = "keep the iterators inside their vector, and the second behind the first"
-            s.faults.add(
-                Kind.OUT_OF_BOUNDS, s.line, f"{size} bytes are {what} that are no memory", hint, access="thrust"
-            )
+            read = f"{size} bytes are read that are no memory"
+            text = read if address == source else f"{size} bytes are written that are no memory"
+            s.faults.add(Kind.OUT_OF_BOUNDS, s.line, text, hint, access="thrust")
             return
     m.view(to, size)[:] = m.view(source, size)
     state = m.state(to, size)
