@@ -11,13 +11,15 @@ from tilewise.page.live import Server, Workbench
 
 
 @pytest.fixture
-def live(tmp_path, request):
+def live(tmp_path, request, browser):
     file = tmp_path / "mine.cu"
     file.write_text(request.getfixturevalue("course_text"), encoding="utf-8")
     made = Server(Workbench(file, watch=request.param, settings={"shape": (4, 4, 4)}), "en")
     worker = threading.Thread(target=made.serve_forever, args=(0.02,), daemon=True)
     worker.start()
     yield made, file
+    browser.driver.get("about:blank")  # a page that asks a server that is gone would complain in the next test
+    browser.complaints()
     made.shutdown()
     made.server_close()
 
