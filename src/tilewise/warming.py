@@ -166,8 +166,8 @@ def loaded_behind(problem: Problem, machine: Machine, device: str) -> None:
 
 
 def preloads() -> bool:
-    """TILEWISE_PRELOAD: 1 loads what is built of a set behind the first call. Calls beside that thread take longer (a
-    median of 1.9 ms instead of 1.6 for new shapes on an H200's host), so nobody who did not ask for it has it."""
+    """TILEWISE_PRELOAD: 1 loads what is built of a set behind the first call. No gain has been shown (the one run with
+    it was slower, on a host where torch's own first calls were slower too), so only who asks for it has it."""
     return _flag("TILEWISE_PRELOAD", "0")
 
 
