@@ -4,12 +4,14 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
-from typing import Any
+from typing import TYPE_CHECKING, Any
 
-from tilewise.blocking import Blocking
-from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.quantities import seconds, size
+
+if TYPE_CHECKING:  # a rung drawn for a trace has a geometry, and neither of these
+    from tilewise.blocking import Blocking
+    from tilewise.machine import Machine
 
 JSON_VERSION = 1
 DEFAULT_TILE = 16

@@ -13,9 +13,10 @@ import re
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
-from importlib.resources import files
 from pathlib import Path
 from typing import Any, NamedTuple, Protocol, TypeVar
+
+from tilewise.shipped import shipped
 
 JSON_VERSION = 1
 CLOSE = 1.15  # ways whose expected times differ by no more are decided by measurement
@@ -132,7 +133,7 @@ def slug(card: str) -> str:
 def table_for(card: str, folder: Path | None = None) -> Table | None:
     """The table in the user's folder, else the one that ships with the package, else None."""
     name = f"{slug(card)}.json"
-    for place in (*(() if folder is None else (folder / "tuned",)), files("tilewise").joinpath("tuned")):
+    for place in (*(() if folder is None else (folder / "tuned",)), shipped("tuned")):
         try:
             found = table_of(json.loads(place.joinpath(name).read_text(encoding="utf-8")))
         except (OSError, ValueError):

@@ -6,9 +6,9 @@ import json
 import os
 import re
 from functools import lru_cache
-from importlib.resources import files
 
 from tilewise.errors import UsageError
+from tilewise.shipped import shipped
 
 LANGUAGES = {"en": "English", "vi": "Tiếng Việt", "pt": "Português"}
 spoken = "en"  # by the command that runs: for errors, which are told where nobody knows of its options
@@ -19,7 +19,7 @@ PLACEHOLDER = re.compile(r"\{(\w+)\}")
 def words(language: str) -> dict[str, str]:
     """All sentences of a language by key."""
     check_language(language)
-    text = files("tilewise").joinpath(f"languages/{language}.json").read_text(encoding="utf-8")
+    text = shipped(f"languages/{language}.json").read_text(encoding="utf-8")
     found: dict[str, str] = json.loads(text)
     return found
 

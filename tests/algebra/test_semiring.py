@@ -11,7 +11,9 @@ import tilewise as tw
 from strategies import DTYPES, SEMIRINGS, works
 from tilewise.algebra.builtin import ALIASES, find_semiring
 from tilewise.algebra.dtypes import DTYPES as KNOWN
+from tilewise.algebra.semiring import check_laws, lawful
 from tilewise.algebra.table import dtype_table
+from tilewise.errors import AlgebraError
 
 
 @pytest.mark.parametrize("name", SEMIRINGS)
@@ -29,6 +31,17 @@ def test_pads_meet_to_zero_and_zero_is_neutral(name, dtype):
         np.testing.assert_array_equal(made, zero)
         value = np.array([1]).astype(number)
         np.testing.assert_array_equal(algebra.add(value, made), value)
+
+
+@pytest.mark.parametrize("name", SEMIRINGS)
+def test_ours_keep_the_laws(name):
+    """They are made unchecked, so that a start does not pay for it."""
+    check_laws(find_semiring(name))
+
+
+def test_a_law_that_one_of_ours_broke_would_be_found():
+    with pytest.raises(AlgebraError, match="not neutral"):
+        check_laws(lawful("min_plus", tw.minimum, lambda x, y: x + y, 0))
 
 
 def test_the_pads_that_are_not_the_zero():

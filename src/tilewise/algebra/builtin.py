@@ -11,22 +11,22 @@ from tilewise.algebra.expression import (
     minimum,
     smallest,
 )
-from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.semiring import Semiring, lawful
 from tilewise.algebra.structured import Structured
 from tilewise.errors import UsageError
 
 SEMIRINGS: dict[str, Semiring] = {
     s.name: s
     for s in (
-        Semiring("plus_times", lambda x, y: x + y, lambda x, y: x * y, 0),
-        Semiring("min_plus", minimum, lambda x, y: x + y, largest),
-        Semiring("max_plus", maximum, lambda x, y: x + y, smallest),
-        Semiring("min_times", minimum, lambda x, y: x * y, largest),
-        Semiring("max_times", maximum, lambda x, y: x * y, smallest),
-        Semiring("min_max", minimum, maximum, largest),
-        Semiring("max_min", maximum, minimum, smallest),
-        Semiring("lor_land", logical_or, logical_and, False, boolean=True),
-        Semiring("logaddexp_plus", logaddexp, lambda x, y: x + y, float("-inf")),
+        lawful("plus_times", lambda x, y: x + y, lambda x, y: x * y, 0),
+        lawful("min_plus", minimum, lambda x, y: x + y, largest),
+        lawful("max_plus", maximum, lambda x, y: x + y, smallest),
+        lawful("min_times", minimum, lambda x, y: x * y, largest),
+        lawful("max_times", maximum, lambda x, y: x * y, smallest),
+        lawful("min_max", minimum, maximum, largest),
+        lawful("max_min", maximum, minimum, smallest),
+        lawful("lor_land", logical_or, logical_and, False, boolean=True),
+        lawful("logaddexp_plus", logaddexp, lambda x, y: x + y, float("-inf")),
     )
 }
 

@@ -106,24 +106,8 @@ class Semiring:
     ) -> None:
         if fields is not None or witnesses is not None:
             raise AlgebraError(f"semiring {name!r}: fields= and witnesses= go with a zero that is a tuple")
-        if not isinstance(name, str) or not name:
-            raise AlgebraError(f"a semiring's name must be a word, got {name!r}")
-        if (pad_m is None) != (pad_n is None):
-            raise AlgebraError(f"semiring {name!r}: give both pad_m and pad_n, or neither")
-
-        def put(key: str, value: object) -> None:
-            object.__setattr__(self, key, value)
-
-        put("name", name)
-        put("add", trace(add, f"semiring {name!r}: add"))
-        put("mul", trace(mul, f"semiring {name!r}: mul"))
-        for key, value in (("zero", zero), ("pad_m", pad_m), ("pad_n", pad_n)):
-            tree = None if value is None and key != "zero" else lift(value)
-            if tree is not None and not isinstance(tree, (Constant, Extreme)):
-                raise AlgebraError(f"semiring {name!r}: {key} must be a number, tw.largest or tw.smallest")
-            put(key, tree)
-        put("boolean", boolean)
-        _check_laws(self)
+        _define(self, name, add, mul, zero, pad_m, pad_n, boolean)
+        check_laws(self)
 
     def __hash__(self) -> int:
         return hash(self.name)  # trees are compared where names are alike
@@ -147,6 +131,35 @@ class Semiring:
 
     def __str__(self) -> str:
         return self.name
+
+
+def lawful(name: str, add: Operation, mul: Operation, zero: Any, *, boolean: bool = False) -> Semiring:
+    """One whose laws the tests check: checking those of ours at every start would load numpy.random and numpy.ma."""
+    made = object.__new__(Semiring)
+    _define(made, name, add, mul, zero, None, None, boolean)
+    return made
+
+
+def _define(
+    semiring: Semiring, name: str, add: Operation, mul: Operation, zero: Any, pad_m: Any, pad_n: Any, boolean: bool
+) -> None:
+    if not isinstance(name, str) or not name:
+        raise AlgebraError(f"a semiring's name must be a word, got {name!r}")
+    if (pad_m is None) != (pad_n is None):
+        raise AlgebraError(f"semiring {name!r}: give both pad_m and pad_n, or neither")
+
+    def put(key: str, value: object) -> None:
+        object.__setattr__(semiring, key, value)
+
+    put("name", name)
+    put("add", trace(add, f"semiring {name!r}: add"))
+    put("mul", trace(mul, f"semiring {name!r}: mul"))
+    for key, value in (("zero", zero), ("pad_m", pad_m), ("pad_n", pad_n)):
+        tree = None if value is None and key != "zero" else lift(value)
+        if tree is not None and not isinstance(tree, (Constant, Extreme)):
+            raise AlgebraError(f"semiring {name!r}: {key} must be a number, tw.largest or tw.smallest")
+        put(key, tree)
+    put("boolean", boolean)
 
 
 @lru_cache(maxsize=1024)
@@ -204,7 +217,7 @@ def _same(value: Any, expected: Number, dtype: DType) -> bool:
 _PROBES = ((1, 2, 3), (0.25, 0.5, 1.0))
 
 
-def _check_laws(semiring: Semiring) -> None:
+def check_laws(semiring: Semiring) -> None:
     """Refuse at definition what could never give right products."""
     name, works = semiring.name, []
     for dtype in DTYPES.values():

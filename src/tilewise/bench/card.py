@@ -6,7 +6,6 @@ import ctypes
 import math
 from collections.abc import Callable
 from dataclasses import dataclass
-from importlib.resources import files
 from typing import Any
 
 import numpy as np
@@ -22,6 +21,7 @@ from tilewise.plans import Plan
 from tilewise.prepared import run_plan
 from tilewise.problem import problem_of_shape
 from tilewise.recipe import Launch, Recipe
+from tilewise.shipped import shipped
 
 DEVICE = "cuda:0"
 TOLERANCE = 5e-6  # float32 sums of a few thousand terms; NaN never passes
@@ -141,7 +141,7 @@ def _work(entry: Entry, arena: Arena, stream: Any) -> tuple[Work, Plan | None]:
 
 
 def _course(tile: int, arena: Arena, stream: Any) -> Work:
-    text = f"#define TILE_WIDTH {tile}\n" + files("tilewise.bench").joinpath("course.cu").read_text(encoding="utf-8")
+    text = f"#define TILE_WIDTH {tile}\n" + shipped("bench/course.cu").read_text(encoding="utf-8")
     m, k, n = arena.shape
     pointers = (ctypes.c_void_p(x.pointer) for x in (arena.M, arena.N, arena.P))
     arguments = (*pointers, *(ctypes.c_int(extent) for extent in (m, k, n)))

@@ -5,10 +5,10 @@ from __future__ import annotations
 import json
 import re
 from html import escape
-from importlib.resources import files
 from pathlib import Path
 from typing import Any
 
+from tilewise.shipped import shipped
 from tilewise.system.output import write_whole
 from tilewise.words import LANGUAGES, words
 
@@ -40,7 +40,7 @@ NOT_OF_PAGES = ("said.", "check.", "verdict.", "run.", "grade.", "learn.", "tabl
 
 
 def resource(name: str) -> str:
-    return files("tilewise.page").joinpath(name).read_text(encoding="utf-8")
+    return shipped(f"page/{name}").read_text(encoding="utf-8")
 
 
 def _of_page(sentences: dict[str, str]) -> dict[str, str]:

@@ -222,11 +222,13 @@ def uses_per_value(events: Events) -> dict[int, int]:
     uses = events.of(EventKind.USE)
     if not len(uses):
         return {}
-    columns: list[np.ndarray] = [uses.block, uses.phase, uses.array, uses.row, uses.col, uses.thread]
-    rows, _ = np.unique(np.stack([c.astype(np.int64) for c in columns], axis=1), axis=0, return_counts=True)
-    _, counts = np.unique(rows[:, :-1], axis=0, return_counts=True)
-    sizes, how_many = np.unique(counts, return_counts=True)
-    return dict(zip(sizes.tolist(), how_many.tolist(), strict=True))
+    keys = np.stack([uses.block, uses.phase, uses.array, uses.row, uses.col, uses.thread], dtype=np.int64)
+    ordered = keys[:, np.lexsort(keys[::-1])]
+    changed = ordered[:, 1:] != ordered[:, :-1]
+    first = np.append(True, changed.any(axis=0))  # of a thread that reads the value
+    value = np.append(0, np.cumsum(changed[:-1].any(axis=0)))
+    how_many = np.bincount(np.bincount(value[first]))
+    return {threads: values for threads, values in enumerate(how_many.tolist()) if values}
 
 
 def block_loads(trace: Recorded, block: int) -> tuple[int, int]:

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from importlib.resources import files
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import (
@@ -15,12 +14,13 @@ from tilewise.algebra.to_cuda import (
     HALF_TO_FLOAT,
     c_name,
 )
+from tilewise.shipped import shipped
 
 
 @lru_cache(maxsize=64)
 def kernel_text(name: str) -> str:
     """The kernel file as it lies in the package."""
-    return files("tilewise.kernels").joinpath(name).read_text(encoding="utf-8")
+    return shipped(f"kernels/{name}").read_text(encoding="utf-8")
 
 
 def with_half_conversions(text: str) -> str:

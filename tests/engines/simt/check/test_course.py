@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+from collections import Counter
+
 import pytest
 from simt_support import KERNELS
 
@@ -48,6 +50,14 @@ def test_four_by_four_loads_half(four):
 
 def test_every_shared_value_is_read_by_two_threads(four):
     assert uses_per_value(four.events) == {2: 64}
+
+
+def test_values_are_counted_as_one_would_by_hand(three):
+    """At an edge some threads stand outside P, so values differ in how many read them."""
+    readers, uses = {}, three.events.of(EventKind.USE)
+    for *value, thread in zip(uses.block, uses.phase, uses.array, uses.row, uses.col, uses.thread, strict=True):
+        readers.setdefault(tuple(value), set()).add(thread)
+    assert uses_per_value(three.events) == Counter(map(len, readers.values()))
 
 
 def test_the_table_of_block_0_0(four):

@@ -129,10 +129,11 @@ def elementwise(one: np.ndarray, two: np.ndarray, have: np.ndarray, written: np.
     """Whether the kernel is no product at all: a sum, difference or product element by element has its signature."""
     if not (one.shape == two.shape == have.shape == written.shape) or have.dtype.kind == "b" or have.size < 2:
         return False
-    if len(np.unique(have[written])) < 2:  # all zeros is M - N where M equals N, and says nothing
+    held = have[written]
+    if not (held != held[:1]).any():  # all zeros is M - N where M equals N, and says nothing
         return False
     with np.errstate(all="ignore"):
-        return any(np.array_equal(op(one, two)[written], have[written]) for op in (np.add, np.subtract, np.multiply))
+        return any(np.array_equal(op(one, two)[written], held) for op in (np.add, np.subtract, np.multiply))
 
 
 def _whole(values: np.ndarray) -> bool:

@@ -76,7 +76,7 @@ def find_reading(
         return None
     cells = _sample(written)
     held = have[cells].astype(np.float64)
-    if len(cells) < 2 or len(np.unique(held)) < 2:
+    if not (held != held[:1]).any():
         return None
     tolerance = 1e-4 if have.dtype.kind == "f" and have.dtype.itemsize >= 4 else 2e-2 if have.dtype.kind == "f" else 0
     for swapped in (False, True) if m == n == k else (False,):

@@ -5,7 +5,6 @@ from __future__ import annotations
 import hashlib
 import pickle
 from dataclasses import dataclass
-from importlib.resources import files
 
 from tilewise import __version__
 from tilewise.cache import DiskCache
@@ -16,6 +15,7 @@ from tilewise.engines.simt.host.known_headers import KNOWN, NEEDS
 from tilewise.engines.simt.host.language.packed_body import pack
 from tilewise.engines.simt.host.language.read_entity import Declared, read_tokens
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
+from tilewise.shipped import shipped
 
 FORM = 3  # of what is kept; raised when the tree changes
 
@@ -38,7 +38,7 @@ def wanted_headers(names: list[str]) -> list[str]:
 def load_headers(names: list[str]) -> Headers:
     """What these headers declare, with those they need."""
     wanted = wanted_headers(names)
-    folder = files("tilewise.engines.simt.host").joinpath("headers")
+    folder = shipped("engines/simt/host/headers")
     texts = [(f"<{file}>", folder.joinpath(file).read_text(encoding="utf-8")) for file in wanted]
     digest = hashlib.sha256("".join(text for _, text in texts).encode()).hexdigest()
     key = ("headers", __version__, str(FORM), digest, _code())
@@ -48,7 +48,7 @@ def load_headers(names: list[str]) -> Headers:
 
 def _code() -> str:
     """A digest of the reader's own code: what it keeps changes with it."""
-    folder = files("tilewise.engines.simt.host").joinpath("language")
+    folder = shipped("engines/simt/host/language")
     parts = sorted((f.name, f.read_bytes()) for f in folder.iterdir() if f.name.endswith(".py"))
     return hashlib.sha256(b"".join(data for _, data in parts)).hexdigest()
 
