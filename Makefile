@@ -42,7 +42,7 @@ test-browser: $(READY)
 test-cuda:
 	PYTHONPATH=src $(PYTHON) -m pytest -m cuda tests
 
-# compute-sanitizer over every rung; needs a card.
+# compute-sanitizer over every rung and every family; needs a card.
 sanitize:
 	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize.py
@@ -50,6 +50,8 @@ sanitize:
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_numbers.py
 	PYTHONPATH=src compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_many.py
 	PYTHONPATH=src compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_many.py
+	PYTHONPATH=src:tests compute-sanitizer --tool memcheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_families.py
+	PYTHONPATH=src:tests compute-sanitizer --tool racecheck --error-exitcode 9 $(PYTHON) tests/cuda/sanitize_families.py
 
 # The documentation site; it runs the notebooks.
 docs: $(READY)

@@ -1,0 +1,50 @@
+"""Every family of the registry by configurations drawn by the clock, for compute-sanitizer: `make sanitize`.
+
+A new family is covered by its line in the registry. The seed is printed and is the argument that repeats a run.
+Exits 1 when a product is wrong.
+"""
+
+from __future__ import annotations
+
+import sys
+import time
+
+import numpy as np
+
+import tilewise as tw
+from sanitized_products import cases
+from tilewise.engines.cuda.device import describe
+from tilewise.prepared import launcher_of
+
+
+def right(problem, family, way, machine, rng):
+    """Small whole numbers: whatever the order of the sum, nothing is rounded before P."""
+    m, k, n, dtype = problem.m, problem.k, problem.n, problem.dtype.numpy
+    M, N = (rng.integers(-2, 3, sides).astype(dtype) for sides in ((m, k), (k, n)))
+    plan = family.plan(problem, machine, None, None) if way is None else family.pinned(problem, machine, way)
+    launcher = launcher_of(plan, "cuda:0")
+    poison = np.full(max(1, launcher.scratch_bytes), 0xFF, np.uint8)
+    with (
+        tw.to_device(M) as Md,
+        tw.to_device(N) as Nd,
+        tw.to_device(np.full((m, n), 7, dtype)) as Pd,
+        tw.to_device(poison) as scratch,
+    ):
+        launcher(0, M=Md.pointer, N=Nd.pointer, P=Pd.pointer, scratch=scratch.pointer)
+        return np.array_equal(Pd.numpy(), (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype))
+
+
+def main(seed):
+    print("seed", seed)
+    machine, rng, ran, wrong = describe("cuda:0"), np.random.default_rng(seed), {}, []
+    for problem, family, way in cases(seed, machine):
+        ran[family.name] = ran.get(family.name, 0) + 1
+        if not right(problem, family, way, machine, rng):
+            wrong.append(f"{problem} by {family.name}, {way}")
+    print(", ".join(f"{name} {count}" for name, count in ran.items()))
+    print(f"{len(wrong)} wrong", *wrong, sep="\n")
+    return bool(wrong)
+
+
+if __name__ == "__main__":
+    sys.exit(main(int(sys.argv[1]) if len(sys.argv) > 1 else time.time_ns() % 2**32))
