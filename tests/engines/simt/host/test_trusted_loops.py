@@ -34,6 +34,20 @@ FAULTS = {
         "for (int k = 0; k < n; k++) s += a[k];\na.resize(n / 2); }",
         "",
     ),
+    "an object without values copied there": (
+        "uninitialised-read",
+        "struct Pair { float x, y; }; Pair none; Pair* p = (Pair*)malloc(n / 2 * sizeof(Pair)); float* a = (float*)p;"
+        "for (int i = 0; i < n; i++) a[i] = i; float s = 0; for (int t = 0; t < 2; t++) {\n"
+        "for (int k = 0; k < n; k++) s += a[k];\np[3] = none; }",
+        "free(p);",
+    ),
+    "copied there by the loop itself": (
+        "uninitialised-read",
+        "struct Pair { float x, y; }; Pair none; Pair* p = (Pair*)malloc(n / 2 * sizeof(Pair)); float* a = (float*)p;"
+        "for (int i = 0; i < n; i++) a[i] = i; float s = 0;\n"
+        "for (int k = 0; k < n; k++) { s += a[k]; p[n / 2 - 1] = none; }\n",
+        "free(p);",
+    ),
     "a subscript too large": (
         "overflow",
         FILL + "float s = 0; int i = 1 << 20;\nfor (int k = 0; k < n; k++) s += a[(i * 4096 + k) - i * 4096];\n",

@@ -58,6 +58,7 @@ class Builder:
         self.watched: dict[int, Any] = {}  # differences that are compared, by their node
         self.limits: dict[int, Any] = {}  # and what they are held against
         self.trusted: set[int] = set()  # subscripts, by their node, that were looked at before the loop around them
+        self.takes_values = False  # an object was copied: bytes may have lost theirs
         self.sure = False  # nothing that is lowered now can overflow
         self.outer: Any = None  # finds variables of the function around, where only a type is asked for
 

@@ -7,6 +7,7 @@ from __future__ import annotations
 from tilewise.engines.simt.host.language.types import Array, Record, Reference, Scalar, Type, stored
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.late import provide
+from tilewise.engines.simt.host.lower.lost_values import copy_states
 from tilewise.engines.simt.host.lower.values import FULL, KNOWN, Place, Value
 
 
@@ -182,7 +183,7 @@ def copy_bytes(b: Builder, to: str, source: str, size: int) -> None:
     if b.program.device:
         b.emit(f"call void @copy_values(ptr {first}, ptr {second}, i64 {size})")
     else:
-        b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {first}, ptr {second}, i64 {size}, i1 false)")
+        copy_states(b, first, second, size)
 
 
 def clear(b: Builder, address: str, size: int | str) -> None:

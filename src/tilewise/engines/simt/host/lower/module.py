@@ -20,6 +20,7 @@ from tilewise.engines.simt.host.lower import (
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.function import write
 from tilewise.engines.simt.host.lower.globals import initialise_globals
+from tilewise.engines.simt.host.lower.lost_values import TEXT
 from tilewise.engines.simt.host.lower.program import Environment, Instance, Program
 
 HEAD = """
@@ -67,7 +68,7 @@ def module_text(p: Program) -> str:
         write(p, p.waiting.pop())
     instances = list(p.instances.values())
     in_circles = recursive(instances)
-    out = [HEAD, *declarations(p)]
+    out = [HEAD, TEXT, *declarations(p)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     out += virtual.tables_text(p)

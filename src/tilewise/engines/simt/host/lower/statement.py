@@ -83,12 +83,17 @@ def _for(b: Builder, node: tree.For) -> None:
         loop = plain_loop(b, node)
         if loop is not None:
             quick, careful = b.label(), b.label()
+            before, was_open, b.takes_values = len(b.lines), b.open, False
             choose(b, loop, quick, careful)
             b.begin(quick)
             b.trusted = {id(access) for access in loop.accesses}
             _iterations(b, node, done, True)
             b.trusted = set()
-            b.begin(careful)
+            if b.takes_values:  # from what was looked at before it began, perhaps
+                del b.lines[before:]
+                b.open = was_open
+            else:
+                b.begin(careful)
         _iterations(b, node, done, False)
         b.begin(done)
 

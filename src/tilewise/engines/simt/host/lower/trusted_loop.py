@@ -30,10 +30,6 @@ PURE = frozenset({
 })  # fmt: skip
 
 
-class NotPlain(Exception):
-    """Not a loop of this kind."""
-
-
 @dataclass
 class Loop:
     counter: str
