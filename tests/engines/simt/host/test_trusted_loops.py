@@ -96,3 +96,46 @@ int main() {{ int m = {m}, k = {k}, n = {n}; std::vector<int> A(m * k), C(m * n)
             h = int(h * 31 - 1000003 * int(h * 31 / 1000003)) + sum(a[i][t] * b[t][j] for t in range(k))
     report = run(tmp_path, text)
     assert (report.output, report.faults) == (f"{h}\n", []), f"seed {seed}"
+
+
+KERNEL = """
+struct Pair {{ float x, y; }};
+__global__ void k(const float* a, float* p, Pair* pairs, int n) {{
+  Pair none; float s = 0;
+  for (int t = 0; t < 2; t++) {{
+for (int k = 0; k {test} n; k++) s += a[k] * p[k];
+    if ({copies}) pairs[3] = none;
+  }}
+  p[0] = s;
+}}
+int main() {{ int n = 40; float h[40]; for (int i = 0; i < n; i++) h[i] = i; float *a, *p;
+  cudaMalloc(&a, n * sizeof(float)); cudaMalloc(&p, n * sizeof(float));
+  cudaMemcpy(a, h, n * sizeof(float), cudaMemcpyHostToDevice);
+  cudaMemcpy(p, h, {given} * sizeof(float), cudaMemcpyHostToDevice);
+  k<<<1, 1>>>(a, p, (Pair*)p, n); cudaMemcpy(h, p, 4, cudaMemcpyDeviceToHost);
+  printf("%g\\n", h[0]); cudaFree(a); cudaFree(p); return 0; }}
+"""
+ON_THE_CARD = {
+    "right": (None, {}),
+    "one too many": ("out-of-bounds", {"test": "<="}),
+    "half of it": ("uninitialised-read", {"given": "n / 2"}),
+    "an object without values": ("uninitialised-read", {"copies": "t == 0"}),
+}
+
+
+@pytest.mark.parametrize("name", ON_THE_CARD)
+def test_a_compiled_kernels_loop_loses_none_either(tmp_path, name):
+    kind, changes = ON_THE_CARD[name]
+    path = tmp_path / "program.cu"
+    path.write_text(HEAD + KERNEL.format(**{"test": "<", "given": "n", "copies": "0", **changes}))
+    report = run_program(path, [], Options(interpret=0.0), capture=True)
+    assert [(f.kind.value, f.place.line) for f in report.faults if f.place is not None] == ([(kind, 9)] if kind else [])
+    if kind is None:
+        assert report.output == f"{2 * sum(i * i for i in range(40))}\n"
+
+
+def test_an_overflow_in_every_iteration_does_not_hold_the_program_up(tmp_path):
+    body = "int s = 1; for (int i = 0; i < 3000000; i++)\ns = s * 1103515245 + 12345;"
+    report = run(tmp_path, f'{HEAD}int main() {{ {body} printf("%d\\n", s & 255); return 0; }}\n')
+    assert [(f.kind.value, f.place.line, f.count) for f in report.faults] == [("overflow", 5, 10_000)]
+    assert report.ended == "exit"

@@ -11,7 +11,12 @@ __device__ void __enter_block(unsigned long b) {
 __device__ void __enter_thread(unsigned long t) {
     unsigned int n = t;
     if (n < blockDim.x) { threadIdx.x = n; threadIdx.y = 0; threadIdx.z = 0; }
-    else { threadIdx.x = n % blockDim.x; threadIdx.y = n / blockDim.x % blockDim.y; threadIdx.z = n / (blockDim.x * blockDim.y); }
+    else {
+        unsigned int row = n / blockDim.x;
+        threadIdx.x = n - row * blockDim.x;
+        if (row < blockDim.y) { threadIdx.y = row; threadIdx.z = 0; }
+        else { threadIdx.z = row / blockDim.y; threadIdx.y = row - threadIdx.z * blockDim.y; }
+    }
 }
 __device__ int __thread_number() { return threadIdx.x + blockDim.x * (threadIdx.y + blockDim.y * threadIdx.z); }
 __device__ void __syncthreads() { __wait(1); }

@@ -180,10 +180,7 @@ def copy_bytes(b: Builder, to: str, source: str, size: int) -> None:
     """An object's bytes and their states; whose memory it is stays as it is."""
     b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
     first, second = _shadow(b, to), _shadow(b, source)
-    if b.program.device:
-        b.emit(f"call void @copy_values(ptr {first}, ptr {second}, i64 {size})")
-    else:
-        copy_states(b, first, second, size)
+    copy_states(b, first, second, size)
 
 
 def clear(b: Builder, address: str, size: int | str) -> None:

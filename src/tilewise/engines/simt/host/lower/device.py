@@ -13,12 +13,13 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import convert
 from tilewise.engines.simt.host.lower.function import write
 from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.lost_values import COPY_STATES
 from tilewise.engines.simt.host.lower.module import declarations, framed, head, recursive
 from tilewise.engines.simt.host.lower.program import Instance, LaunchSite, Program
 from tilewise.engines.simt.host.lower.values import FULL, KNOWN, Local, Place, Value
 
 DYNAMIC_SHARED = 228 << 10
-STACK_OF_A_THREAD = 256 << 10
+STACK_OF_A_THREAD = (256 << 10) + 832  # no power of two: all threads would meet in one set of the cache
 THREADS = 1024
 ON_THE_CARD = frozenset({"__device__", "__constant__", "__managed__"})
 
@@ -38,27 +39,6 @@ ARM = (
 # Windows (AMD64 by its name there) passes arguments in other registers: kernels with barriers are interpreted there.
 EXCHANGES = {"x86_64": (X86, 48, 48), "aarch64": (ARM, 160, 88), "arm64": (ARM, 160, 88)}
 
-COPY_VALUES = """
-define internal void @copy_values(ptr %to, ptr %from, i64 %n) #0 {
-entry:
-  br label %more
-more:
-  %i = phi i64 [ 0, %entry ], [ %j, %more ]
-  %a = getelementptr i8, ptr %to, i64 %i
-  %b = getelementptr i8, ptr %from, i64 %i
-  %x = load i8, ptr %a
-  %y = load i8, ptr %b
-  %own = and i8 %x, -3
-  %value = and i8 %y, 2
-  %z = or i8 %own, %value
-  store i8 %z, ptr %a
-  %j = add i64 %i, 1
-  %on = icmp ult i64 %j, %n
-  br i1 %on, label %more, label %done
-done:
-  ret void
-}
-"""
 RUN_BLOCKS = """
 define void @run_blocks(ptr %args, i64 %first, i64 %last, i64 %n, i64 %dynamic) #0 {{
 entry:
@@ -255,7 +235,7 @@ def kernel_module(p: Program, site: LaunchSite) -> str:
     instances = [i for i in p.instances.values() if i.device]
     waits = any("@rt_wait" in i.calls for i in instances)
     in_circles = recursive(instances)
-    out = [head(), COPY_VALUES, _one_thread(kernel, site)]
+    out = [head(), COPY_STATES, _one_thread(kernel, site)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     stacks = f"%room = mul i64 %n, {STACK_OF_A_THREAD}\n  %stacks = alloca i8, i64 %room, align 16"

@@ -7,9 +7,11 @@ from __future__ import annotations
 
 from tilewise.engines.simt.host.lower.builder import Builder
 
-TEXT = """
-define internal void @copy_states(ptr %to, ptr %from, i64 %n, ptr %epoch) #0 {
+# `own`: bits of a state that say whose memory it is, which a copy leaves as they are
+COPY_STATES = """
+define internal void @copy_states(ptr %to, ptr %from, i64 %n, i8 %own, ptr %epoch) #0 {
 entry:
+  %others = xor i8 %own, -1
   br label %more
 more:
   %i = phi i64 [ 0, %entry ], [ %j, %more ]
@@ -18,14 +20,17 @@ more:
   %b = getelementptr i8, ptr %from, i64 %i
   %x = load i8, ptr %a
   %y = load i8, ptr %b
-  %lacks = xor i8 %y, -1
+  %kept = and i8 %x, %own
+  %given = and i8 %y, %others
+  %z = or i8 %kept, %given
+  store i8 %z, ptr %a
+  %lacks = xor i8 %z, -1
   %gone = and i8 %x, %lacks
   %with = or i8 %lost, %gone
   %j = add i64 %i, 1
   %on = icmp ult i64 %j, %n
   br i1 %on, label %more, label %seen
 seen:
-  call void @llvm.memmove.p0.p0.i64(ptr %to, ptr %from, i64 %n, i1 false)
   %any = icmp ne i8 %with, 0
   br i1 %any, label %next, label %done, !prof !0
 next:
@@ -37,14 +42,13 @@ done:
   ret void
 }
 """
+VALUE = 2
 
 
 def copy_states(b: Builder, to: str, source: str, size: int) -> None:
-    """The states of an object's bytes, from shadow to shadow."""
+    """The states of an object's bytes, from shadow to shadow; on the card whether they have a value alone."""
     if size:
         b.takes_values = True
-        b.emit(f"call void @copy_states(ptr {to}, ptr {source}, i64 {size}, ptr {_epoch(b)})")
-
-
-def _epoch(b: Builder) -> str:
-    return f"inttoptr (i64 {b.program.memory.epoch_address} to ptr)"
+        own = ~VALUE if b.program.device else 0
+        epoch = f"inttoptr (i64 {b.program.memory.epoch_address} to ptr)"
+        b.emit(f"call void @copy_states(ptr {to}, ptr {source}, i64 {size}, i8 {own}, ptr {epoch})")

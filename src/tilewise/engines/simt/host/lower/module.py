@@ -20,7 +20,7 @@ from tilewise.engines.simt.host.lower import (
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.function import write
 from tilewise.engines.simt.host.lower.globals import initialise_globals
-from tilewise.engines.simt.host.lower.lost_values import TEXT
+from tilewise.engines.simt.host.lower.lost_values import COPY_STATES
 from tilewise.engines.simt.host.lower.program import Environment, Instance, Program
 
 HEAD = """
@@ -43,7 +43,7 @@ RUNTIME = {
     "rt_catch": "ptr (i32)", "rt_uncaught": "void ()",
     "rt_throw": "void (i32, i32)", "rt_throw_what": "void (i32, ptr, i32)",
     "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
-    "rt_whole": "i32 (i64, i64, i64)",
+    "rt_whole": "i32 (i64, i64, i64, i32)",
     "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",
 }  # fmt: skip
 INTRINSICS = {
@@ -68,7 +68,7 @@ def module_text(p: Program) -> str:
         write(p, p.waiting.pop())
     instances = list(p.instances.values())
     in_circles = recursive(instances)
-    out = [HEAD, TEXT, *declarations(p)]
+    out = [HEAD, COPY_STATES, *declarations(p)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     out += virtual.tables_text(p)

@@ -18,6 +18,7 @@ UNSIGNED_COMPARE = {"==": "eq", "!=": "ne", "<": "ult", ">": "ugt", "<=": "ule",
 FLOAT_COMPARE = {"==": "oeq", "!=": "une", "<": "olt", ">": "ogt", "<=": "ole", ">=": "oge"}
 INTEGER = {"+": "add", "-": "sub", "*": "mul", "&": "and", "|": "or", "^": "xor"}
 FLOATING = {"+": "fadd", "-": "fsub", "*": "fmul", "/": "fdiv", "%": "frem"}
+TOLD = 10_000  # overflows of a line that are told
 
 
 def lower_binary(b: Builder, node: tree.Binary) -> Any:
@@ -174,10 +175,23 @@ def _overflowing(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Valu
         second = b.make(f"sext {type_.llvm} {two} to i64")
     b.program.external("rt_overflow")
     sign = {"+": 0, "-": 1, "*": 2}[op]
+    _unless_told_often(b, good)
     b.emit(f"call void @rt_overflow(i64 {first}, i64 {second}, i32 {sign}, i32 {type_.size}, i32 {b.line_text()}) cold")
     b.jump(good)
     b.begin(good)
     return Value(type_, result)
+
+
+def _unless_told_often(b: Builder, good: str) -> None:
+    """A line that overflows in every iteration is told of so many times; then it goes on at `good` at once."""
+    cells = b.program.overflows
+    if b.line not in cells:
+        cells[b.line] = b.program.memory.static(8, "", False)
+    cell, tell = f"inttoptr (i64 {cells[b.line]} to ptr)", b.label()
+    told = b.make(f"load i64, ptr {cell}")
+    b.branch(b.make(f"icmp ult i64 {told}, {TOLD}"), tell, good)
+    b.begin(tell)
+    b.emit(f"store i64 {b.make(f'add i64 {told}, 1')}, ptr {cell}")
 
 
 def _divide(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:

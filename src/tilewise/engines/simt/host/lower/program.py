@@ -88,6 +88,7 @@ class Program:
         self.launches: list[LaunchSite] = []
         self.kernel_handles: dict[int, KernelHandle] = {}  # by address
         self.comparisons: list[Any] = []  # with a reference: what they compare is noted while it runs
+        self.overflows: dict[int, int] = {}  # by line, where it is counted how often one was told
         self.symbols: dict[str, int] = {}
         self.tables: dict[tuple[int, int], int] = {}  # of virtual methods: where each begins among all entries
         self.table_entries: list[str] = []

@@ -41,7 +41,7 @@ class Loop:
 
 def plain_loop(b: Builder, node: tree.For) -> Loop | None:
     """The loop, if its subscripts can be known at both ends; its counter is declared already."""
-    if b.program.device or b.library or b.sure or b.watched or b.limits:
+    if b.library or b.sure or b.watched or b.limits:
         return None
     test, step = node.condition, node.step
     if not (isinstance(test, tree.Binary) and test.op in ("<", "<=") and isinstance(test.left, tree.Name)):
@@ -245,7 +245,7 @@ def _whole(b: Builder, start: str, end: str, careful: str) -> None:
     b.emit(f"store i64 {b.make(f'sub i64 {left}, 1')}, ptr {cell(3)}")
     b.jump(careful)
     b.begin(ask)
-    found = b.make(f"call i32 @rt_whole(i64 {start}, i64 {end}, i64 {site}) cold")
+    found = b.make(f"call i32 @rt_whole(i64 {start}, i64 {end}, i64 {site}, i32 {int(b.program.device)}) cold")
     b.branch(b.make(f"icmp ne i32 {found}, 0"), fine, careful)
     b.begin(fine)
 

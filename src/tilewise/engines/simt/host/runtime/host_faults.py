@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewise.engines.simt.host.lower.operators import TOLD
 from tilewise.engines.simt.host.runtime.memory import BUSY, HAS, Allocation
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
@@ -229,13 +230,15 @@ def overflow(s: Session, one: int, two: int, sign: int, size: int, line: int) ->
     op = "+-*"[sign]
     true = one + two if sign == 0 else one - two if sign == 1 else one * two
     kind = "int" if size == 4 else "long"
-    s.faults.add(
+    found = s.faults.add(
         Kind.OVERFLOW,
         line,
         f"{one} {op} {two} is {true}, which does not fit {kind}",
         "compute in long long or size_t: cast one operand first",
         access="arithmetic",
     )
+    if found.count == TOLD:
+        found.evidence = f"counting stopped at {TOLD}"
 
 
 @runtime("rt_divide")

@@ -12,14 +12,15 @@ MOST = 1 << 16  # times not to ask again after it was in vain
 
 
 @runtime("rt_whole")
-def whole(s: Session, low: int, high: int, site: int) -> int:
+def whole(s: Session, low: int, high: int, site: int, card: int) -> int:
     """1 where low … high has values everywhere; the widest range known is put to the site, with its epoch."""
     cells = (ctypes.c_int64 * 4).from_address(site)
     memory = s.memory
     block = memory.find(low)
-    if block is not None and not block.freed and high <= block.end and not memory.on_stack(low):
+    there = block is not None and (block.device if card else not memory.on_stack(low))
+    if block is not None and there and not block.freed and high <= block.end:
         for start, end in ((block.address, block.end), (low, high)):
-            if _has_values(s, start, end):
+            if _has_values(s, start, end, bool(card)):
                 cells[0], cells[1], cells[2] = start, end, memory.epoch
                 if (start, end) == (block.address, block.end):
                     return 1
@@ -35,5 +36,7 @@ def _wait(s: Session, cells: ctypes.Array[ctypes.c_int64], site: int) -> None:
     cells[3] = waits[site]
 
 
-def _has_values(s: Session, start: int, end: int) -> bool:
-    return all((s.memory.state(at, min(PIECE, end - at)) == HAS).all() for at in range(start, end, PIECE))
+def _has_values(s: Session, start: int, end: int, card: bool) -> bool:
+    """On the host exactly 3; a kernel may also read the card's memory (6), and managed memory that is in use."""
+    pieces = (s.memory.state(at, min(PIECE, end - at)) for at in range(start, end, PIECE))
+    return all(((piece & 2) != 0).all() if card else (piece == HAS).all() for piece in pieces)
