@@ -123,3 +123,32 @@ def test_transforms_cub_thrust_pictures_and_the_driver(tmp_path):
 
 def test_a_lambda_and_memory_of_no_type_in_a_kernel(tmp_path):
     assert run(tmp_path, GIVEN_TO_KERNELS) == "6 24\n"
+
+
+def test_headers_that_are_left_out_written_with_backslashes_or_of_no_use(tmp_path):
+    """Other headers bring <vector> and <string> on most systems; of <sys/mman.h> nothing is used; Windows' slashes."""
+    path = tmp_path / "program.cu"
+    path.write_text(
+        "#include <cstdio>\n#include <sys/mman.h>\n#include <thrust\\host_vector.h>\nusing namespace std;\n"
+        "struct Square : public std::unary_function<float, float> { float operator()(float x) const { return x * x; } };\n"
+        'int main() { vector<int> v(3, 2); std::string s = "a"; cout << v[1] << s << endl; cudaDeviceProp p;\n'
+        "  cudaGetDeviceProperties(&p, 0); if (p.computeMode == cudaComputeModeProhibited) return 1;\n"
+        '  thrust::host_vector<int> h(4); h[0] = 5; printf("%g %d\\n", Square()(3), h[0]); return 0; }\n'
+    )
+    report = run_program(path, [], Options(), capture=True)
+    assert (report.output, report.faults) == ("2a\n9 5\n", [])
+    assert [note for note in report.notes if "<iostream> is not included" in note]
+    path.write_text("#include <nosuch/library.h>\nint main() { nosuch_handle h; return 0; }\n")
+    refused = run_program(path, [], Options(), capture=True)
+    assert refused.ended == "refused"
+    assert "<nosuch/library.h>: not among the headers that are known here" in refused.message
+
+
+def test_arithmetic_of_opencvs_mat(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(
+        "#include <opencv2/opencv.hpp>\n#include <stdio.h>\nint main() { cv::Mat m(2, 3, CV_32FC1, cv::Scalar(6));\n"
+        '  m /= 3.f; cv::Mat k = m * 2 + 1; k -= m; printf("%g %g\\n", k.at<float>(1, 2), m.at<float>(0, 0)); return 0; }\n'
+    )
+    report = run_program(path, [], Options(), capture=True)
+    assert (report.output, report.faults) == ("3 2\n", [])

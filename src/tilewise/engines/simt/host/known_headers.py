@@ -30,18 +30,21 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
                     "cudaPitchedPtr", "cudaExtent", "cudaChannelFormat")),
     C_RARE: ("", ("errno", "EINVAL", "remainder", "nan(", "nanf(", "llround", "llrint", "modf", "frexp", "ldexpf",
                   "exp10", "sincos", "div(", "div_t", "bsearch", "setenv", "putenv", "memalign", "_aligned_", "memchr",
-                  "strncat", "strncasecmp", "strndup", "strnlen", "spn(", "strpbrk", "strtok_r", "ispunct", "isxdigit",
+                  "strncat", "strerror_r",
+                  "strncasecmp", "strndup", "strnlen", "spn(", "strpbrk", "strtok_r", "ispunct", "isxdigit",
                   "isgraph", "iscntrl", "ungetc", "clearerr", "setbuf", "seeko", "tello", "_s(", "_snprintf", "_strdup",
                   "gmtime", "localtime_r", "mktime", "asctime", "nanosleep", "getcwd", "gethostname", "access(",
                   "sysconf", "signal(", "SIGINT", "LARGE_INTEGER", "QueryPerformance", "GetTickCount", "timeGetTime",
                   "Sleep(", "_kbhit", "O_RDONLY", "O_WRONLY", "O_RDWR", "STDOUT_FILENO", "fileno")),
     CUDA_RARE: ("", ("cudaMemoryType", "PeerAsync", "DisablePeerAccess", "P2PAttr", "StreamAttach", "StreamGetPriority",
-                     "StreamGetFlags", "RecordWithFlags", "GetDeviceFlags", "PCIBusId", "GetCacheConfig",
+                     "StreamGetFlags", "cudaComputeMode",
+                     "RecordWithFlags", "GetDeviceFlags", "PCIBusId", "GetCacheConfig",
                      "GetSharedMemConfig", "HostGetFlags", "MemRange", "FromSymbolAsync", "VariableSMem",
                      "AvailableDynamicSMem", "MultiprocessorWithFlags", "cuInit", "CUdevice", "CUresult", "cuDevice",
                      "cuDriver", "CUcontext", "cuMemGetInfo")),
     RARE_THRUST: (THRUST, (
-        "thrust::host", "thrust::sequence", "thrust::device,", "thrust::device ,", "thrust::seq", "par.on",
+        "thrust::host", "thrust::sequence", "ary_function",
+        "thrust::device,", "thrust::device ,", "thrust::seq", "par.on",
         "thrust::cuda", "constant_iterator", "thrust::identity", "thrust::modulus", "thrust::divides",
         "thrust::equal_to", "logical_not", "fill_n", "tabulate", "thrust::unique", "remove_if", "copy_if", "replace",
         "gather", "scatter", "adjacent_difference", "reduce_by_key", "thrust::find", "binary_search", "any_of",
@@ -52,7 +55,8 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
         "next_permutation", "merge", "set_intersection", "set_difference", "set_union", "partition", "_heap", "advance",
         "back_inserter", "logical_", "bit_xor", "bit_and", "bit_or", "divides", "modulus", "equal_to", "greater_equal",
         "less_equal", "transform_reduce", "clusive_scan", "is_floating_point", "is_integral", "is_arithmetic",
-        "is_signed", "is_unsigned", "is_pointer", "enable_if", "conditional", "remove_const", "remove_cv",
+        "is_signed", "is_unsigned", "ary_function",
+        "is_pointer", "enable_if", "conditional", "remove_const", "remove_cv",
         "remove_pointer", "is_same_v", "decay", "make_unsigned", "hash")),
 }  # fmt: skip
 KNOWN: dict[str, str] = {
@@ -125,6 +129,22 @@ KNOWN: dict[str, str] = {
                      "opencv2/imgcodecs/imgcodecs.hpp", "opencv2/core/utility.hpp", "opencv2/core/types.hpp",
                      "opencv2/opencv_modules.hpp", "opencv2/core/mat.hpp", "opencv/cv.h", "cv.h", "highgui.h"), OPENCV),
 }  # fmt: skip
+# words of headers that a program may leave out: another that it includes has them on most systems
+LEFT_OUT: dict[str, tuple[str, tuple[str, ...]]] = {
+    "iostream": (STREAMS, ("cout", "cerr", "cin", "ostream", "endl")),
+    "vector": (VECTOR, ("vector", "array")),
+    "string": (STRING, ("string", "to_string", "stoi", "runtime_error", "invalid_argument")),
+    "algorithm": (ALGORITHM, ("sort", "fill", "generate", "transform", "accumulate", "iota", "numeric_limits",
+                              "max_element",
+                              "min_element", "min", "max", "swap", "move", "forward", "is_same", "abs", "copy")),
+    "random": (RANDOM, ("mt19937", "random_device", "uniform_real_distribution", "uniform_int_distribution",
+                        "normal_distribution", "default_random_engine")),
+    "chrono": (CHRONO, ("chrono",)),
+    "memory": (MEMORY, ("unique_ptr", "shared_ptr", "make_unique", "make_shared")),
+    "functional": (CONTAINERS, ("function", "map", "set", "tuple", "queue", "unordered_map", "make_tuple", "list")),
+}  # fmt: skip
+# folders of libraries whose every header stands for the same
+FOLDERS = {"thrust/": "thrust/device_vector.h", "cub/": "cub/cub.cuh", "opencv2/": "opencv2/opencv.hpp"}
 INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
 NEEDS: dict[str, tuple[str, ...]] = {
     TEXTURES: (DEVICE,), RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),

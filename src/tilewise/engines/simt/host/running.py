@@ -36,7 +36,7 @@ from tilewise.engines.simt.host.runtime import (
 from tilewise.engines.simt.host.runtime.linking import symbols_of
 from tilewise.engines.simt.host.runtime.session import Session
 from tilewise.engines.simt.host.translation_unit import Unit, read_unit
-from tilewise.errors import EngineError, FileError, TilewiseError
+from tilewise.errors import EngineError, FileError, KernelError, TilewiseError
 
 STACK_BYTES = 512 << 20
 REGISTERED = (
@@ -60,12 +60,27 @@ REGISTERED = (
 
 def build(path: str, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
     """The session and the LLVM text of a program."""
+    read_over: list[str] = []
     try:
-        unit, known, declared, said, doubt = _read(path, options)
+        return _built(path, options, report, read_over)
     except RecursionError:
         raise EngineError("the program is nested too deep") from None
+    except KernelError as error:
+        if read_over:
+            names = ", ".join(dict.fromkeys(read_over))
+            raise FileError(f"{error}\n{names}: not among the headers that are known here") from None
+        raise
+
+
+def _built(
+    path: str, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str]
+) -> tuple[Session, str]:
+    unit, known, declared, said, doubt = _read(path, options, read_over)
     session = Session(unit.source, options, report)
     session.faults.notes += said
+    session.faults.notes += [
+        f"<{h}> is not included: its words are taken as another header may bring them" for h in unit.left_out
+    ]
     entities = declared.entities
     program = Program(unit.source, entities, declared.names, session.memory)
     program.library_variables = known
@@ -82,18 +97,17 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
         if entities.refusals:  # what could not be read comes first: the rest may follow from it
             raise entities.refusals[0] from None
         raise
-    except RecursionError:
-        raise EngineError("the program is nested too deep") from None
     return session, text
 
 
-def _read(path: str, options: Options) -> tuple[Unit, set[str], Declared, list[str], str]:
+def _read(path: str, options: Options, read_over: list[str]) -> tuple[Unit, set[str], Declared, list[str], str]:
     """The program's files as far as they are known, then those that define what is only declared; what to say of it."""
     given = [Path(p).resolve() for p in options.sources]
     said: list[str] = []
     while True:
         others = [Path(p).resolve() for p in options.sources]
         unit = read_unit(path, options.include, options.defines, others=others)
+        read_over[:] = unit.read_over
         known = set(unit.declared.entities.order)
         declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)
         missing = declared_only(declared.entities)

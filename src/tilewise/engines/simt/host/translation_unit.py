@@ -8,6 +8,7 @@ Lines of included files are numbered on from `SPAN` times their number, so that 
 from __future__ import annotations
 
 import os
+import re
 from dataclasses import dataclass
 from pathlib import Path
 
@@ -15,13 +16,16 @@ from tilewise.engines.simt.frontend.lexer import Token, tokenize
 from tilewise.engines.simt.frontend.preprocess import Preprocessor
 from tilewise.engines.simt.frontend.source import Source, read_source
 from tilewise.engines.simt.host.header_cache import load_headers, wanted_headers
-from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, INSTEAD, KNOWN, ON_WORDS
+from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, FOLDERS, INSTEAD, KNOWN, LEFT_OUT, ON_WORDS
 from tilewise.engines.simt.host.language.read_entity import Declared
 from tilewise.engines.simt.host.project import folders_above, in_project, usual_folders
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
 from tilewise.errors import FileError
 
 DEPTH = 40
+USING = re.compile(r"\busing\s+namespace\s+std\b")
+QUALIFIED = re.compile(r"\bstd\s*::\s*(\w+)")
+BARE = re.compile(r"\b(cout|cerr|cin|endl|vector|string|mt19937|unique_ptr)\b")
 
 
 @dataclass
@@ -30,6 +34,8 @@ class Unit:
     tokens: list[Token]  # of the program itself
     declared: Declared  # what the known headers declare
     local: list[str]  # files that were included
+    read_over: list[str]  # <...> of which nothing is known
+    left_out: list[str]  # headers of the language that are used and not included
 
 
 class UnitReader(Preprocessor):
@@ -52,6 +58,8 @@ class UnitReader(Preprocessor):
         self.beside: list[Path] = []  # the folders of the files that are being included
         self.host = host
         self._texts = [source.text]
+        self.read_over: list[str] = []
+        self.left_out: list[str] = []
 
     def unit(self, others: list[Path]) -> Unit:
         """Known headers first: their declarations do not depend on the program's macros."""
@@ -66,7 +74,7 @@ class UnitReader(Preprocessor):
                 named += self._named(tokenize(text), set())
                 self.beside.pop()
             kernels = [DEVICE] if any("__global__" in text for text in self._texts) else []
-            library = load_headers(self._with_rare([*ALWAYS, *named, *kernels]))
+            library = load_headers(self._with_rare(self._with_left_out([*ALWAYS, *named, *kernels])))
             self.sources.others = [Source(name, text) for name, text in library.files]
             self.macros = {**library.macros, **self.macros}
             declared = library.declared
@@ -77,7 +85,21 @@ class UnitReader(Preprocessor):
             self.once.clear()
             self.macros = dict(macros)
             body += self._placed(text, path.parent)
-        return Unit(self.sources, [*body, main[-1]], declared, self.local)
+        return Unit(self.sources, [*body, main[-1]], declared, self.local, self.read_over, self.left_out)
+
+    def _with_left_out(self, names: list[str]) -> list[str]:
+        """These headers, and those of the language whose words stand in the program though it includes them nowhere."""
+        words: set[str] = set()
+        for text in self._texts:
+            words.update(QUALIFIED.findall(text))
+            if USING.search(text):
+                words.update(BARE.findall(text))
+        included = set(wanted_headers(names))
+        for header, (file, known) in LEFT_OUT.items():
+            if file not in included and words.intersection(known):
+                self.left_out.append(header)
+                included |= set(wanted_headers([file]))
+        return [*names, *self.left_out]
 
     def _with_rare(self, names: list[str]) -> list[str]:
         """These headers, and what few programs use of them where this one does."""
@@ -118,10 +140,9 @@ class UnitReader(Preprocessor):
         if path is None:
             if header_name(bare) in KNOWN or not self.host:
                 return []
-            if name.startswith("<"):
-                raise self.source.error(
-                    f"{name} is not among the headers that are known here", hash_.line, hash_.column
-                )
+            if name.startswith("<"):  # perhaps nothing of it is used
+                self.read_over.append(name)
+                return []
             outside = self._outside(bare)
             if outside is not None:
                 raise self.source.error(
@@ -176,7 +197,7 @@ class UnitReader(Preprocessor):
         named = [folder / Path(name).stem for folder in self.above]  # framework/framework.cuh
         for folder in (*self.beside[-1:], *self.folders, *(() if known else (*self.usual, *named))):
             try:
-                path = (folder / name).resolve()
+                path = (folder / name.replace("\\", "/")).resolve()
                 if path.is_file() and (
                     any(path.is_relative_to(a) for a in self.folders) or in_project(path, self.above)
                 ):
@@ -193,7 +214,11 @@ def _is_nvidias(path: Path) -> bool:
 
 def header_name(name: str) -> str:
     """`../../common/book.h` is known as `book.h`; a name known with its folder stays."""
-    return name if name in KNOWN else name.replace("\\", "/").rpartition("/")[2]
+    name = name.replace("\\", "/")
+    if name in KNOWN:
+        return name
+    folder = next((known for start, known in FOLDERS.items() if name.startswith(start)), None)
+    return folder or name.rpartition("/")[2]
 
 
 def read_unit(

@@ -156,3 +156,4 @@ long read(int n, void* to, size_t size) { FILE* f = __by_number(n); return f ? (
 long write(int n, const void* from, size_t size) { FILE* f = __by_number(n); return f ? (long)fwrite(from, 1, size, f) : -1; }
 long lseek(int n, long offset, int from) { FILE* f = __by_number(n); return f && fseek(f, offset, from) == 0 ? ftell(f) : -1; }
 int fileno(FILE* f) { return f == stdin ? 0 : f == stdout ? 1 : f == stderr ? 2 : 3; }
+char* strerror_r(int code, char* to, size_t n) { return strerror(code); }

@@ -48,3 +48,5 @@ float sdkGetTimerValue(StopWatchInterface** t) { return (float)((*t)->total * 1e
 #define HANDLE_NULL(a) { if (a == NULL) { printf("Host memory failed in %s at line %d\n", __FILE__, __LINE__); exit(EXIT_FAILURE); } }
 bool getCmdLineArgumentString(int argc, const char** argv, const char* name, char** value) { const char* v; if (!__flag(argc, argv, name, &v)) { *value = 0; return false; } *value = (char*)v; return true; }
 float getCmdLineArgumentFloat(int argc, const char** argv, const char* name) { const char* v; return __flag(argc, argv, name, &v) ? (float)atof(v) : 0.0f; }
+void* big_random_block(int size) { unsigned char* data = (unsigned char*)malloc(size); for (int i = 0; i < size; ++i) data[i] = rand(); return data; }
+int* big_random_block_int(int size) { int* data = (int*)malloc(size * sizeof(int)); for (int i = 0; i < size; ++i) data[i] = rand(); return data; }

@@ -70,10 +70,25 @@ struct Mat {
     double _get(int r, int c) const { unsigned char* p = data + r * step._n; int d = _type & 7; return d == 0 ? p[c] : d == 4 ? ((int*)p)[c] : d == 5 ? ((float*)p)[c] : ((double*)p)[c]; }
     void _put(int r, int c, double v) { unsigned char* p = data + r * step._n; int d = _type & 7; if (d == 0) p[c] = v < 0 ? 0 : v > 255 ? 255 : (unsigned char)rint(v); else if (d == 4) ((int*)p)[c] = (int)rint(v); else if (d == 5) ((float*)p)[c] = (float)v; else ((double*)p)[c] = v; }
     void convertTo(Mat& m, int t, double a = 1, double b = 0) const { Mat k(rows, cols, (t & 7) | (_type & ~7)); for (int r = 0; r < rows; ++r) for (int c = 0; c < cols * channels(); ++c) k._put(r, c, _get(r, c) * a + b); m = k; }
+    Mat& _each(double a, double b) { for (int r = 0; r < rows; ++r) for (int c = 0; c < cols * channels(); ++c) _put(r, c, _get(r, c) * a + b); return *this; }
+    Mat& operator*=(double v) { return _each(v, 0); }
+    Mat& operator/=(double v) { return _each(1 / v, 0); }
+    Mat& operator+=(double v) { return _each(1, v); }
+    Mat& operator-=(double v) { return _each(1, -v); }
+    Mat& _with(const Mat& o, double a) { for (int r = 0; r < rows; ++r) for (int c = 0; c < cols * channels(); ++c) _put(r, c, _get(r, c) + a * o._get(r, c)); return *this; }
+    Mat& operator+=(const Mat& o) { return _with(o, 1); }
+    Mat& operator-=(const Mat& o) { return _with(o, -1); }
     static Mat zeros(int r, int c, int t) { return Mat(r, c, t); }
     static Mat zeros(Size s, int t) { return Mat(s, t); }
     static Mat ones(int r, int c, int t) { return Mat(r, c, t, Scalar(1)); }
 };
+Mat operator*(const Mat& m, double v) { Mat k = m.clone(); k *= v; return k; }
+Mat operator*(double v, const Mat& m) { return m * v; }
+Mat operator/(const Mat& m, double v) { Mat k = m.clone(); k /= v; return k; }
+Mat operator+(const Mat& m, double v) { Mat k = m.clone(); k += v; return k; }
+Mat operator-(const Mat& m, double v) { Mat k = m.clone(); k -= v; return k; }
+Mat operator+(const Mat& m, const Mat& o) { Mat k = m.clone(); k += o; return k; }
+Mat operator-(const Mat& m, const Mat& o) { Mat k = m.clone(); k -= o; return k; }
 Mat imread(const std::string& name, int mode = 1) {
     int w, h, n; Mat m;
     if (!__image_open(name.c_str(), &w, &h, &n)) return m;

@@ -82,4 +82,6 @@ template <bool B, class T, class F> using conditional_t = typename conditional<B
 template <class T> struct decay { typedef T type; };
 template <class T> struct make_unsigned { typedef unsigned int type; };
 template <class T> struct hash { size_t operator()(const T& v) const { return (size_t)v; } };
+template <class A, class R> struct unary_function { typedef A argument_type; typedef R result_type; };
+template <class A, class B, class R> struct binary_function { typedef A first_argument_type; typedef B second_argument_type; typedef R result_type; };
 }

@@ -65,4 +65,6 @@ template <class I> auto reduce(host_t e, I first, I last) { return thrust::reduc
 template <class I, class O> O inclusive_scan(host_t e, I first, I last, O to) { return thrust::inclusive_scan(first, last, to); }
 template <class I, class O> O exclusive_scan(host_t e, I first, I last, O to) { return thrust::exclusive_scan(first, last, to); }
 namespace cuda { const device_t par = {0}; }
+template <class A, class R> struct unary_function { typedef A argument_type; typedef R result_type; };
+template <class A, class B, class R> struct binary_function { typedef A first_argument_type; typedef B second_argument_type; typedef R result_type; };
 }

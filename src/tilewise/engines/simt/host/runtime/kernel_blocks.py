@@ -130,6 +130,14 @@ def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> No
     made = compiled(run.s, run.site)
     assert isinstance(made, CompiledKernel)
     made.run(run.geometry, run.arguments, run.shared, ranges)
+    mark_changed(run)
+    record = run.s.cuda.launches[-1]
+    record["interpreted_blocks"] = sampled
+    record["compiled_blocks"] = sum(last - first for first, last in ranges)
+
+
+def mark_changed(run: KernelRun) -> None:
+    """What the launch may have stored to has been written, by this line."""
     line = run.site.node.line
     for block in reached(run.s, run.site, run.arguments, changed=True):
         block.written = True
@@ -138,9 +146,6 @@ def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> No
             run.s.cuda.unsynchronised[block.address] = line
             run.s.memory.state(block.address, block.size)[:] |= BUSY
             block.stored = 0
-    record = run.s.cuda.launches[-1]
-    record["interpreted_blocks"] = sampled
-    record["compiled_blocks"] = sum(last - first for first, last in ranges)
 
 
 def _kept(given: Arguments) -> list[tuple[Any, Any, Any]] | None:

@@ -1,0 +1,38 @@
+"""A launch that was seen to change nothing is not run again; one that changes something, prints or fails is."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+import pytest
+
+from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.process import run_program
+
+PROGRAM = """
+#include <cstdio>
+__device__ int calls;
+__global__ void k(const float* a, float* b, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) {{ {body} }} }}
+int main() {{ const int n = 64; float h[64], *a, *b; for (int i = 0; i < n; i++) h[i] = i;
+  cudaMalloc(&a, sizeof h); cudaMalloc(&b, sizeof h); cudaMemcpy(a, h, sizeof h, cudaMemcpyHostToDevice); cudaMemset(b, 0, sizeof h);
+  for (int t = 0; t < 6; t++) {{ {between} k<<<2, 32>>>(a, b, n); cudaDeviceSynchronize(); }}
+  cudaMemcpy(h, b, sizeof h, cudaMemcpyDeviceToHost); int c; cudaMemcpyFromSymbol(&c, calls, 4); printf("%g %d\\n", h[63], c);
+  cudaFree(a); cudaFree(b); return 0; }}
+"""
+CASES = {
+    "the same again": ("b[i] = 2 * a[i];", "", "126 0\n", 4),
+    "adds up": ("b[i] += a[i];", "", "378 0\n", 0),
+    "counts its calls": ("b[i] = a[i]; if (i == 0) atomicAdd(&calls, 1);", "", "63 6\n", 0),
+    "cleared between": ("b[i] = 2 * a[i];", "cudaMemset(b, 0, sizeof h);", "126 0\n", 0),
+    "changed once": ("b[i] = 2 * a[i];", "if (t == 4) cudaMemset(a, 0, sizeof h);", "0 0\n", 2),
+    "prints": ('b[i] = a[i]; if (i == 5) printf("%d,", i);', "", "5,5,5,5,5,5,63 0\n", 0),
+}
+
+
+@pytest.mark.parametrize("name", CASES)
+def test_what_is_left_out_and_what_comes_of_it(tmp_path, name):
+    body, between, printed, left_out = CASES[name]
+    path = tmp_path / "program.cu"
+    path.write_text(PROGRAM.format(body=body, between=between))
+    report = run_program(path, [], Options(interpret=0.0), capture=True)
+    assert (report.output, report.faults) == (printed, [])
+    assert sum(bool(launch.get("repeated")) for launch in report.launches) == left_out
