@@ -152,3 +152,26 @@ def test_arithmetic_of_opencvs_mat(tmp_path):
     )
     report = run_program(path, [], Options(), capture=True)
     assert (report.output, report.faults) == ("3 2\n", [])
+
+
+def test_macros_whose_last_arguments_are_left_out(tmp_path):
+    """`, ##__VA_ARGS__` takes the comma along; an empty argument pasted to another leaves that alone."""
+    text = r"""
+#include <stdio.h>
+#define CHECK(A, M, ...) check((A), (M), ##__VA_ARGS__)
+#define JOIN(a, b) a##b
+int check(int a, const char* m, ...) { printf("%d %s", a, m); return a; }
+int main() { int* p = NULL; int xy = 7; if (CHECK(p == NULL, "x\n")) printf("y\n"); CHECK(0, "z\n", 3);
+  printf("%d %d %d %d\n", JOIN(x, y), JOIN(xy,), JOIN(,xy), JOIN(1, 2)); return 0; }
+""".replace("\\\\", "\\")
+    assert run(tmp_path, text) == "1 x\ny\n0 z\n7 7 7 12\n"
+
+
+def test_vectors_of_the_card_are_filled_and_copied(tmp_path):
+    text = r"""
+#include <cstdio>
+#include <thrust/device_vector.h>
+int main() { thrust::device_vector<int> a(1000, 7); a.resize(1003, 9); thrust::device_ptr<int> p = a.data();
+  thrust::device_vector<int> b(p + 1, p + 1003); int s = 0; for (int i = 0; i < 1002; i++) s += b[i]; printf("%d %d\n", s, (int)b.size()); return 0; }
+"""
+    assert run(tmp_path, text.replace("\\\\", "\\")) == "7020 1002\n"

@@ -272,8 +272,11 @@ class Preprocessor:
                 text = "".join((" " if a.spaced and j else "") + a.text for j, a in enumerate(argument))
                 text = text.replace("\\", "\\\\") if '"' in text else text
                 out.append(t.at(token)._replace(kind="string", text='"' + text.replace('"', '\\"') + '"'))
-            elif (i and body[i - 1].text == "##") or (i + 1 < len(body) and body[i + 1].text == "##"):
+            elif i > 1 and body[i - 1].text == "##" and body[i - 2].text == "," and t.text == "__VA_ARGS__":
+                del out[-1 if argument else -2 :]  # `, ##__VA_ARGS__`: the comma goes where nothing is given
                 out.extend(argument)
+            elif (i and body[i - 1].text == "##") or (i + 1 < len(body) and body[i + 1].text == "##"):
+                out.extend(argument or [t.at(token)._replace(kind="nothing", text="")])
             else:
                 if t.text not in expanded:
                     expanded[t.text] = self.expand(argument)
@@ -287,10 +290,10 @@ class Preprocessor:
         i = 0
         while i < len(tokens):
             if tokens[i].text == "##" and out and i + 1 < len(tokens):
-                left = out.pop()
-                out.append(left._replace(text=left.text + tokens[i + 1].text))
+                left, right = out.pop(), tokens[i + 1]
+                out.append(right if left.kind == "nothing" else left._replace(text=left.text + right.text))
                 i += 2
             else:
                 out.append(tokens[i])
                 i += 1
-        return out
+        return [t for t in out if t.kind != "nothing"]

@@ -49,6 +49,8 @@
 #define NAN (__builtin_nanf())
 #define CLOCKS_PER_SEC 1000000L
 #define CLOCK_MONOTONIC 1
+#define CLOCK_MONOTONIC_RAW 4
+#define CLOCK_PROCESS_CPUTIME_ID 2
 #define CLOCK_REALTIME 0
 #define EOF (-1)
 #define SEEK_SET 0

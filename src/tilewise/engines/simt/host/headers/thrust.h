@@ -49,7 +49,12 @@ template <class T> struct device_vector {
     T* _data; size_t _size;
     typedef T value_type; typedef device_ptr<T> iterator;
     void _take(size_t n) { _size = n; _data = n ? (T*)__thrust_memory(n * sizeof(T)) : nullptr; }
-    void _fill(size_t from, const T& v) { for (size_t i = from; i < _size; ++i) __thrust_copy(_data + i, &v, sizeof(T)); }
+    void _fill(size_t from, const T& v) {
+        if (from >= _size) return;
+        T* to = _data + from; size_t n = _size - from;
+        __thrust_copy(to, &v, sizeof(T));
+        for (size_t done = 1; done < n; done *= 2) __thrust_copy(to + done, to, (done < n - done ? done : n - done) * sizeof(T));
+    }
     device_vector() : _data(nullptr), _size(0) {}
     explicit device_vector(size_t n) { _take(n); T zero = T(); _fill(0, zero); }
     device_vector(size_t n, const T& v) { _take(n); _fill(0, v); }
@@ -57,6 +62,7 @@ template <class T> struct device_vector {
     device_vector(const std::vector<T>& o) { _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); }
     device_vector(const host_vector<T>& o) { _take(o.size()); if (_size) __thrust_copy(_data, o.data(), _size * sizeof(T)); }
     device_vector(const T* first, const T* last) { _take(last - first); if (_size) __thrust_copy(_data, first, _size * sizeof(T)); }
+    device_vector(device_ptr<T> first, device_ptr<T> last) { _take(last.get() - first.get()); if (_size) __thrust_copy(_data, first.get(), _size * sizeof(T)); }
     device_vector(T* first, T* last) { _take(last - first); if (_size) __thrust_copy(_data, first, _size * sizeof(T)); }
     device_vector(counting_iterator<T> first, counting_iterator<T> last) { std::vector<T> v(last - first); for (size_t i = 0; i < v.size(); ++i) v[i] = first[i]; _take(v.size()); if (_size) __thrust_copy(_data, v.data(), _size * sizeof(T)); }
     device_ptr<T> cbegin() const { return device_ptr<T>(_data); }
@@ -68,7 +74,8 @@ template <class T> struct device_vector {
     void _copy_to(T* to, size_t n) const { if (n) __thrust_copy(to, _data, n * sizeof(T)); }
     size_t size() const { return _size; }
     bool empty() const { return _size == 0; }
-    void resize(size_t n) { T* old = _data; size_t had = _size; _take(n); T zero = T(); _fill(had < n ? had : n, zero); if (old) { __thrust_copy(_data, old, (had < n ? had : n) * sizeof(T)); __thrust_free(old); } }
+    void resize(size_t n) { T zero = T(); resize(n, zero); }
+    void resize(size_t n, const T& v) { T* old = _data; size_t had = _size; _take(n); _fill(had < n ? had : n, v); if (old) { __thrust_copy(_data, old, (had < n ? had : n) * sizeof(T)); __thrust_free(old); } }
     void clear() { if (_data) __thrust_free(_data); _data = nullptr; _size = 0; }
     device_ptr<T> data() const { return device_ptr<T>(_data); }
     device_ptr<T> begin() const { return device_ptr<T>(_data); }
