@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import math
 import os
 import random
 import subprocess
@@ -116,6 +117,23 @@ PATHS = [
     ("all_pairs_dijkstra_path", {"cutoff": 9}, "weight"), ("all_pairs_bellman_ford_path", {}, "weight"),
     ("johnson", {}, "weight"), ("shortest_path", {"weight": "weight", "method": "bellman-ford"}, "weight"),
 ]  # fmt: skip
+
+
+@pytest.mark.parametrize("cutoff", [-1, 0, 1.5, 2, math.inf])
+@pytest.mark.parametrize(
+    "name", ["all_pairs_shortest_path_length", "all_pairs_dijkstra_path_length", "all_pairs_shortest_path"]
+)
+def test_cutoffs_are_networkxs_by_matrix_too(name, cutoff, monkeypatch):
+    from tilewise.interop.networkx import Backend
+
+    monkeypatch.setattr(sys.modules[Backend.__module__], "_room", lambda *_: "lengths")
+    G = graph(nx.Graph, 30, 5)
+    G.add_edge("n0", "n1", weight=0)
+    call = getattr(nx, name)
+    ours, theirs = (dict(call(G, cutoff=cutoff, **where)) for where in ({"backend": "tilewise"}, {}))
+    for u, row in theirs.items():
+        assert set(ours[u]) == set(row)
+        assert all(ours[u][v] == far if isinstance(far, int) else len(ours[u][v]) == len(far) for v, far in row.items())
 
 
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
@@ -245,16 +263,19 @@ def test_an_empty_graph():
     assert dict(nx.all_pairs_shortest_path_length(nx.DiGraph(), backend="tilewise")) == {}
 
 
-def test_small_graphs_are_left_alone_and_large_ones_taken():
+def test_small_graphs_are_left_alone_and_large_ones_taken(monkeypatch):
     from tilewise.interop.networkx import Backend
-    from tilewise.interop.networkx.readiness import READINESS
+    from tilewise.interop.networkx.readiness import READINESS, Readiness
+
+    monkeypatch.setattr(Readiness, "_wait", lambda *_: 0.0)
 
     dense = nx.gnp_random_graph(300, 0.2, seed=0)
     assert Backend.should_run("floyd_warshall", (nx.path_graph(400),), {}) is True  # worth the time to build kernels
     assert "10 nodes" in Backend.should_run("floyd_warshall_numpy", (nx.path_graph(10),), {})
-    Backend.should_run("diameter", (dense,), {})
+    Backend.should_run("diameter", (dense,), {"weight": "weight"})
     READINESS.wait()
-    assert Backend.should_run("diameter", (dense,), {}) is True
+    assert Backend.should_run("diameter", (dense,), {"weight": "weight"}) is True
+    assert Backend.should_run("diameter", (nx.path_graph(40),), {}) is True, "no kernel is needed"
     assert "20 nodes" in Backend.should_run("diameter", (nx.path_graph(20),), {})
 
     class Crowd(nx.Graph):
@@ -264,27 +285,30 @@ def test_small_graphs_are_left_alone_and_large_ones_taken():
     assert "80 GB" in Backend.can_run("floyd_warshall", (Crowd(),), {})
 
 
-@pytest.mark.parametrize(
-    "name", ["diameter", "all_pairs_dijkstra_path", "transitive_closure", "betweenness_centrality"]
-)
-def test_a_first_call_is_left_to_networkx_while_kernels_are_built(name, monkeypatch):
-    from tilewise.interop.networkx import Backend
-    from tilewise.interop.networkx.readiness import Readiness
+@pytest.mark.parametrize("name", ["all_pairs_bellman_ford_path", "diameter", "all_pairs_dijkstra_path", "betweenness"])
+def test_kernels_are_built_behind_and_used_when_they_are_there(name, monkeypatch):
+    """A first call is left to NetworkX, or runs here in plain Python."""
+    from tilewise.interop.networkx import Backend, readiness
 
-    fresh, ours = Readiness(), sys.modules[Backend.__module__]
-    monkeypatch.setattr(Readiness, "_wait", lambda *_: 0.0)
-    monkeypatch.setattr(ours, "READINESS", fresh)
-    G = nx.gnp_random_graph(150, 0.2, seed=0)
-    G = nx.DiGraph((min(e), max(e)) for e in G.edges) if name.startswith("transitive") else G
+    fresh, ours = readiness.Readiness(), sys.modules[Backend.__module__]
+    monkeypatch.setattr(readiness.Readiness, "_wait", lambda *_: 0.0)
+    monkeypatch.setattr(readiness, "READINESS", fresh)
+    G, how = nx.gnp_random_graph(150, 0.2, seed=0), {"weight": "weight"} if name == "diameter" else {}
+    name = "betweenness_centrality" if name == "betweenness" else name
     used = []
     with monkeypatch.context() as seen:
         tried = ours._try_kernels
         seen.setattr(ours, "_try_kernels", lambda *how: (used.append(how), tried(*how)))
-        said = [Backend.should_run(name, (G,), {}) for _ in range(2)]
+        said = [Backend.should_run(name, (G,), how) for _ in range(2)]
+        rooms = [ours._room(name, (G,), how)]
         fresh.wait()
-    assert all("not built yet" in words for words in said)
-    assert [how[0] for how in used] == [name]
-    assert Backend.should_run(name, (G,), {}) is True
+    rooms.append(ours._room(name, (G,), how))
+    plain = {"all_pairs_dijkstra_path": "dijkstra", "betweenness_centrality": "brandes"}.get(name)
+    assert all(words is True if plain else "not built yet" in words for words in said)
+    assert [used_by[0] for used_by in used] == [name]
+    assert Backend.should_run(name, (G,), how) is True
+    assert rooms[1] in ("lengths", "measures")
+    assert rooms[0] == plain or not plain
 
 
 def test_a_build_that_fails_is_told_by_the_call_itself(monkeypatch):

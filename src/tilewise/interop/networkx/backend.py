@@ -1,7 +1,8 @@
 """What NetworkX calls: conversion, whether a function can and should run here, and one function for each name.
 
 Whether it should is decided by an estimate of both sides in seconds, made of counts of nodes and edges alone, and by
-whether kernels have been built.
+whether kernels have been built. Until they are, and where no matrix would pay, most functions run in plain Python all
+the same: NetworkX asks every backend again for every search of its own, which takes longer than it took to load this.
 """
 
 from __future__ import annotations
@@ -15,7 +16,6 @@ from typing import Any
 import networkx as nx
 
 from tilewise.interop.networkx.nodes import Nodes
-from tilewise.interop.networkx.readiness import BUILDING, READINESS
 from tilewise.interop.networkx_info import FUNCTIONS
 
 MOST_NODES = 30_000  # whose matrix of float64 takes 7.2 GB
@@ -40,7 +40,13 @@ WEIGHT_AT = {
 }  # fmt: skip
 DISTANCE_AT = {"closeness_centrality": 2, "harmonic_centrality": 2}
 DEFAULT_WEIGHTED = ("floyd_warshall", "johnson", "all_pairs_dijkstra", "all_pairs_bellman_ford")
-METHODS = (None, "unweighted", "dijkstra", "bellman-ford", "floyd-warshall", "floyd-warshall-numpy")
+FROM_ONE = ("dijkstra", "bellman-ford")
+METHODS = {
+    "shortest_path": FROM_ONE,
+    "shortest_path_length": FROM_ONE,
+    "average_shortest_path_length": (None, "unweighted", *FROM_ONE, "floyd-warshall", "floyd-warshall-numpy"),
+}
+FEW = 24  # nodes, whose searches take NetworkX no longer than handing a graph over does
 
 
 class Backend:
@@ -64,44 +70,58 @@ class Backend:
         nodes = len(_graph(args, kwargs))
         if nodes > MOST_NODES:
             return f"{nodes:,} nodes make a matrix of {8 * nodes**2 / 1e9:.0f} GB"
-        method = _given(args, kwargs, "method", 2 if name.startswith("average") else 4, None)
-        if name in ("shortest_path", "shortest_path_length", "average_shortest_path_length") and method not in METHODS:
+        method = _method(name, args, kwargs)
+        if name in METHODS and method not in METHODS[name]:
             return f"method={method!r} is left to NetworkX"
         return True
 
     @staticmethod
     def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-        graph = _graph(args, kwargs)
-        nodes, edges = len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
+        nodes, edges = _size(_graph(args, kwargs))
         weighted = _weight(name, args, kwargs) is not None
-        ours, theirs = seconds_here(name, nodes, edges, weighted), seconds_there(name, nodes, edges, weighted)
-        if ours * MARGIN >= theirs:
+        if _plain_room(name, weighted, _method(name, args, kwargs)):
+            return nodes >= FEW or f"{nodes} nodes are quicker done in NetworkX itself"
+        if not _pays(name, nodes, edges, weighted):
+            ours, theirs = seconds_here(name, nodes, edges, weighted), seconds_there(name, nodes, edges, weighted)
             return (
                 f"{nodes} nodes and {edges} edges are quicker done in NetworkX itself ({theirs:.2g} s against "
                 f"{ours:.2g})"
             )
-        kind = (_group(name), weighted, nodes.bit_length(), edges.bit_length())
-        if READINESS.is_ready(kind) or (ours + BUILDING) * MARGIN < theirs:
-            READINESS.met(kind)
-            return True
-        READINESS.build_behind(kind, partial(_try_kernels, name, nodes, edges, weighted), theirs)
-        return f"kernels for {nodes} nodes are not built yet, and NetworkX will be done in {theirs:.2g} s"
+        if not _has_kernels(name, nodes, edges, weighted):
+            return f"kernels for {nodes} nodes are not built yet, and NetworkX will be done sooner"
+        return True
+
+
+def _pays(name: str, nodes: int, edges: int, weighted: bool) -> bool:
+    """Whether a matrix is quicker, once there are kernels."""
+    return seconds_here(name, nodes, edges, weighted) * MARGIN < seconds_there(name, nodes, edges, weighted)
+
+
+def _has_kernels(name: str, nodes: int, edges: int, weighted: bool) -> bool:
+    """Whether they are built, or are worth waiting for; if not, they are built behind."""
+    from tilewise.interop.networkx.readiness import BUILDING, READINESS  # many programs never come here
+
+    ours, theirs = seconds_here(name, nodes, edges, weighted), seconds_there(name, nodes, edges, weighted)
+    kind = (_group(name), weighted, nodes.bit_length(), edges.bit_length())
+    if READINESS.is_ready(kind) or (ours + BUILDING) * MARGIN < theirs:
+        READINESS.met(kind)
+        return True
+    READINESS.build_behind(kind, partial(_try_kernels, name, nodes, edges, weighted), theirs)
+    return False
 
 
 def _group(name: str) -> str:
     """Functions whose kernels are the same."""
-    if name in ("transitive_closure", "transitive_reduction", "betweenness_centrality"):
+    if name == "betweenness_centrality":
         return name
     return "paths" if name in PATHS else "lengths"
 
 
 def _try_kernels(name: str, nodes: int, edges: int, weighted: bool) -> None:
     """Use what a function uses on a graph of this size."""
-    graph = nx.gnm_random_graph(nodes, edges if name.startswith("transitive") else edges // 2, seed=0)
-    if name.startswith("transitive"):
-        graph = nx.DiGraph((min(edge), max(edge)) for edge in graph.edges)
-    if _group(name) not in ("paths", "lengths"):
-        getattr(Backend, name)(Nodes(graph))
+    graph = nx.gnm_random_graph(nodes, edges // 2, seed=0)
+    if name == "betweenness_centrality":
+        import_module("tilewise.interop.networkx.measures").betweenness_centrality(Nodes(graph))
         return
     from tilewise.interop.networkx.matrix import Weights
 
@@ -114,19 +134,22 @@ def _try_kernels(name: str, nodes: int, edges: int, weighted: bool) -> None:
 
 PATHS = ("shortest_path", "johnson", "all_pairs_shortest_path", "all_pairs_dijkstra_path", "all_pairs_dijkstra",
          "all_pairs_bellman_ford_path", "floyd_warshall_predecessor_and_distance")  # fmt: skip
-MEASURES = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
-            "global_efficiency", "closeness_centrality", "harmonic_centrality", "floyd_warshall_numpy")  # fmt: skip
+
+
+HOPS = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
+        "global_efficiency", "closeness_centrality", "harmonic_centrality")  # fmt: skip
+SEARCHES = ("all_pairs_shortest_path_length", "shortest_path_length", "all_pairs_shortest_path", "shortest_path")
+DIJKSTRA = ("all_pairs_dijkstra_path_length", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "shortest_path_length",
+            "shortest_path")  # fmt: skip
 
 
 def seconds_here(name: str, nodes: int, edges: int, weighted: bool) -> float:
     """A closure, and what is made of it."""
     n = nodes
     matrix = 1.5e-3 + 0.25e-6 * edges + n**3 * (0.25e-9 if weighted else 0.12e-9)
-    if name in ("transitive_closure", "transitive_reduction"):
-        return 5e-3 + 0.25e-6 * edges + n**3 * 4e-11 + (0.6e-6 * n * n if name == "transitive_closure" else 0)
     if name == "betweenness_centrality":
         return 5e-3 + 0.25e-6 * edges + _levels(n, edges) * 2 * (n**3 * 0.06e-9 + n * n * 12e-9)
-    if name in MEASURES:
+    if name in HOPS or name == "floyd_warshall_numpy":
         return matrix + 10e-9 * n * n
     return matrix + n * n * (0.7e-6 if name in PATHS else 0.14e-6) + (n**3 * 1e-9 if name in PATHS and weighted else 0)
 
@@ -138,8 +161,6 @@ def seconds_there(name: str, nodes: int, edges: int, weighted: bool) -> float:
         return n**3 * 1e-9 + n * n * n * 0.6e-9
     if name.startswith("floyd_warshall"):
         return n**3 * 90e-9
-    if name in ("transitive_closure", "transitive_reduction"):
-        return n * (n + m) * (0.6e-6 if name == "transitive_closure" else 0.04e-6)
     if name == "betweenness_centrality":
         return n * (n + m) * 0.35e-6
     if weighted or name in ("johnson",):
@@ -156,9 +177,16 @@ def _levels(nodes: int, edges: int) -> float:
 def _weight(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     if name in DISTANCE_AT:
         return _given(args, kwargs, "distance", DISTANCE_AT[name], None)
-    if name not in WEIGHT_AT:
+    if name not in WEIGHT_AT or _method(name, args, kwargs) == "unweighted":
         return None
     return _given(args, kwargs, "weight", WEIGHT_AT[name], "weight" if name.startswith(DEFAULT_WEIGHTED) else None)
+
+
+def _method(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
+    if name not in METHODS:
+        return None
+    at, usual = (2, None) if name.startswith("average") else (4, "dijkstra")
+    return _given(args, kwargs, "method", at, usual)
 
 
 def _given(args: tuple[Any, ...], kwargs: dict[str, Any], key: str, at: int, usual: Any) -> Any:
@@ -170,18 +198,48 @@ def _graph(args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:
     return graph.graph if isinstance(graph, Nodes) else graph
 
 
-def _room(name: str) -> str:
-    """Where a function is."""
+def _size(graph: Any) -> tuple[int, int]:
+    """Nodes, and edges both ways round where the graph has no directions."""
+    return len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
+
+
+def _plain_room(name: str, weighted: bool, method: str | None) -> str | None:
+    """Where a function is that needs no kernel, if there is one."""
     if name.startswith("transitive"):
         return "reach"
-    return "measures" if name in (*MEASURES, "betweenness_centrality") and "warshall" not in name else "lengths"
+    if weighted:
+        return "dijkstra" if name in DIJKSTRA and method in (None, "dijkstra") else None
+    if name == "betweenness_centrality":
+        return "brandes"
+    return "hops" if name in HOPS else "searches" if name in SEARCHES else None
+
+
+def _room(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
+    """Where a function is that is quickest now."""
+    weighted = _weight(name, args, kwargs) is not None
+    plain = _plain_room(name, weighted, _method(name, args, kwargs))
+    if plain in ("reach", "hops"):
+        return plain
+    size = _size(_graph(args, kwargs))
+    if plain and not (_pays(name, *size, weighted) and _has_kernels(name, *size, weighted)):
+        return plain
+    return "measures" if name in (*HOPS, "betweenness_centrality") else "lengths"
+
+
+def _forget_handing_over(graph: Any) -> None:
+    """NetworkX keeps what it converted, and warns at the next call that it may be stale; ours is the graph itself."""
+    kept = getattr(graph, "__networkx_cache__", None)
+    if kept:
+        kept.get("backends", {}).pop("tilewise", None)
 
 
 def _function(name: str) -> Callable[..., Any]:
-    """A function of the backend; what it needs is imported when it runs: most calls are left to NetworkX."""
+    """A function of the backend; what it needs is imported when it runs: NumPy alone takes longer than most calls."""
 
     def run(*args: Any, **kwargs: Any) -> Any:
-        return getattr(import_module(f"tilewise.interop.networkx.{_room(name)}"), name)(*args, **kwargs)
+        _forget_handing_over(_graph(args, kwargs))
+        room = import_module(f"tilewise.interop.networkx.{_room(name, args, kwargs)}")
+        return getattr(room, name)(*args, **kwargs)
 
     run.__name__ = run.__qualname__ = name
     return run

@@ -9,7 +9,7 @@ from typing import Any
 import networkx as nx
 import numpy as np
 
-from tilewise.interop.networkx.matrix import Matrix, Weight, Weights, farthest, nearest_first
+from tilewise.interop.networkx.matrix import Matrix, Weight, Weights, nearest_first
 from tilewise.interop.networkx.nodes import Nodes
 
 
@@ -48,7 +48,7 @@ def floyd_warshall_predecessor_and_distance(G: Nodes, weight: str = "weight") ->
 
 
 def all_pairs_shortest_path_length(G: Nodes, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, int]]]:
-    return _reached(Weights(G.graph, None), cutoff)
+    return _reached(Weights(G.graph, None), _whole(cutoff))
 
 
 def all_pairs_dijkstra_path_length(
@@ -62,7 +62,7 @@ def all_pairs_bellman_ford_path_length(G: Nodes, weight: Weight = "weight") -> I
 
 
 def all_pairs_shortest_path(G: Nodes, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
-    return ((u, paths) for u, (_, paths) in _walked(Weights(G.graph, None), cutoff))
+    return ((u, paths) for u, (_, paths) in _walked(Weights(G.graph, None), _whole(cutoff)))
 
 
 def all_pairs_dijkstra_path(
@@ -106,6 +106,11 @@ def shortest_path_length(
     return lengths(G, weight=weight)
 
 
+def _whole(cutoff: float | None) -> float | None:
+    """NetworkX looks around from what is nearer than the cutoff: a fraction counts as the next whole number."""
+    return cutoff if cutoff is None or math.isinf(cutoff) else math.ceil(cutoff)
+
+
 def _not_negative(made: Weights) -> Weights:
     if made.negative:
         raise ValueError("Contradictory paths found: negative weights? (all_pairs_bellman_ford_path_length takes them)")
@@ -127,9 +132,13 @@ def _near(made: Weights, D: Matrix, cutoff: float | None) -> Iterator[tuple[Any,
     """Row by row: the source, the targets it reaches, the nearest first, and how far they are."""
     order = nearest_first(D, made.whole)
     sorted_lengths = np.take_along_axis(D, order, 1)
-    counts = ((sorted_lengths < math.inf) & (sorted_lengths <= farthest(cutoff))).sum(1).tolist()
-    for u, targets, lengths, count in zip(made.nodes, order, sorted_lengths, counts, strict=True):
-        yield u, targets[:count], made.numbers(lengths[:count])
+    far = math.inf if cutoff is None else cutoff
+    counts = ((sorted_lengths < math.inf) & (sorted_lengths <= far)).sum(1).tolist()
+    for row, (u, targets, lengths, count) in enumerate(zip(made.nodes, order, sorted_lengths, counts, strict=True)):
+        if far < 0:  # whatever the cutoff, a node reaches itself
+            yield u, np.array([row]), [0]
+        else:
+            yield u, targets[:count], made.numbers(lengths[:count])
 
 
 def _reached(made: Weights, cutoff: float | None) -> Iterator[tuple[Any, dict[Any, Any]]]:

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import math
 from collections.abc import Callable, Iterator
 from itertools import chain
 from typing import Any
@@ -124,7 +123,3 @@ def nearest_first(D: Matrix, whole: bool) -> Matrix:
     if whole and (not finite.size or (finite.max() < 32000 and finite.min() > -32000)):
         D = np.where(np.isfinite(D), D, 32001).astype(np.int16)
     return np.argsort(D, axis=1, kind="stable")
-
-
-def farthest(cutoff: float | None) -> float:
-    return math.inf if cutoff is None else cutoff

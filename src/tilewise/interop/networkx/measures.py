@@ -1,4 +1,7 @@
-"""What is read off all lengths at once: eccentricities, averages, centralities. No dictionary of pairs is ever made."""
+"""What is read off all weighted lengths at once: eccentricities, averages, centralities; and pairs counted by products.
+
+No dictionary of pairs is ever made. Where every edge counts 1, `hops` needs no lengths at all.
+"""
 
 from __future__ import annotations
 
@@ -8,6 +11,7 @@ import networkx as nx
 import numpy as np
 
 from tilewise.api import matmul
+from tilewise.interop.networkx.brandes import scale
 from tilewise.interop.networkx.matrix import Matrix, Weight, Weights
 from tilewise.interop.networkx.nodes import Nodes
 
@@ -60,23 +64,13 @@ def average_shortest_path_length(G: Nodes, weight: Weight = None, method: str | 
         raise nx.NetworkXPointlessConcept("the null graph has no paths, thus there is no average shortest path length")
     if n == 1:
         return 0
-    made = Weights(G.graph, None if method == "unweighted" else weight)
+    made = Weights(G.graph, weight)
     if made.negative:
         raise NotImplementedError("negative weights are left to NetworkX")
     D = made.close()
     if not np.isfinite(D).all():
         raise nx.NetworkXError("Graph is not strongly connected." if G.is_directed() else "Graph is not connected.")
     return made.one(D.sum(dtype=np.float64)) / (n * (n - 1))
-
-
-def global_efficiency(G: Nodes) -> float:
-    if G.is_directed():
-        raise NotImplementedError("directed graphs are left to NetworkX")
-    n = len(G.graph)
-    if n < 2:
-        return 0
-    _, D = _lengths(G, None)
-    return float(_inverse(D).sum() / (n * (n - 1)))
 
 
 def _inverse(D: Matrix) -> Matrix:
@@ -130,8 +124,8 @@ def betweenness_centrality(
     if endpoints:
         reached = level >= 0
         found += reached.sum(1) - 1 + reached.sum(0) - 1
-    scale = _scale(n, bool(normalized), G.is_directed(), bool(endpoints))
-    return dict(zip(made.nodes, (found * scale).tolist(), strict=True))
+    by = scale(n, bool(normalized), G.is_directed(), bool(endpoints))
+    return dict(zip(made.nodes, (found * by).tolist(), strict=True))
 
 
 def _count_ways(A: Matrix) -> tuple[Matrix, Matrix]:
@@ -147,11 +141,3 @@ def _count_ways(A: Matrix) -> tuple[Matrix, Matrix]:
         level[new] = depth
         ways = ways + front
     return ways, level
-
-
-def _scale(n: int, normalized: bool, directed: bool, endpoints: bool) -> float:
-    """NetworkX's: shares of pairs, or pairs, each counted once where the graph has no directions."""
-    if normalized:
-        pairs = n * (n - 1) if endpoints else (n - 1) * (n - 2)
-        return 1 / pairs if pairs > 0 else 1.0
-    return 1.0 if directed else 0.5

@@ -1,16 +1,20 @@
-"""Reachability on packed bits: transitive closure and transitive reduction."""
+"""Reachability with Python's own integers as sets: transitive closure and transitive reduction.
+
+Strongly connected nodes reach the same; an edge to another such part costs one `|`. Parts come as NetworkX finds them,
+what they lead to first, so that one sweep is enough; another one sees that nothing changes any more.
+"""
 
 from __future__ import annotations
 
+from collections.abc import Iterator
+from itertools import compress
 from typing import Any
 
 import networkx as nx
-import numpy as np
 
-from tilewise.api import matmul
-from tilewise.graph.closure import closure
-from tilewise.interop.networkx.matrix import Matrix, Weights
 from tilewise.interop.networkx.nodes import Nodes
+
+BITS = bytes.maketrans(b"01", b"\0\1")
 
 
 def transitive_closure(G: Nodes, reflexive: bool | None = False) -> Any:
@@ -18,16 +22,14 @@ def transitive_closure(G: Nodes, reflexive: bool | None = False) -> Any:
         raise nx.NetworkXError("Incorrect value for the parameter `reflexive`")
     graph = G.graph
     made, nodes = graph.copy(), list(graph)
-    edges: Matrix = np.isfinite(Weights(graph, None).matrix)
-    reach: Matrix = closure(edges, semiring="lor_land")
-    if reflexive is False and graph.is_directed():
-        reach = matmul(edges, reach, semiring="lor_land")  # a way of one edge at least
-    else:  # in an undirected graph no edge may be walked back, so no other way leads home
-        np.fill_diagonal(reach, bool(reflexive))
-    for row in range(len(nodes)):
-        u = nodes[row]
+    for number, (u, beyond) in enumerate(zip(nodes, _beyond(graph), strict=True)):
+        itself = 1 << number
+        if reflexive:
+            beyond |= itself
+        elif reflexive is None or not graph.is_directed():  # no edge is walked back, so no other way leads home
+            beyond &= ~itself
         has = made[u]
-        made.add_edges_from([(u, nodes[col]) for col in np.flatnonzero(reach[row]).tolist() if nodes[col] not in has])
+        made.add_edges_from([(u, v) for v in _members(beyond, nodes) if v not in has])
     return made
 
 
@@ -35,14 +37,42 @@ def transitive_reduction(G: Nodes) -> Any:
     """Of an acyclic graph: edges to what no other way leads to."""
     if not G.is_directed():
         raise NotImplementedError("undirected graphs are left to NetworkX")
-    made = Weights(G.graph, None)
-    edges: Matrix = np.isfinite(made.matrix)
-    beyond = matmul(edges, closure(edges, semiring="lor_land"), semiring="lor_land")
-    if np.diagonal(beyond).any():
+    beyond = _beyond(G.graph)
+    if any(reached >> number & 1 for number, reached in enumerate(beyond)):
         raise nx.NetworkXError("Directed Acyclic Graph required for transitive_reduction")
-    kept = edges & ~matmul(edges, beyond, semiring="lor_land")
-    nodes = made.nodes
+    at = {node: number for number, node in enumerate(G.graph)}
     reduced = nx.DiGraph()
     reduced.add_nodes_from(G.graph.nodes())
-    reduced.add_edges_from((nodes[u], nodes[v]) for u, v in zip(*(x.tolist() for x in np.nonzero(kept)), strict=True))
+    for u, others in G.graph.adjacency():
+        further = 0
+        for v in others:
+            further |= beyond[at[v]]
+        reduced.add_edges_from([(u, v) for v in others if not further >> at[v] & 1])
     return reduced
+
+
+def _beyond(graph: Any) -> list[int]:
+    """For each node those that a way of at least one edge leads to."""
+    parts = nx.strongly_connected_components(graph) if graph.is_directed() else nx.connected_components(graph)
+    at = {node: number for number, node in enumerate(graph)}
+    made = [0] * len(at)
+    steps: list[tuple[list[int], list[int]]] = []  # a part, and where its edges lead
+    for part in parts:
+        steps.append(([at[u] for u in part], list({at[v] for u in part for v in graph.adj[u]})))
+    changed = True
+    while changed:
+        changed = False
+        for part, others in steps:
+            reached = 0
+            for v in others:
+                reached |= made[v] | 1 << v
+            if reached != made[part[0]]:
+                changed = True
+                for u in part:
+                    made[u] = reached
+    return made
+
+
+def _members(bits: int, nodes: list[Any]) -> Iterator[Any]:
+    """The last node is the first digit."""
+    return compress(reversed(nodes), f"{bits:0{len(nodes)}b}".encode().translate(BITS))

@@ -1,0 +1,127 @@
+"""NetworkX with backend="tilewise" where no kernel is needed: its own results, in its order, to the last bit."""
+
+from __future__ import annotations
+
+import random
+import subprocess
+import sys
+import time
+from collections.abc import Iterator
+from functools import partial
+from importlib.metadata import entry_points
+
+import pytest
+
+nx = pytest.importorskip("networkx")
+
+pytestmark = pytest.mark.skipif(
+    "tilewise" not in {e.name for e in entry_points(group="networkx.backends")},
+    reason="backends are found by entry points, and tilewise is not installed here",
+)
+
+ONES = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
+              "global_efficiency", "closeness_centrality", "harmonic_centrality", "all_pairs_shortest_path_length",
+              "all_pairs_shortest_path", "shortest_path_length", "shortest_path")  # fmt: skip
+
+
+def drawn(rng):
+    """Deep and flat, in parts, with loops and double edges, directed or not; nodes of any kind."""
+    n = rng.randrange(1, 60)
+    kind = rng.choice([nx.Graph, nx.DiGraph, nx.MultiGraph, nx.MultiDiGraph])
+    made = kind()
+    made.add_nodes_from(range(n))
+    if rng.random() < 0.6:
+        nx.add_path(made, rng.sample(range(n), rng.randrange(1, n + 1)))
+    made.add_edges_from((rng.randrange(n), rng.randrange(n)) for _ in range(rng.choice([0, 2, n, 4 * n])))
+    if rng.random() < 0.3:
+        nx.add_cycle(made, range(n))
+    names = [str, lambda v: v, lambda v: (v, "x"), lambda v: None if v < 0 else -v][rng.randrange(4)]
+    made = nx.relabel_nodes(made, {v: names(v) for v in range(n)})
+    return made.subgraph([v for v in made if rng.random() < 0.9]) if rng.random() < 0.2 else made
+
+
+def told(call, how):
+    try:
+        made = call(**how)
+        return list(made) if isinstance(made, Iterator) else made
+    except (nx.NetworkXException, NotImplementedError, ValueError) as error:
+        return type(error), None if isinstance(error, NotImplementedError) else str(error)
+
+
+def test_where_every_edge_counts_one_results_are_networkxs_own():
+    """In order and choice of paths as well, until a matrix takes over."""
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = random.Random(seed)
+    for _ in range(20):
+        G = drawn(rng)
+        for name in ONES:
+            how = {"cutoff": rng.choice([None, 0, 1, 2, 1.5, -1, 40])} if name.startswith("all_pairs") else {}
+            call = partial(getattr(nx, name), G, **how)
+            ours, theirs = told(call, {"backend": "tilewise"}), told(call, {})
+            if isinstance(ours, tuple) and issubclass(ours[0], NotImplementedError):
+                assert len(G) == 0 or (G.is_directed() and name == "global_efficiency"), (name, ours)
+            elif name in ("harmonic_centrality", "global_efficiency") and not isinstance(theirs, tuple):
+                assert ours == pytest.approx(theirs, rel=1e-12)  # counts over lengths, not one after the other
+            else:
+                assert repr(ours) == repr(theirs), (name, how, G)
+
+
+def test_no_kernel_is_built_and_nothing_imported_where_every_edge_counts_one():
+    code = "import sys, warnings, networkx as nx\nwarnings.simplefilter('error')\n"
+    code += "nx.config.backend_priority = ['tilewise']\nG = nx.cycle_graph(90)\n"
+    code += "print(nx.diameter(G), nx.radius(G), dict(nx.shortest_path_length(G))[0][45])\n"
+    code += (
+        "print('tilewise.interop.networkx.hops' in sys.modules, 'numpy' in sys.modules, 'tilewise.api' in sys.modules)"
+    )
+    done = subprocess.run([sys.executable, "-c", code], capture_output=True, text=True, check=True)
+    assert done.stdout.split() == ["45", "45", "45", "True", "False", "False"]
+
+
+def test_searches_grow_together_or_one_by_one_and_count_the_same():
+    from tilewise.interop.networkx import balls
+
+    rng = random.Random(time.time_ns())
+    for _ in range(30):
+        near = balls._neighbours(drawn(rng), rng.random() < 0.5)
+        one_by_one = [balls._search(near, node) for node in range(len(near))]
+        assert not near or balls._grow(near, len(near) + 1) == one_by_one
+        assert not near or balls._grow(near, max(map(len, one_by_one)) - 1) is None, "cut off before the deepest"
+
+
+WEIGHTED = ("all_pairs_dijkstra_path_length", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "shortest_path",
+            "shortest_path_length")  # fmt: skip
+
+
+def test_weighted_searches_and_betweenness_are_networkxs_own_too():
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = random.Random(seed)
+    for _ in range(12):
+        G = drawn(rng)
+        for _, _, data in G.edges(data=True):
+            data["weight"] = rng.choice([0, 1, 2, 3, 2.5, 0.1, rng.random()])
+        for name in WEIGHTED:
+            pairs = name.startswith("all_pairs")
+            how = {"cutoff": rng.choice([None, 0, 1, 2.5, -1])} if pairs else {"weight": "weight"}
+            call = partial(getattr(nx, name), G, **how)
+            ours, theirs = told(call, {"backend": "tilewise"}), told(call, {})
+            assert repr(ours) == repr(theirs) or G.is_multigraph(), (name, how, G)  # those go by matrix
+        how = {"normalized": rng.random() < 0.5, "endpoints": rng.random() < 0.5}
+        assert nx.betweenness_centrality(G, **how, backend="tilewise") == nx.betweenness_centrality(G, **how)
+
+
+def test_reach_is_networkxs():
+    seed = time.time_ns() % 2**32
+    print("seed", seed)
+    rng = random.Random(seed)
+    for _ in range(12):
+        G = drawn(rng)
+        for reflexive in (None, True, False):
+            ours, theirs = (nx.transitive_closure(G, reflexive, **how) for how in ({"backend": "tilewise"}, {}))
+            assert set(ours.edges) == set(theirs.edges), (G, reflexive)
+            assert type(ours) is type(theirs)
+        D = nx.DiGraph((u, v) for u, v in nx.DiGraph(nx.convert_node_labels_to_integers(G)).edges if u < v)
+        D.add_edges_from([(n, n) for n in list(D)[:1] if rng.random() < 0.2])
+        ours, theirs = (told(partial(nx.transitive_reduction, D), how) for how in ({"backend": "tilewise"}, {}))
+        assert ours == theirs if isinstance(theirs, tuple) else set(ours.edges) == set(theirs.edges)
