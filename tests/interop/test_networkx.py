@@ -243,8 +243,10 @@ def test_negative_weights_and_cycles():
     G.add_weighted_edges_from([("a", "b", 4), ("b", "c", -3), ("c", "d", 1)])
     ours, theirs = (dict(nx.all_pairs_bellman_ford_path_length(G, **how)) for how in ({"backend": "tilewise"}, {}))
     assert ours == theirs
-    with pytest.raises(ValueError, match="negative weights"):
+    with pytest.raises(NotImplementedError):
         dict(nx.all_pairs_dijkstra_path_length(G, backend="tilewise"))
+    with nx.config(backend_priority=["tilewise"]):
+        assert dict(nx.all_pairs_dijkstra_path_length(G)) == theirs
     G.add_edge("d", "b", weight=1)
     with pytest.raises(nx.NetworkXUnbounded, match="b → c → d → b"):
         nx.floyd_warshall(G, backend="tilewise")
@@ -256,6 +258,31 @@ def test_what_a_matrix_cannot_hold_is_left_to_networkx():
         G.add_edge(0, 1, weight=weight)
         with pytest.raises(NotImplementedError):
             nx.floyd_warshall(G, backend="tilewise")
+
+
+def test_an_infinite_edge_is_a_way_all_the_same():
+    """NetworkX reaches what lies behind it, ∞ away; a matrix of lengths does not know it from no edge."""
+    G = connected(nx.DiGraph, 4)
+    for u, v in list(G.edges)[::2]:
+        G[u][v]["weight"] = math.inf
+    G.add_edge("n1", "beyond", weight=math.inf)
+    for name, how in (
+        ("closeness_centrality", {"distance": "weight"}), ("harmonic_centrality", {"distance": "weight"}),
+        ("all_pairs_bellman_ford_path_length", {}), ("all_pairs_dijkstra_path_length", {}),
+    ):  # fmt: skip
+        with nx.config(backend_priority=["tilewise"]):
+            ours = getattr(nx, name)(G, **how)
+            theirs = getattr(nx, name)(G, **how, backend="networkx")
+            assert dict(ours) == dict(theirs), name
+        if how:
+            with pytest.raises(NotImplementedError):
+                getattr(nx, name)(G, **how, backend="tilewise")
+    assert nx.floyd_warshall(G, backend="tilewise") == nx.floyd_warshall(G)
+
+
+def test_an_edge_without_a_weight_is_a_float_to_floyd_and_warshall():
+    ours, theirs = (nx.floyd_warshall(nx.path_graph(5), **how)[0][3] for how in ({"backend": "tilewise"}, {}))
+    assert (ours, type(ours)) == (theirs, type(theirs))
 
 
 def test_an_empty_graph():

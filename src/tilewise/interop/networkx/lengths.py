@@ -13,8 +13,13 @@ from tilewise.interop.networkx.matrix import Matrix, Weight, Weights, nearest_fi
 from tilewise.interop.networkx.nodes import Nodes
 
 
+def _all_edges(G: Nodes, weight: str) -> Weights:
+    """Floyd and Warshall's count an edge without a weight as 1.0, and tell an infinite one as they tell none."""
+    return Weights(G.graph, weight, default=1.0, endless=True)
+
+
 def floyd_warshall(G: Nodes, weight: str = "weight") -> dict[Any, dict[Any, Any]]:
-    made = Weights(G.graph, weight)
+    made = _all_edges(G, weight)
     return _table(made, made.close())
 
 
@@ -25,7 +30,7 @@ def floyd_warshall_numpy(G: Nodes, nodelist: Any = None, weight: str = "weight")
             "nodelist must contain every node in G with no repeats."
             "If you wanted a subgraph of G use G.subgraph(nodelist)"
         )
-    made = Weights(graph, weight)
+    made = _all_edges(G, weight)
     np.fill_diagonal(made.matrix, 0)
     D: Matrix = made.close().astype(np.float64, copy=False)
     if nodelist is None:
@@ -36,7 +41,7 @@ def floyd_warshall_numpy(G: Nodes, nodelist: Any = None, weight: str = "weight")
 
 
 def floyd_warshall_predecessor_and_distance(G: Nodes, weight: str = "weight") -> tuple[Any, Any]:
-    made = Weights(G.graph, weight)
+    made = _all_edges(G, weight)
     D, before = made.close_with_steps()
     nodes = made.nodes
     came = {}
@@ -113,7 +118,9 @@ def _whole(cutoff: float | None) -> float | None:
 
 def _not_negative(made: Weights) -> Weights:
     if made.negative:
-        raise ValueError("Contradictory paths found: negative weights? (all_pairs_bellman_ford_path_length takes them)")
+        raise NotImplementedError(
+            "negative weights are left to NetworkX (all_pairs_bellman_ford_path_length takes them)"
+        )
     return made
 
 

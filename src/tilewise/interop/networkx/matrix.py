@@ -24,9 +24,10 @@ class Weights:
     """A graph as a matrix: `matrix[u, v]` is the lightest edge from u to v, ∞ where there is none.
 
     float32 where every length is a whole number that it holds exactly; what float64 cannot hold is left to NetworkX.
+    So are edges as long as ∞, unless a table of lengths shows them (`endless`): to NetworkX they are ways all the same.
     """
 
-    def __init__(self, graph: Any, weight: Weight, *, default: float = 1) -> None:
+    def __init__(self, graph: Any, weight: Weight, *, default: float = 1, endless: bool = False) -> None:
         self.nodes = list(graph)
         n = len(self.nodes)
         index = dict(zip(self.nodes, range(n), strict=True))
@@ -35,13 +36,15 @@ class Weights:
         if not all(issubclass(kind, PLAIN) for kind in kinds):
             odd = next(cost for cost in costs if not isinstance(cost, PLAIN))
             raise NotImplementedError(f"the weight {odd!r} is not a number a matrix holds")
-        self.whole = isinstance(default, int) and all(issubclass(kind, int | np.integer) for kind in kinds)
+        self.whole = all(issubclass(kind, int | np.integer) for kind in kinds)
         try:
             numbers = np.fromiter(costs, np.float64, len(costs))
         except OverflowError:
             raise NotImplementedError("a weight leaves the range of float64") from None
         if np.isnan(numbers).any():
             raise NotImplementedError("a weight is NaN")
+        if not endless and np.isinf(numbers).any():
+            raise NotImplementedError("an edge is as long as no edge: a weight is infinite")
         finite = abs(numbers[np.isfinite(numbers)])
         heaviest = float(finite.max()) if finite.size else 0.0
         if self.whole and heaviest * max(n, 1) >= EXACT["float64"]:
