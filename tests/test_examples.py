@@ -11,6 +11,7 @@ import pytest
 EXAMPLES = sorted((Path(__file__).parent.parent / "examples").glob("*.py"))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("path", EXAMPLES, ids=lambda path: path.stem)
 def test_example_runs(path):
     done = subprocess.run([sys.executable, "-W", "error", str(path)], capture_output=True, text=True, check=False)

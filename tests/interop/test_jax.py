@@ -180,6 +180,7 @@ def test_integers_keep_no_edge_inside_jit():
     assert made.tolist() == [[8, top], [top, 8]]
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint32", "bfloat16"])
 @pytest.mark.parametrize("semiring", ["min_plus", "max_plus", "plus_times"])
 def test_integers_and_halves_inside_jit_call_no_python(dtype, semiring, monkeypatch):

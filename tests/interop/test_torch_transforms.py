@@ -239,12 +239,13 @@ class Program:
         return sum((v * w).sum() for w, v in enumerate(values[2:], 1)) / 8
 
 
-def test_random_programs_have_torchs_derivatives():
+@pytest.mark.parametrize("count", [80, pytest.param(300, marks=pytest.mark.slow)])
+def test_random_programs_have_torchs_derivatives(count):
     seed = time.time_ns() % 2**32
     print("seed", seed)
     chance = random.Random(seed)
     torch.manual_seed(seed)
-    for _ in range(300):
+    for _ in range(count):
         program = Program(chance)
         n = chance.randint(1, 5)
         A, B, tA, tB = (torch.randn(n, n, dtype=torch.float64) for _ in range(4))

@@ -35,6 +35,7 @@ def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=
     return P, schedule, queues
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int64", "complex64", "bool"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_any_dtype_and_order_streams_right(dtype, turned):
@@ -95,6 +96,7 @@ def pinned(monkeypatch):
     monkeypatch.setattr(pinning.Pages.__init__, "__defaults__", (1.0, 8192))
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("most", [0, 3, 10**6])  # the system may refuse to pin any more
 def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):
