@@ -11,11 +11,12 @@ import pytest
 
 from drawn_problems import KINDS, drawn_problem
 from tilewise.calibration import mended
+from tilewise.kernels.choosing import competing, seen_by
 from tilewise.kernels.registry import family_of
 from tilewise.kernels.wgmma_half import model as wgmma_half
 from tilewise.kernels.wgmma_half import search
 from tilewise.machine import KNOWN_CARDS
-from tilewise.planning import _competing, _seen_by, make_plan
+from tilewise.planning import make_plan
 from tilewise.plans import after_epilogue
 from tilewise.problem import Groups, problem_of_shape
 from tilewise.system import machine_code
@@ -61,8 +62,8 @@ def test_families_that_are_left_out_are_slower(rng, kind):
             problem = drawn_problem(rng, kind).folded  # as the planner sees a stack whose members share N
             plan = make_plan(problem, card)
             times = {}
-            for family in _competing(problem, card, None):
-                seconds = mended(family.offer(_seen_by(family, problem), card, None))
+            for family in competing(problem, card, None):
+                seconds = mended(family.offer(seen_by(family, problem), card, None))
                 times[family.name] = seconds if family.fuses else after_epilogue(seconds, problem, card)
             assert plan.family == min(times, key=times.__getitem__), (problem, times)
             assert plan.predicted == pytest.approx(times[plan.family], rel=1e-12)
@@ -72,8 +73,8 @@ def test_families_that_are_left_out_are_slower(rng, kind):
 def test_an_offer_says_what_the_plan_says(rng, kind):
     for _ in range(40):
         problem = drawn_problem(rng, kind)
-        for family in _competing(problem, H200, None):
-            seen = _seen_by(family, problem)
+        for family in competing(problem, H200, None):
+            seen = seen_by(family, problem)
             offer, plan = family.offer(seen, H200, None), family.plan(seen, H200, None, None)
             assert (offer.kernel, offer.passes) == (plan.kernel, plan.passes), problem
             assert (offer.predicted, offer.floor) == pytest.approx((plan.predicted, plan.floor), rel=1e-12)

@@ -1,34 +1,31 @@
 """Problem → Plan: which kernel, tile and grid will run, and why.
 
-Pure functions over plain values: a plan can be made for a card that is not there.
+Pure functions over plain values: a plan can be made for a card that is not there. The card's families are imported
+where they are needed: a product on the CPU starts 0.1 s earlier without them.
 """
 
 from __future__ import annotations
 
-import math
 from dataclasses import replace
 from functools import lru_cache
-from operator import itemgetter
 
-from tilewise.algebra.dtypes import DType
-from tilewise.algebra.semiring import Semiring
 from tilewise.blocking import has_kernel
-from tilewise.calibration import Mending, calibrated
 from tilewise.engines.cpu.registry import FAMILIES as CPU_FAMILIES
 from tilewise.engines.cpu.registry import choose
 from tilewise.errors import DeviceError, DtypeError, UsageError
-from tilewise.kernels.family import Family
-from tilewise.kernels.registry import COURSE, FAMILIES, family_of
 from tilewise.machine import Machine
-from tilewise.plans import DEFAULT_TILE, Geometry, Plan, after_epilogue, assemble, epilogue_after
-from tilewise.problem import Problem, row_major
+from tilewise.plans import DEFAULT_TILE, Geometry, Plan, assemble, epilogue_after
+from tilewise.problem import Problem
 
-SMALL = 8  # extents of a product that is refused for its kind alone
 REFERENCE = "the notes' algorithm in NumPy, phase by phase"
 
 
 def make_plan(problem: Problem, machine: Machine, kernel: str | None = None, tile: object = None) -> Plan:
     """The plan for a problem on a machine; `kernel` and `tile` pin what the model would choose."""
+    if tile is None and (kernel is None or isinstance(kernel, str)):
+        return _plan(problem, machine, kernel, None)
+    from tilewise.kernels.registry import COURSE
+
     width = None if tile is None else COURSE.checked_tile(tile, kernel)
     if kernel is not None and not isinstance(kernel, str):
         raise UsageError(f"kernel={kernel!r} must be a name: reference, {', '.join(COURSE.kernels)}")
@@ -46,34 +43,43 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
     if kernel is not None and kernel not in ("reference", *CPU_FAMILIES):
+        from tilewise.kernels.registry import family_of
+
         family_of(kernel)
         raise DeviceError(f"kernel={kernel!r} runs on a card: pass device='cuda', or leave kernel= out on the CPU")
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     compiled = machine.vector_bytes > 0 and has_kernel(problem) and (problem.k > 0 or problem.return_arg)
-    notes: tuple[str, ...] = ()
     if kernel == "reference" or not compiled:
-        if problem.return_arg:
-            raise DtypeError(
-                f"return_arg=True needs a compiled kernel, and the cpu engine has none for {problem.dtype} here: "
-                "convert the operands to float64, and leave kernel='reference' out"
-            )
-        geometry = COURSE.geometry(tile or DEFAULT_TILE, problem.algebra)
-        plan = assemble(problem, machine, "reference", "reference", REFERENCE, tile or DEFAULT_TILE, geometry)
-        why = "it was asked for" if kernel else "the cpu engine has no kernel for this, and the reference engine has"
-        return replace(plan, floor=floor, bound=bound, predicted=floor, why=why, notes=notes)
+        return replace(_by_reference(problem, machine, kernel, tile), floor=floor, bound=bound, predicted=floor)
     cut = choose(problem, machine.vector_bytes, machine.registers, kernel, byte_dots=machine.byte_dots)
     packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
     geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
     plan = assemble(problem, machine, "cpu", cut.kernel, CPU_FAMILIES[cut.kernel].idea, cut.NR, geometry)
     words = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
-    if tile is not None:
-        notes = (*notes, f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches")
+    ignored = f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches"
+    notes = () if tile is None else (ignored,)
     return replace(plan, floor=floor, bound=bound, predicted=floor, why=cut.why, notes=notes, blocking=cut, cut=words)
+
+
+def _by_reference(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    if problem.return_arg:
+        raise DtypeError(
+            f"return_arg=True needs a compiled kernel, and the cpu engine has none for {problem.dtype} here: "
+            "convert the operands to float64, and leave kernel='reference' out"
+        )
+    from tilewise.kernels.registry import COURSE
+
+    geometry = COURSE.geometry(tile or DEFAULT_TILE, problem.algebra)
+    plan = assemble(problem, machine, "reference", "reference", REFERENCE, tile or DEFAULT_TILE, geometry)
+    why = "it was asked for" if kernel else "the cpu engine has no kernel for this, and the reference engine has"
+    return replace(plan, why=why)
 
 
 def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
+    from tilewise.kernels.registry import COURSE
+
     plan = COURSE.interpreted(problem, machine, kernel, tile)
     floor, bound = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
     why = "device='simt' was asked for: the card's kernel text is interpreted, thread by thread, with no card"
@@ -81,127 +87,6 @@ def _in_the_interpreter(problem: Problem, machine: Machine, kernel: str | None, 
 
 
 def _on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    """The family whose plan has the least expected time, or the one whose kernel was asked for."""
-    if problem.stack and not problem.groups and (folded := problem.folded) is not problem:
-        plan = _plan(folded, machine, kernel, tile)
-        note = f"members share N: {problem.members:,} of {problem.m:,} rows are {folded.members:,} of {folded.m:,}"
-        return replace(plan, notes=(*plan.notes, note))
-    if kernel is not None:
-        best = _asked_for(problem, machine, kernel, tile)
-    else:
-        best = _by(_soonest(problem, machine, tile, _competing(problem, machine, tile)), problem, machine, None, tile)
-    notes = _precision_notes(best, problem, machine)
-    return best.but(notes=(*best.notes, *notes)) if notes else best
+    from tilewise.kernels.choosing import on_card
 
-
-def _soonest(problem: Problem, machine: Machine, tile: int | None, families: list[Family]) -> Family:
-    """The family with the least expected time; those whose least possible time is above another's are not asked."""
-    if not families:
-        raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
-    if len(families) == 1:
-        return families[0]
-    ranked, measured = [], Mending(problem, machine)
-    bare = Mending(problem.bare, machine) if problem.epilogue else measured
-    for number, family in enumerate(families):
-        mending = measured if family.fuses else bare
-        least = family.least_seconds(mending.problem, machine)
-        ranked.append((mending.least(least, family.kernels) if least else 0.0, number, family, mending))
-    best, soonest = (math.inf, 0), families[0]
-    for least, number, family, mending in sorted(ranked, key=_LEAST):
-        if least > best[0]:
-            break
-        seconds = mending.mended(family.offer(mending.problem, machine, tile))
-        if problem.epilogue and not family.fuses:
-            seconds = after_epilogue(seconds, problem, machine)
-        if (seconds, number) < best:
-            best, soonest = (seconds, number), family
-    return soonest
-
-
-_LEAST = itemgetter(0)
-
-
-def plans_in_turn(problem: Problem, machine: Machine) -> list[Plan]:
-    """The plan of every family that takes a problem, the soonest done first."""
-    plans = [_by(family, problem, machine, None, None) for family in _competing(problem, machine, None)]
-    return sorted(plans, key=lambda plan: plan.predicted)
-
-
-def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None) -> Plan:
-    family = family_of(kernel)
-    if problem.return_arg and not family.tracks_arg:
-        raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
-    if problem.scaled and not family.scales:
-        raise UsageError(f"kernel={kernel!r} does not scale rows and columns: leave kernel= out, or scales=")
-    if problem.groups and not family.groups:
-        raise UsageError(f"kernel={kernel!r} takes no groups of rows: leave kernel= out")
-    if why_not := family.refusal(_seen_by(family, problem), machine, kernel):
-        raise UsageError(why_not)
-    return _by(family, problem, machine, kernel, tile)
-
-
-def _competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
-    """The families that take a problem and can do all that is asked for with it."""
-    able = _of_kind(_kind(problem), machine)
-    if problem.return_arg or problem.scaled or problem.groups or tile is not None:
-        able = [
-            family
-            for family in able
-            if (family.tracks_arg or not problem.return_arg)
-            and (family.scales or not problem.scaled)
-            and (family.groups or not problem.groups)
-            and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
-        ]
-    taking = [family for family in able if family.takes(_seen_by(family, problem), machine)]
-    if tile is None and problem.k > 0:  # without a k there is only P to be written, and the simplest kernel does that
-        taking = [family for family in taking if not family.teaches] or taking
-    return [family for family in taking if family.offered(problem, machine)]
-
-
-Kind = tuple[DType, DType, DType | None, str, Semiring, str, bool]
-
-
-def _kind(p: Problem) -> Kind:
-    """What a family may refuse whatever a problem's shape is."""
-    along = p.groups.along if p.groups else ""
-    return p.dtype_m, p.dtype_n, p.wanted, p.precision, p.semiring, along, p.unrounded
-
-
-@lru_cache(maxsize=256)
-def _of_kind(kind: Kind, machine: Machine) -> list[Family]:
-    """The families but those that refuse the smallest product of a kind, which is in nobody's way otherwise."""
-    dtype_m, dtype_n, wanted, precision, semiring, along, unrounded = kind
-    lies = row_major(SMALL, SMALL)
-    small = Problem(
-        SMALL, SMALL, SMALL, (), dtype_m, dtype_n, semiring, lies, lies, lies, precision=precision, wanted=wanted,
-        unrounded=unrounded,
-    )  # fmt: skip
-    if along:
-        return FAMILIES
-    return [family for family in FAMILIES if family.refusal(small, machine) is None]
-
-
-def _seen_by(family: Family, problem: Problem) -> Problem:
-    """The problem, without its epilogue where the family leaves that to a pass of its own."""
-    return problem if family.fuses or not problem.epilogue else problem.bare
-
-
-def _by(family: Family, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-    plan = calibrated(family.plan(_seen_by(family, problem), machine, kernel, tile))
-    return plan if family.fuses else epilogue_after(plan, problem)
-
-
-def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[str, ...]:
-    """What becomes of float32 that might have run on tensor cores."""
-    chosen = family_of(plan.kernel)
-    if (
-        problem.dtype.name != "float32"
-        or problem.semiring.name != "plus_times"
-        or problem.precision in chosen.precisions
-    ):
-        return ()
-    able = (f for f in _of_kind(_kind(problem), machine) if problem.precision in f.precisions)
-    others = any(f.takes(_seen_by(f, problem), machine) for f in able)
-    if others:
-        return (f"precision={problem.precision!r} runs as 'ieee' here: splitting operands would take longer",)
-    return (f"precision={problem.precision!r} runs as 'ieee': there is no tensor-core path for it here",)
+    return on_card(problem, machine, kernel, tile)

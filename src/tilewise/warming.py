@@ -23,10 +23,10 @@ from tilewise.engines.cuda.builders import build, environment, workers_for
 from tilewise.engines.cuda.compile import at_hand, compile_source, missing, policy
 from tilewise.engines.cuda.loading import load_behind
 from tilewise.errors import UsageError
+from tilewise.kernels.choosing import plans_in_turn
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.kernel_set import kernel_set, one_by_one
 from tilewise.machine import Machine
-from tilewise.planning import plans_in_turn
 from tilewise.plans import Plan
 from tilewise.problem import Groups, Problem, problem_of_shape
 

@@ -6,6 +6,7 @@ import os
 import shutil
 import subprocess
 import time
+from functools import partial
 
 import numpy as np
 import pytest
@@ -132,6 +133,7 @@ def browser(driver):
 @pytest.fixture(scope="session")
 def pages(tmp_path_factory):
     """Pages by name, written once: the course's examples and some harder ones."""
+    from tilewise.engines.simt.limits import Limits
     from tilewise.page import explore
 
     folder = tmp_path_factory.mktemp("pages")
@@ -139,7 +141,7 @@ def pages(tmp_path_factory):
 
     def page(name):
         if name not in made:
-            made[name] = RECIPES[name](explore)
+            made[name] = RECIPES[name](partial(explore, limits=Limits(seconds=120)))  # browsers beside it take turns
             made[name].save(folder / f"{name}.html")
         return made[name], (folder / f"{name}.html").as_uri()
 

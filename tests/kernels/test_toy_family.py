@@ -11,6 +11,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+import tilewise.kernels.choosing as choosing
 import tilewise.kernels.registry as registry
 import tilewise.planning as planning
 from behind_a_compiler import COMPILER
@@ -84,12 +85,12 @@ class Toy(Family):
 def toy(monkeypatch):
     made = Toy()
     monkeypatch.setattr(registry, "FAMILIES", [*registry.FAMILIES, made])
-    monkeypatch.setattr(planning, "FAMILIES", registry.FAMILIES)
+    monkeypatch.setattr(choosing, "FAMILIES", registry.FAMILIES)
     planning._plan.cache_clear()
-    planning._of_kind.cache_clear()
+    choosing._of_kind.cache_clear()
     yield made
     planning._plan.cache_clear()
-    planning._of_kind.cache_clear()
+    choosing._of_kind.cache_clear()
 
 
 def test_it_is_planned_by_name_and_by_its_time(toy):
@@ -98,7 +99,7 @@ def test_it_is_planned_by_name_and_by_its_time(toy):
     assert planning.make_plan(problem, H200).family != "toy"
     toy.seconds_each = 1e-12
     planning._plan.cache_clear()
-    planning._of_kind.cache_clear()
+    choosing._of_kind.cache_clear()
     plan = planning.make_plan(problem, H200)
     assert plan.kernel == "toy"
     assert "one thread a cell" in str(plan)

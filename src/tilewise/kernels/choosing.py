@@ -1,0 +1,150 @@
+"""Which family multiplies on a card: the one with the least expected time, or the one whose kernel was asked for.
+
+Loaded with the families when a card is planned for; a product on the CPU needs none of them.
+"""
+
+from __future__ import annotations
+
+import math
+from dataclasses import replace
+from functools import lru_cache
+from operator import itemgetter
+
+from tilewise.algebra.dtypes import DType
+from tilewise.algebra.semiring import Semiring
+from tilewise.calibration import Mending, calibrated
+from tilewise.errors import UsageError
+from tilewise.kernels.family import Family
+from tilewise.kernels.registry import FAMILIES, family_of
+from tilewise.machine import Machine
+from tilewise.plans import Plan, after_epilogue, epilogue_after
+from tilewise.problem import Problem, row_major
+
+SMALL = 8  # extents of a product that is refused for its kind alone
+
+
+def on_card(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    """The family whose plan has the least expected time, or the one whose kernel was asked for."""
+    if problem.stack and not problem.groups and (folded := problem.folded) is not problem:
+        plan = on_card(folded, machine, kernel, tile)
+        note = f"members share N: {problem.members:,} of {problem.m:,} rows are {folded.members:,} of {folded.m:,}"
+        return replace(plan, notes=(*plan.notes, note))
+    if kernel is not None:
+        best = _asked_for(problem, machine, kernel, tile)
+    else:
+        best = _by(_soonest(problem, machine, tile, competing(problem, machine, tile)), problem, machine, None, tile)
+    notes = _precision_notes(best, problem, machine)
+    return best.but(notes=(*best.notes, *notes)) if notes else best
+
+
+def _soonest(problem: Problem, machine: Machine, tile: int | None, families: list[Family]) -> Family:
+    """The family with the least expected time; those whose least possible time is above another's are not asked."""
+    if not families:
+        raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
+    if len(families) == 1:
+        return families[0]
+    ranked, measured = [], Mending(problem, machine)
+    bare = Mending(problem.bare, machine) if problem.epilogue else measured
+    for number, family in enumerate(families):
+        mending = measured if family.fuses else bare
+        least = family.least_seconds(mending.problem, machine)
+        ranked.append((mending.least(least, family.kernels) if least else 0.0, number, family, mending))
+    best, soonest = (math.inf, 0), families[0]
+    for least, number, family, mending in sorted(ranked, key=_LEAST):
+        if least > best[0]:
+            break
+        seconds = mending.mended(family.offer(mending.problem, machine, tile))
+        if problem.epilogue and not family.fuses:
+            seconds = after_epilogue(seconds, problem, machine)
+        if (seconds, number) < best:
+            best, soonest = (seconds, number), family
+    return soonest
+
+
+_LEAST = itemgetter(0)
+
+
+def plans_in_turn(problem: Problem, machine: Machine) -> list[Plan]:
+    """The plan of every family that takes a problem, the soonest done first."""
+    plans = [_by(family, problem, machine, None, None) for family in competing(problem, machine, None)]
+    return sorted(plans, key=lambda plan: plan.predicted)
+
+
+def _asked_for(problem: Problem, machine: Machine, kernel: str, tile: int | None) -> Plan:
+    family = family_of(kernel)
+    if problem.return_arg and not family.tracks_arg:
+        raise UsageError(f"kernel={kernel!r} does not tell which k won: leave kernel= out, or return_arg=True")
+    if problem.scaled and not family.scales:
+        raise UsageError(f"kernel={kernel!r} does not scale rows and columns: leave kernel= out, or scales=")
+    if problem.groups and not family.groups:
+        raise UsageError(f"kernel={kernel!r} takes no groups of rows: leave kernel= out")
+    if why_not := family.refusal(seen_by(family, problem), machine, kernel):
+        raise UsageError(why_not)
+    return _by(family, problem, machine, kernel, tile)
+
+
+def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Family]:
+    """The families that take a problem and can do all that is asked for with it."""
+    able = _of_kind(_kind(problem), machine)
+    if problem.return_arg or problem.scaled or problem.groups or tile is not None:
+        able = [
+            family
+            for family in able
+            if (family.tracks_arg or not problem.return_arg)
+            and (family.scales or not problem.scaled)
+            and (family.groups or not problem.groups)
+            and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
+        ]
+    taking = [family for family in able if family.takes(seen_by(family, problem), machine)]
+    if tile is None and problem.k > 0:  # without a k there is only P to be written, and the simplest kernel does that
+        taking = [family for family in taking if not family.teaches] or taking
+    return [family for family in taking if family.offered(problem, machine)]
+
+
+Kind = tuple[DType, DType, DType | None, str, Semiring, str, bool]
+
+
+def _kind(p: Problem) -> Kind:
+    """What a family may refuse whatever a problem's shape is."""
+    along = p.groups.along if p.groups else ""
+    return p.dtype_m, p.dtype_n, p.wanted, p.precision, p.semiring, along, p.unrounded
+
+
+@lru_cache(maxsize=256)
+def _of_kind(kind: Kind, machine: Machine) -> list[Family]:
+    """The families but those that refuse the smallest product of a kind, which is in nobody's way otherwise."""
+    dtype_m, dtype_n, wanted, precision, semiring, along, unrounded = kind
+    lies = row_major(SMALL, SMALL)
+    small = Problem(
+        SMALL, SMALL, SMALL, (), dtype_m, dtype_n, semiring, lies, lies, lies, precision=precision, wanted=wanted,
+        unrounded=unrounded,
+    )  # fmt: skip
+    if along:
+        return FAMILIES
+    return [family for family in FAMILIES if family.refusal(small, machine) is None]
+
+
+def seen_by(family: Family, problem: Problem) -> Problem:
+    """The problem, without its epilogue where the family leaves that to a pass of its own."""
+    return problem if family.fuses or not problem.epilogue else problem.bare
+
+
+def _by(family: Family, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    plan = calibrated(family.plan(seen_by(family, problem), machine, kernel, tile))
+    return plan if family.fuses else epilogue_after(plan, problem)
+
+
+def _precision_notes(plan: Plan, problem: Problem, machine: Machine) -> tuple[str, ...]:
+    """What becomes of float32 that might have run on tensor cores."""
+    chosen = family_of(plan.kernel)
+    if (
+        problem.dtype.name != "float32"
+        or problem.semiring.name != "plus_times"
+        or problem.precision in chosen.precisions
+    ):
+        return ()
+    able = (f for f in _of_kind(_kind(problem), machine) if problem.precision in f.precisions)
+    others = any(f.takes(seen_by(f, problem), machine) for f in able)
+    if others:
+        return (f"precision={problem.precision!r} runs as 'ieee' here: splitting operands would take longer",)
+    return (f"precision={problem.precision!r} runs as 'ieee': there is no tensor-core path for it here",)
