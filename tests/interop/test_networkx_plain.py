@@ -106,9 +106,25 @@ def test_weighted_searches_and_betweenness_are_networkxs_own_too():
             how = {"cutoff": rng.choice([None, 0, 1, 2.5, -1])} if pairs else {"weight": "weight"}
             call = partial(getattr(nx, name), G, **how)
             ours, theirs = told(call, {"backend": "tilewise"}), told(call, {})
-            assert repr(ours) == repr(theirs) or G.is_multigraph(), (name, how, G)  # those go by matrix
+            assert repr(ours) == repr(theirs), (name, how, G)
+        assert dict(nx.all_pairs_bellman_ford_path_length(G, backend="tilewise")) == dict(
+            nx.all_pairs_bellman_ford_path_length(G)
+        )
+        assert nx.johnson(G, backend="tilewise") == nx.johnson(G)
         how = {"normalized": rng.random() < 0.5, "endpoints": rng.random() < 0.5}
         assert nx.betweenness_centrality(G, **how, backend="tilewise") == nx.betweenness_centrality(G, **how)
+
+
+def test_a_weight_below_zero_waits_for_kernels_where_plain_python_does_not():
+    from tilewise.interop.networkx import Backend
+
+    G = nx.gnp_random_graph(60, 0.1, seed=0, directed=True)
+    for name in ("johnson", "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length"):
+        assert Backend.should_run(name, (G,), {}) is True
+    G.add_edge(0, 1, weight=-1)
+    for name in ("johnson", "all_pairs_bellman_ford_path", "all_pairs_bellman_ford_path_length"):
+        assert Backend.should_run(name, (G,), {}) is not True
+    assert Backend.should_run("all_pairs_dijkstra_path", (G,), {}) is True  # and is handed back when it is seen
 
 
 def test_reach_is_networkxs():

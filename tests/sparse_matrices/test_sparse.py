@@ -214,3 +214,12 @@ def test_few_cells_in_one_pass_are_the_same_bits_as_counted_first(ring, monkeypa
         for name in ("indptr", "indices", "data"):
             np.testing.assert_array_equal(getattr(at_once, name), getattr(other, name))
         assert at_once.has_canonical_format
+
+
+@pytest.mark.parametrize("extents", [(3, 3, 3), (2, 3, 1), (0, 3, 2), (3, 0, 2), (3, 2, 0)], ids=str)
+def test_diagonals_that_hold_nothing_are_multiplied(extents):
+    """SciPy's own product of them ends in `vector::_M_default_append`."""
+    m, k, n = extents
+    for left, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
+        M, N = sp.dia_array(left * np.ones((m, k))), sp.dia_array(right * np.ones((k, n)))
+        np.testing.assert_array_equal(tw.matmul(M, N).toarray(), M.toarray() @ N.toarray())

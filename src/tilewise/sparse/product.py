@@ -39,6 +39,8 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
     if M.shape[-1] != N.shape[0]:
         raise ShapeError(f"the {M.shape[-1]} columns of M do not meet the {N.shape[0]} rows of N; they must be equal")
     if is_plus_times(ring):
+        if is_sparse(M) and M.format == "dia" and not (M.nnz and N.size):
+            M = M.tocsr()  # SciPy's product of diagonals ends in a C++ error where there are none
         return M @ N  # SciPy's own
     algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
     if is_sparse(M) and is_sparse(N):

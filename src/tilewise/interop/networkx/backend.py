@@ -46,6 +46,7 @@ METHODS = {
     "shortest_path_length": FROM_ONE,
     "average_shortest_path_length": (None, "unweighted", *FROM_ONE, "floyd-warshall", "floyd-warshall-numpy"),
 }
+SHORT = 0.01  # seconds of NetworkX's; what runs here in plain Python is then as quick as by matrix
 FEW = 24  # nodes, whose searches take NetworkX no longer than handing a graph over does
 
 
@@ -79,7 +80,7 @@ class Backend:
     def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
         nodes, edges = _size(_graph(args, kwargs))
         weighted = _weight(name, args, kwargs) is not None
-        if _plain_room(name, weighted, _method(name, args, kwargs)):
+        if _plain_room(name, weighted) and not _asks_for_negative(name, args, kwargs):
             return nodes >= FEW or f"{nodes} nodes are quicker done in NetworkX itself"
         if not _pays(name, nodes, edges, weighted):
             ours, theirs = seconds_here(name, nodes, edges, weighted), seconds_there(name, nodes, edges, weighted)
@@ -139,7 +140,8 @@ PATHS = ("shortest_path", "johnson", "all_pairs_shortest_path", "all_pairs_dijks
 HOPS = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
         "global_efficiency", "closeness_centrality", "harmonic_centrality")  # fmt: skip
 SEARCHES = ("all_pairs_shortest_path_length", "shortest_path_length", "all_pairs_shortest_path", "shortest_path")
-DIJKSTRA = ("all_pairs_dijkstra_path_length", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "shortest_path_length",
+DIJKSTRA = ("all_pairs_dijkstra_path_length", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "johnson",
+            "all_pairs_bellman_ford_path_length", "all_pairs_bellman_ford_path", "shortest_path_length",
             "shortest_path")  # fmt: skip
 
 
@@ -203,12 +205,22 @@ def _size(graph: Any) -> tuple[int, int]:
     return len(graph), graph.number_of_edges() * (1 if graph.is_directed() else 2)
 
 
-def _plain_room(name: str, weighted: bool, method: str | None) -> str | None:
+def _asks_for_negative(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool:
+    """Whether a weight below 0 stands in the way of plain Python, where a matrix would take it."""
+    if not (name == "johnson" or "bellman_ford" in name or _method(name, args, kwargs) == "bellman-ford"):
+        return False
+    from tilewise.interop.networkx.dijkstra import has_negative
+
+    weight = _weight(name, args, kwargs)
+    return weight is not None and has_negative(_graph(args, kwargs), weight)
+
+
+def _plain_room(name: str, weighted: bool) -> str | None:
     """Where a function is that needs no kernel, if there is one."""
     if name.startswith("transitive"):
         return "reach"
     if weighted:
-        return "dijkstra" if name in DIJKSTRA and method in (None, "dijkstra") else None
+        return "dijkstra" if name in DIJKSTRA else None
     if name == "betweenness_centrality":
         return "brandes"
     return "hops" if name in HOPS else "searches" if name in SEARCHES else None
@@ -217,11 +229,13 @@ def _plain_room(name: str, weighted: bool, method: str | None) -> str | None:
 def _room(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Where a function is that is quickest now."""
     weighted = _weight(name, args, kwargs) is not None
-    plain = _plain_room(name, weighted, _method(name, args, kwargs))
+    plain = _plain_room(name, weighted)
     if plain in ("reach", "hops"):
         return plain
     size = _size(_graph(args, kwargs))
-    if plain and not (_pays(name, *size, weighted) and _has_kernels(name, *size, weighted)):
+    if plain and (seconds_there(name, *size, weighted) < SHORT or not _pays(name, *size, weighted)):
+        return plain
+    if plain and not _has_kernels(name, *size, weighted):
         return plain
     return "measures" if name in (*HOPS, "betweenness_centrality") else "lengths"
 

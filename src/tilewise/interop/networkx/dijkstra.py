@@ -1,11 +1,12 @@
 """Dijkstra's algorithm from every node in plain Python, weights read once: for first calls, while kernels are built.
 
-NetworkX's own order and choice among equal paths, and its sums to the last bit. What is not plain numbers of 0 or more
-goes to `lengths`.
+NetworkX's own order and choice among equal paths, and its sums to the last bit. Bellman and Ford's lengths are the same
+where no weight is below 0, and so are Johnson's, whose potentials are then 0; the rest of those goes to `lengths`.
 """
 
 from __future__ import annotations
 
+import math
 from collections.abc import Iterator
 from heapq import heappop, heappush
 from importlib import import_module
@@ -19,16 +20,12 @@ Found = tuple[dict[Any, Any], dict[Any, list[Any]]]
 
 
 def all_pairs_dijkstra_path_length(G: Nodes, cutoff: float | None = None, weight: Any = "weight") -> Iterator[Any]:
-    neighbours = _neighbours(G, weight)
-    if neighbours is None:
-        return _by_matrix("all_pairs_dijkstra_path_length", G, cutoff, weight)
+    neighbours = _not_negative(G, weight)
     return ((source, _search(neighbours, source, cutoff, None)) for source in neighbours)
 
 
 def all_pairs_dijkstra(G: Nodes, cutoff: float | None = None, weight: Any = "weight") -> Iterator[tuple[Any, Found]]:
-    neighbours = _neighbours(G, weight)
-    if neighbours is None:
-        return _by_matrix("all_pairs_dijkstra", G, cutoff, weight)
+    neighbours = _not_negative(G, weight)
     return ((source, _with_paths(neighbours, source, cutoff)) for source in neighbours)
 
 
@@ -36,16 +33,33 @@ def all_pairs_dijkstra_path(G: Nodes, cutoff: float | None = None, weight: Any =
     return ((source, paths) for source, (_, paths) in all_pairs_dijkstra(G, cutoff, weight))
 
 
+def all_pairs_bellman_ford_path_length(G: Nodes, weight: Any = "weight") -> Iterator[Any]:
+    if has_negative(G.graph, weight):
+        return _by_matrix("all_pairs_bellman_ford_path_length", G, weight)
+    return all_pairs_dijkstra_path_length(G, weight=weight)
+
+
+def all_pairs_bellman_ford_path(G: Nodes, weight: Any = "weight") -> Iterator[Any]:
+    if has_negative(G.graph, weight):
+        return _by_matrix("all_pairs_bellman_ford_path", G, weight)
+    return all_pairs_dijkstra_path(G, weight=weight)
+
+
+def johnson(G: Nodes, weight: Any = "weight") -> dict[Any, dict[Any, list[Any]]]:
+    return dict(all_pairs_bellman_ford_path(G, weight))
+
+
 def shortest_path_length(
     G: Nodes, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra"
 ) -> Iterator[Any]:
-    return all_pairs_dijkstra_path_length(G, weight=weight)
+    lengths: Any = all_pairs_dijkstra_path_length if method == "dijkstra" else all_pairs_bellman_ford_path_length
+    return lengths(G, weight=weight)
 
 
 def shortest_path(
     G: Nodes, source: None = None, target: None = None, weight: Any = None, method: str = "dijkstra"
 ) -> Iterator[Any]:
-    return all_pairs_dijkstra_path(G, weight=weight)
+    return (all_pairs_dijkstra_path if method == "dijkstra" else all_pairs_bellman_ford_path)(G, weight=weight)
 
 
 def _by_matrix(name: str, *how: Any) -> Iterator[Any]:
@@ -53,14 +67,35 @@ def _by_matrix(name: str, *how: Any) -> Iterator[Any]:
     return made
 
 
-def _neighbours(G: Nodes, weight: Any) -> Neighbours | None:
-    """With weights; None unless all are plain numbers of 0 or more."""
-    if callable(weight) or G.is_multigraph():
+def has_negative(graph: Any, weight: Any) -> bool:
+    """Or something that is no number, or ∞, over which Bellman and Ford's algorithm does not go."""
+    made = _neighbours(graph, weight)
+    return made is None or any(cost == math.inf for others in made.values() for _, cost in others)
+
+
+def _not_negative(G: Nodes, weight: Any) -> Neighbours:
+    made = _neighbours(G.graph, weight)
+    if made is None:
+        raise NotImplementedError("negative weights: all_pairs_bellman_ford_path_length takes them, or NetworkX")
+    return made
+
+
+def _neighbours(graph: Any, weight: Any) -> Neighbours | None:
+    """With weights, the lightest of double edges, without hidden ones; None unless all are numbers of 0 or more."""
+    if callable(weight):
+        triples = {u: [(v, weight(u, v, data)) for v, data in others.items()] for u, others in graph.adjacency()}
+        made = {u: [(v, cost) for v, cost in others if cost is not None] for u, others in triples.items()}
+    elif graph.is_multigraph():
+        made = {
+            u: [(v, min(one.get(weight, 1) for one in data.values())) for v, data in others.items()]
+            for u, others in graph.adjacency()
+        }
+    else:
+        made = {u: [(v, data.get(weight, 1)) for v, data in others.items()] for u, others in graph.adjacency()}
+    try:
+        plain = all(cost >= 0 for others in made.values() for _, cost in others)
+    except TypeError:
         return None
-    made = {
-        node: [(other, data.get(weight, 1)) for other, data in others.items()] for node, others in G.graph.adjacency()
-    }
-    plain = all(type(cost) in (int, float) and cost >= 0 for others in made.values() for _, cost in others)
     return made if plain else None
 
 
