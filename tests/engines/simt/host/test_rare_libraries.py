@@ -175,3 +175,23 @@ int main() { thrust::device_vector<int> a(1000, 7); a.resize(1003, 9); thrust::d
   thrust::device_vector<int> b(p + 1, p + 1003); int s = 0; for (int i = 0; i < 1002; i++) s += b[i]; printf("%d %d\n", s, (int)b.size()); return 0; }
 """
     assert run(tmp_path, text.replace("\\\\", "\\")) == "7020 1002\n"
+
+
+def test_rows_whose_length_is_not_known_before_running(tmp_path):
+    """As g++ prints it; and what lies past the last row is found."""
+    text = r"""
+#include <stdio.h>
+#include <string.h>
+float sum(float* p, int n) { float s = 0; for (int i = 0; i < n; i++) s += p[i]; return s; }
+int main() { int n = 3, m = 20; float a[n][m], b[n][m]; for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) a[i][j] = i * m + j;
+  memcpy(b, a, sizeof(a)); b[1][2] += 0.5f; float s = 0; for (int i = 0; i < n; i++) for (int j = 0; j < m; j++) s += b[i][j];
+  int c[n][4]; for (int i = 0; i < n; i++) for (int j = 0; j < 4; j++) c[i][j] = i - j;
+  printf("%g %zu %zu %g %g %g %d\n", a[2][19], sizeof(a), sizeof(a[0]), s, sum(a[1], m), *(&a[0][0] + 3), c[2][1]); return 0; }
+"""
+    assert run(tmp_path, text) == "59 240 80 1770.5 590 3 1\n"
+    path = tmp_path / "beyond.cu"
+    path.write_text(
+        "int main() { int n = 3; float a[n][n]; for (int i = 0; i < n; i++) for (int j = 0; j <= n; j++)\na[i][j] = 1; return 0; }\n"
+    )
+    report = run_program(path, [], Options(), capture=True)
+    assert [(f.kind.value, f.place.line) for f in report.faults if f.place is not None] == [("out-of-bounds", 2)]

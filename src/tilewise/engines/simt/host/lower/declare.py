@@ -160,8 +160,14 @@ def _reference(b: Builder, name: str, type_: Reference, init: Any) -> None:
 
 def _variable_length(b: Builder, item: tree.Variable) -> None:
     """float a[n]: memory for this call, of a length that is known now."""
-    of = b.program.resolve(item.type.of, b.env)
+    rows = item.type.of if isinstance(item.type.of, tree.TypeArray) and item.init is None else None
+    of = b.program.resolve(item.type.of if rows is None else rows.of, b.env)
     count = convert(b, late.lower(b, item.type.length), types.LONG).text
+    row = ""
+    if rows is not None:  # float a[n][m]: the same, with the length of a row kept beside it
+        row, wide = b.alloca("i64"), convert(b, late.lower(b, rows.length), types.LONG).text
+        b.emit(f"store i64 {wide}, ptr {row}")
+        count = b.make(f"mul i64 {count}, {wide}")
     size = b.make(f"mul i64 {count}, {b.program.size_of(of)}")
     b.program.external("rt_variable_length", "declare ptr @rt_variable_length(i64, i32, i32)")
     word = b.program.text(item.name)
@@ -170,7 +176,7 @@ def _variable_length(b: Builder, item: tree.Variable) -> None:
         _first_values(b, item, of, address, size)
     slot = b.alloca("ptr")
     b.emit(f"store ptr {address}, ptr {slot}")
-    b.declare(item.name, Local(Pointer(of), slot, KNOWN, register=True, size=size))
+    b.declare(item.name, Local(Pointer(of), slot, KNOWN, register=True, size=size, row=row))
 
 
 def _first_values(b: Builder, item: tree.Variable, of: Type, address: str, size: str) -> None:

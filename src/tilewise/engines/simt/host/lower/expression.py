@@ -192,6 +192,9 @@ def _index(b: Builder, node: tree.Index) -> Any:
         raise b.refuse("a function has no elements", node)
     if isinstance(base.type, Record) and id(node) in b.trusted:
         return _looked_at(b, node)
+    local = b.find(node.base.name) if isinstance(node.base, tree.Name) else None
+    if local is not None and local.row:
+        return _row(b, node, base, local.row)
     if isinstance(base.type, Record):
         value = operands(b, [node.index])
         b.line = node.line
@@ -215,6 +218,16 @@ def _index(b: Builder, node: tree.Index) -> Any:
     to = pointer.type.to
     step = b.make(f"mul i64 {wide}, {element_size(b, to, node)}")
     return Place(to, b.offset(pointer.text, step), KNOWN if id(node) in b.trusted else FULL)
+
+
+def _row(b: Builder, node: tree.Index, base: Any, slot: str) -> Value:
+    """a[i] of `float a[n][m]` where m was not known before running: the row's first element."""
+    index = convert(b, rvalue(b, lower(b, node.index)), types.LONG).text
+    pointer = rvalue(b, base)
+    assert isinstance(pointer.type, Pointer)
+    elements = b.make(f"mul i64 {index}, {b.make(f'load i64, ptr {slot}')}")
+    step = b.make(f"mul i64 {elements}, {element_size(b, pointer.type.to, node)}")
+    return Value(pointer.type, b.offset(pointer.text, step))
 
 
 def _looked_at(b: Builder, node: tree.Index) -> Place:
@@ -277,6 +290,11 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
     local = b.find(node.operand.name) if isinstance(node.operand, tree.Name) else None
     if local is not None and local.size:
         return Value(types.ULONG, local.size)
+    if isinstance(node.operand, tree.Index) and isinstance(node.operand.base, tree.Name):
+        rows = b.find(node.operand.base.name)
+        if rows is not None and rows.row:  # sizeof(a[0]) of float a[n][m]
+            size = element_size(b, rows.type.to, node)  # type: ignore[attr-defined]
+            return b.value(types.ULONG, f"mul i64 {b.make(f'load i64, ptr {rows.row}')}, {size}")
     if node.type is not None:
         type_ = b.program.resolve(node.type, b.env)
     else:

@@ -101,7 +101,7 @@ def _known(b: Builder, loop: Loop, node: tree.Index) -> bool:
 def elements(b: Builder, node: Any) -> Scalar | None:
     """What an array holds that a pointer variable or a std::vector stands for; None for others."""
     local = b.find(node.name) if isinstance(node, tree.Name) else None
-    if local is None:
+    if local is None or local.row:
         return None
     type_: Any = local.type.to if isinstance(local.type, Reference) else local.type
     if isinstance(type_, Pointer) and local.register and not local.reference and not local.flag:

@@ -67,4 +67,5 @@ class Local:
     reference: bool = False  # the slot holds the address of what is meant
     constant: Any = None  # its value, where it is known
     size: str = ""  # in bytes, of an array whose length was not known before running
+    row: str = ""  # the slot that holds a row's length in elements, where such an array has rows
     const: bool = False
