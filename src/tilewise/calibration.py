@@ -92,11 +92,11 @@ class Mending:
     """What was measured on a machine, for one product: by how much kernels' expected seconds are mended."""
 
     def __init__(self, problem: Problem, machine: Machine) -> None:
-        self.problem, self._machine, table = problem, machine, machine.tuned
+        self.problem, table = problem, machine.tuned
         self._table = table if table is not None and (table.errors or table.stacks) and applies(problem) else None
         if self._table is not None:
             self._of = _features(problem)
-            self._least = _leasts(machine, self._of)
+            self._times, self._least = _of_class(machine, self._of)
 
     def mended(self, plan: Timed) -> float:
         """The expected seconds of a plan of this product."""
@@ -109,7 +109,7 @@ class Mending:
                 if line is None
                 else max(plan.floor, plan.predicted * math.exp(error(line, _terms(plan))))
             )
-        times = _times(self._machine, self._of, plan.kernel, min(plan.passes, 3), _size(plan.predicted))
+        times = self._times[plan.kernel, min(plan.passes, 3), _size(plan.predicted)]
         return max(plan.floor, plan.predicted * times - (self._table.saved if times != 1.0 else 0.0))
 
     def least(self, seconds: float, kernels: Iterable[str]) -> float:
@@ -119,27 +119,38 @@ class Mending:
         if self._of.stacked:
             lines = (self._table.stacks.get(f"{kernel} {self._of.kind}") for kernel in kernels)
             return 0.999 * seconds * min(1.0 if line is None else math.exp(line.least) for line in lines)
-        return min(seconds * self._least[kernel] for kernel in kernels) - self._table.saved
+        return seconds * min([self._least[kernel] for kernel in kernels]) - self._table.saved
+
+
+@lru_cache(maxsize=64)
+def mending_of(problem: Problem, machine: Machine) -> Mending:
+    return Mending(problem, machine)
 
 
 def mended(plan: Timed) -> float:
     """The expected seconds, mended by what was measured on such a card."""
-    return Mending(plan.problem, plan.machine).mended(plan)
+    return mending_of(plan.problem, plan.machine).mended(plan)
 
 
 def _terms(plan: Timed) -> list[float]:
     return terms(plan.problem, _features(plan.problem).lines == "aligned", plan.predicted, plan.passes)
 
 
-@lru_cache(maxsize=8192)
-def _times(machine: Machine, of: Features, kernel: str, passes: int, size: int) -> float:
-    """By how much plans of a class take longer than expected: a fine one's mean leans on the coarser ones'."""
-    assert machine.tuned is not None
-    error = 0.0
-    for name in _names(of, kernel, passes, size):
-        mean, count = machine.tuned.errors.get(name, (0.0, 0))
-        error = (mean * count + error * TRUST) / (count + TRUST) if count else error
-    return math.exp(error)
+class _Times(dict[tuple[str, int, int], float]):
+    """By kernel, passes and octave: by how much plans of a class take longer than expected. A fine one's mean leans on
+    the coarser ones'."""
+
+    def __init__(self, machine: Machine, of: Features) -> None:
+        self._machine, self._of = machine, of
+
+    def __missing__(self, key: tuple[str, int, int]) -> float:
+        assert self._machine.tuned is not None
+        error = 0.0
+        for name in _names(self._of, *key):
+            mean, count = self._machine.tuned.errors.get(name, (0.0, 0))
+            error = (mean * count + error * TRUST) / (count + TRUST) if count else error
+        self[key] = math.exp(error)
+        return self[key]
 
 
 def calibrated(plan: Plan) -> Plan:
@@ -183,8 +194,8 @@ class _Least(dict[str, float]):
 
 
 @lru_cache(maxsize=512)
-def _leasts(machine: Machine, of: Features) -> _Least:
-    return _Least(machine, of)
+def _of_class(machine: Machine, of: Features) -> tuple[_Times, _Least]:
+    return _Times(machine, of), _Least(machine, of)
 
 
 def with_errors(table: Table, measured: Iterable[tuple[Plan, float]]) -> Table:

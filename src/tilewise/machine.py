@@ -4,9 +4,10 @@ from __future__ import annotations
 
 import re
 from dataclasses import dataclass, field
-from functools import cached_property, lru_cache
+from functools import lru_cache
 from typing import Any
 
+from tilewise.system.once import once
 from tilewise.tuning import Table
 
 
@@ -33,7 +34,7 @@ class Machine:
         """Reckoned once: a machine is part of many keys on the way to a launch."""
         return self._hash
 
-    @cached_property
+    @once
     def _hash(self) -> int:
         return hash((self.kind, self.name, self.units, self.arch))
 

@@ -4,7 +4,6 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass, replace
-from functools import cached_property
 from typing import Any
 
 from tilewise.algebra.builtin import find_semiring
@@ -12,6 +11,7 @@ from tilewise.algebra.dtypes import DType, dtype_named, promote
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.errors import ShapeError, UsageError
+from tilewise.system.once import once
 
 PRECISIONS = ("ieee", "high", "tf32")
 
@@ -86,12 +86,12 @@ class Problem:
     epilogue: Epilogue = PLAIN  # what becomes of the product before it is stored
     groups: Groups | None = None
 
-    @cached_property
+    @once
     def dtype(self) -> DType:
         """What both operands are taken to."""
         return self.wanted or promote(self.dtype_m, self.dtype_n)
 
-    @cached_property
+    @once
     def algebra(self) -> Algebra:
         algebra = self.semiring.over(self.dtype)
         return replace(algebra, result=algebra.partial) if self.unrounded else algebra
@@ -100,7 +100,7 @@ class Problem:
         """Reckoned once: a problem is looked up several times on its way to a launch."""
         return self._hash
 
-    @cached_property
+    @once
     def _hash(self) -> int:
         layouts = self.layout_m, self.layout_n, self.layout_p
         return hash((self.m, self.k, self.n, self.stack, self.dtype_m.name, self.dtype_n.name, *layouts))
@@ -109,11 +109,11 @@ class Problem:
         """Without the hash: words have another one in another process."""
         return {name: value for name, value in self.__dict__.items() if name != "_hash"}
 
-    @cached_property
+    @once
     def result(self) -> DType:
         return self.algebra.result
 
-    @cached_property
+    @once
     def bare(self) -> Problem:
         """The product alone, as sums in fresh rows: what an epilogue is then applied to."""
         fresh = row_major(self.m, self.n, self.stack)
@@ -133,22 +133,22 @@ class Problem:
             p = replace(p, m=tall, stack=p.stack[:-1], layout_m=m, layout_n=shorter, layout_p=p_rows)
         return p
 
-    @cached_property
+    @once
     def members(self) -> int:
         """How many products the stack holds."""
         return math.prod(self.stack)
 
-    @cached_property
+    @once
     def steps(self) -> int:
         """Multiply-and-add steps; a step of plus_times is two floating-point operations."""
         return self.m * self.k * self.n * (1 if self.groups else self.members)
 
-    @cached_property
+    @once
     def largest(self) -> int:
         """No number of its cells, steps, tiles or phases is beyond this."""
         return max(1, self.m) * max(1, self.k) * max(1, self.n) * max(1, self.members)
 
-    @cached_property
+    @once
     def least_bytes(self) -> int:
         """Each input read once, the product written once (and read once, when it is added onto)."""
         inputs = self.m * self.k * self.dtype_m.itemsize + self.k * self.n * self.dtype_n.itemsize

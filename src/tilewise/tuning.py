@@ -108,9 +108,12 @@ def table_of(document: Any) -> Table | None:
         return None
 
 
+HALVES = [f"{number / 2:g}" for number in range(2 * 64)]  # of octaves, as they are written
+
+
 def class_of(kernel: str, dtype: str, shape: tuple[int, int, int], layouts: str, aligned: bool) -> str:
     """Shapes of one class lie within half an octave of each other; operands lie alike."""
-    halves = "x".join(f"{round(2 * math.log2(max(extent, 1))) / 2:g}" for extent in shape)
+    halves = "x".join([HALVES[round(2 * math.log2(max(extent, 1)))] for extent in shape])
     return f"{kernel} {dtype} {layouts} {'aligned' if aligned else 'ragged'} 2^{halves}"
 
 

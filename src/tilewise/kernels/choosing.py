@@ -12,7 +12,7 @@ from operator import itemgetter
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
-from tilewise.calibration import Mending, calibrated
+from tilewise.calibration import calibrated, mending_of
 from tilewise.errors import UsageError
 from tilewise.kernels.family import Family
 from tilewise.kernels.registry import FAMILIES, family_of
@@ -43,8 +43,8 @@ def _soonest(problem: Problem, machine: Machine, tile: int | None, families: lis
         raise UsageError(f"scales= has no kernel on {machine.name} for {problem.dtype_m} by {problem.dtype_n}")
     if len(families) == 1:
         return families[0]
-    ranked, measured = [], Mending(problem, machine)
-    bare = Mending(problem.bare, machine) if problem.epilogue else measured
+    ranked, measured = [], mending_of(problem, machine)
+    bare = mending_of(problem.bare, machine) if problem.epilogue else measured
     for number, family in enumerate(families):
         mending = measured if family.fuses else bare
         least = family.least_seconds(mending.problem, machine)
@@ -95,10 +95,14 @@ def competing(problem: Problem, machine: Machine, tile: int | None) -> list[Fami
             and (family.groups or not problem.groups)
             and (family.beside_tile or tile is None or problem.return_arg or problem.scaled)
         ]
-    taking = [family for family in able if family.takes(seen_by(family, problem), machine)]
+    able = [family for family in able if family.offered(problem, machine)]
+    if problem.epilogue:
+        taking = [family for family in able if family.takes(seen_by(family, problem), machine)]
+    else:
+        taking = [family for family in able if family.takes(problem, machine)]
     if tile is None and problem.k > 0:  # without a k there is only P to be written, and the simplest kernel does that
         taking = [family for family in taking if not family.teaches] or taking
-    return [family for family in taking if family.offered(problem, machine)]
+    return taking
 
 
 Kind = tuple[DType, DType, DType | None, str, Semiring, str, bool]

@@ -145,7 +145,10 @@ def fused_notes(problem: Problem) -> list[str]:
 
 def passes(routes: tuple[str, str], parts: int) -> int:
     """Launches beside the product's own: one for operands that do not go as they are, one to add up parts of k."""
-    return any(how not in ("as it is", "by classes", "from registers") for how in routes) + (parts > 1)
+    return (not IN_PLACE.issuperset(routes)) + (parts > 1)
+
+
+IN_PLACE = frozenset(("as it is", "by classes", "from registers"))
 
 
 def packed_operands(routes: tuple[str, str]) -> tuple[str, ...]:

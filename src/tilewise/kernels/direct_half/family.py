@@ -27,9 +27,6 @@ class DirectHalf(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
-    def takes(self, problem: Problem, machine: Machine) -> bool:
-        return self.offered(problem, machine) and super().takes(problem, machine)
-
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Single products and groups that the copy engine takes as they are go to wgmma_half."""
         p = problem
@@ -37,7 +34,8 @@ class DirectHalf(Family):
             return True
         if p.groups is None and arch_number(machine.arch) < 90:
             return False  # nobody has timed those
-        return any(layout.row * 2 % 16 and layout.col * 2 % 16 for layout in (p.layout_m, p.layout_n))
+        m, n = p.layout_m, p.layout_n
+        return bool(m.row % 8 and m.col % 8) or bool(n.row % 8 and n.col % 8)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *self._best(problem, machine))

@@ -31,10 +31,8 @@ class HalfDots(Family):
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Lines that start on 16 bytes go to the copy engine."""
-        return any(
-            line_alignment(*side, problem.dtype.itemsize) < 16
-            for side in ((problem.layout_m, problem.m, problem.k), (problem.layout_n, problem.k, problem.n))
-        )
+        p, size = problem, problem.dtype.itemsize
+        return line_alignment(p.layout_m, p.m, p.k, size) < 16 or line_alignment(p.layout_n, p.k, p.n, size) < 16
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))

@@ -18,11 +18,21 @@ from tilewise.kernels.k_major.figures import (
     AS_IT_IS,
     BOXED_SHARE,
     BY_CLASSES,
+    FEWEST,
     FIGURES,
     SHARPNESS,
     TURNED,
 )
-from tilewise.kernels.k_major.seconds import CLASSES, CUT, IN_CLASSES, OVER, WHOLE, expected, parts_of
+from tilewise.kernels.k_major.seconds import (
+    CLASSES,
+    CUT,
+    FEWEST_STAGES,
+    IN_CLASSES,
+    OVER,
+    WHOLE,
+    expected,
+    parts_of,
+)
 from tilewise.machine import Machine
 from tilewise.plans import Geometry
 from tilewise.problem import Layout, Problem
@@ -323,12 +333,22 @@ def _way(number: int, how: tuple[str, str], given: Row) -> KMajorWay:
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch for each member, and the tensor cores at their best share, or the bytes."""
-    kind = _kind(problem)
-    f = FIGURES[kind.size]
-    cores = problem.steps / (machine.tensor_rate("bfloat16") * kind.rate * f.share) * min(1.0, *f.across.values())
-    passing = problem.least_bytes / (machine.bandwidth * f.memory)
-    return 0.999 * (problem.members * f.start + max(cores, passing))
+    """For each member a launch, and the longest of: the tensor cores at their best share, the stages of one tile, the
+    bytes. Where k is cut, a part has FEWEST_STAGES at least, and parts are added up."""
+    p, kind = problem, _kind(problem)
+    f, stages = FIGURES[kind.size], -(-problem.k * kind.size // LINE_BYTES)
+    cores = p.steps / (machine.tensor_rate("bfloat16") * kind.rate * f.share) * min(1.0, *f.across.values())
+    stage, end = _alone(kind, machine)
+    alone = p.members * (end + min(stages * stage, FEWEST_STAGES * stage + f.gather))
+    passing = p.least_bytes / (machine.bandwidth * f.memory)
+    return 0.999 * (p.members * f.start + max(cores, alone, passing))
+
+
+@lru_cache(maxsize=64)
+def _alone(kind: Kind, machine: Machine) -> Both:
+    """The least seconds of a stage of a tile that has the card to itself, and of its stores."""
+    fitting, crowd = [row for row in _table(kind, machine).rows if row[11]], FEWEST ** (4 * FIGURES[kind.size].crowd)
+    return min(math.sqrt(math.sqrt(row[2] + row[3] * crowd)) for row in fitting), min(min(row[4:6]) for row in fitting)
 
 
 def _turning(how: tuple[str, str], m: int, k: int, n: int, size: int) -> float:

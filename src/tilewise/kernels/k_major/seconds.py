@@ -8,12 +8,13 @@ from tilewise.kernels.k_major.figures import EVEN_SHARE, FEWEST
 from tilewise.system.machine_code import INFINITE, Formula, Row
 
 WHOLE, CUT, OVER, IN_CLASSES = range(4)  # forms of a way: k whole, in parts; N from registers; and M by classes of rows
+FEWEST_STAGES = 4  # of a part of k
 CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
 
 
 def parts_of(tiles: int, units: int, stages: int) -> int:
     """k is cut only where its tiles leave most of the card idle."""
-    return min(units // max(1, tiles), stages // 4)
+    return min(units // max(1, tiles), stages // FEWEST_STAGES)
 
 
 def beside(busy: float, passing: float, size: float) -> float:

@@ -33,10 +33,7 @@ class MmaSmall(Family):
         return model.kernel_for(problem) == model.FMA or worthwhile(problem, machine)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        figures = model.figures_of(problem)
-        reading = figures.reading * problem.least_bytes / machine.bandwidth
-        steps = problem.steps / (model.step_rate(problem, machine) * figures.share * max(figures.tiles))
-        return 0.999 * (figures.start + max(figures.block + steps, reading))
+        return model.least_seconds(problem, machine)
 
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         seconds, way = model.best_way(problem, machine)

@@ -170,8 +170,8 @@ def copied(layout: Layout, k_stride: int, line_stride: int, size: int) -> int:
     """How an operand is copied: 16 bytes at a time where k lies side by side and every line starts on 16 bytes."""
     if abs(k_stride) > abs(line_stride):
         return ACROSS
-    strides = (line_stride, *layout.stack)
-    aligned = k_stride == 1 and all(s * size % 16 == 0 for s in strides) and layout.alignment == 16
+    step = math.gcd(line_stride, *layout.stack)
+    aligned = k_stride == 1 and step * size % 16 == 0 and layout.alignment == 16
     return VECTORS if aligned else ALONG
 
 
@@ -180,26 +180,21 @@ def copies_of(problem: Problem) -> tuple[int, int]:
     return copied(m, m.col, m.row, size), copied(n, n.row, n.col, size)
 
 
-def figures_of(problem: Problem) -> Figures:
-    return FIGURES["tf32" if problem.dtype.name == "float32" and problem.precision == "tf32" else problem.dtype.name]
+def kind_of(problem: Problem) -> str:
+    """What the figures of its products are kept under."""
+    return "tf32" if problem.dtype.name == "float32" and problem.precision == "tf32" else problem.dtype.name
 
 
 ROOMS = 9  # where they begin in a row
 
 
 @lru_cache(maxsize=256)
-def paces(
-    tiles: tuple[SmallTile, ...],
-    clusters: tuple[int, ...],
-    size: int,
-    rate: float,
-    figures: Figures,
-    how: tuple[int, int],
-    units: int,
-) -> tuple[tuple[SmallWay, ...], Rows]:
-    """Every way, with what its seconds are reckoned from. `rate`: steps a second of a multiprocessor."""
-    ways, rows = list[SmallWay](), list[tuple[float, ...]]()
-    for tile, share in zip(tiles, figures.tiles, strict=True):
+def paces(kind: str, how: tuple[int, int], rate: float, machine: Machine) -> tuple[tuple[SmallWay, ...], Rows]:
+    """Every way, with what its seconds are reckoned from. `rate`: steps a second of the whole card."""
+    ways, rows, figures, units = list[SmallWay](), list[tuple[float, ...]](), FIGURES[kind], machine.units
+    clusters, size = CLUSTERS if arch_number(machine.arch) >= 90 else (1,), 8 if kind == "float64" else 4
+    rate /= units
+    for tile, share in zip(PLAIN_TILES if kind == "float32" else TILES, figures.tiles, strict=True):
         deep, cells = tile.depth(size), tile.rows * tile.cols
         products = cells * deep / rate / share
         of_m, of_n = (
@@ -247,14 +242,35 @@ def expected(row: Row, given: Row) -> float:
 
 def _rows(problem: Problem, machine: Machine) -> tuple[tuple[SmallWay, ...], Rows, Row]:
     """The ways, their rows, and what all of these share."""
-    p, size, rate, figures = problem, problem.dtype.itemsize, step_rate(problem, machine), figures_of(problem)
-    clusters, units = CLUSTERS if arch_number(machine.arch) >= 90 else (1,), machine.units
-    ways, rows = paces(tiles_for(p), clusters, size, rate / units, figures, copies_of(p), units)
+    p, kind = problem, kind_of(problem)
+    figures = FIGURES[kind]
+    ways, rows = paces(kind, copies_of(p), step_rate(p, machine), machine)
     memory = (figures.reading * p.least_bytes / machine.bandwidth) ** 4
-    from_l2 = figures.from_l2 * p.k * size / machine.bandwidth
+    from_l2 = figures.from_l2 * p.k * p.dtype.itemsize / machine.bandwidth
     return ways, rows, (
-        p.m, p.k, p.n, p.members, units, figures.start, memory, from_l2, figures.empty, figures.crowd,
+        p.m, p.k, p.n, p.members, machine.units, figures.start, memory, from_l2, figures.empty, figures.crowd,
     )  # fmt: skip
+
+
+def least_seconds(problem: Problem, machine: Machine) -> float:
+    """A launch, and the longest of: every step at the best tile's rate, one block's share of k, the bytes."""
+    p, kind = problem, kind_of(problem)
+    figures, rate = FIGURES[kind], step_rate(problem, machine)
+    steps = figures.block + p.steps / (rate * figures.share * max(figures.tiles))
+    alone = min([p.k * of_k + after for of_k, after in _alone(kind, rate, machine)])
+    reading = figures.reading * p.least_bytes / machine.bandwidth
+    return 0.999 * (figures.start + max(steps, alone, reading))
+
+
+@lru_cache(maxsize=64)
+def _alone(kind: str, rate: float, machine: Machine) -> list[tuple[float, float]]:
+    """By blocks of a cluster: the least seconds of each k where a block has a multiprocessor to itself, and beside."""
+    rows = paces(kind, (VECTORS, VECTORS), rate, machine)[1].rows
+    return [
+        (min(sqrt(sqrt(row[3])) / row[2] / blocks for row in alike), min(row[6] + row[7] for row in alike))
+        for blocks in sorted({row[8] for row in rows})
+        if (alike := [row for row in rows if row[8] == blocks])
+    ]
 
 
 def ways(problem: Problem, machine: Machine) -> Iterator[SmallWay]:

@@ -21,6 +21,7 @@ from tilewise.kernels.mma_sync.seconds import (
     CUT,
     CUT_TWICE,
     EDGED,
+    FEWEST_PHASES,
     FORMS,
     PAIRS,
     THIN_FROM,
@@ -186,17 +187,19 @@ def rate_name(problem: Problem) -> str:
 def line_bytes(layout: Layout, rows: int, cols: int, size: int) -> int:
     """What all lines of an operand start on: 16 bytes, 8, 4, or fewer; 0 where it has no lines."""
     lines = contiguous_lines(layout, rows, cols)
-    if lines is None:
-        return 0
+    return 0 if lines is None else _start(layout, lines, size)
+
+
+def _start(layout: Layout, lines: tuple[int, int, int], size: int) -> int:
     count, _, lead = lines
-    strides = (*(() if count <= 1 else (lead,)), *layout.stack)
-    return math.gcd(16, layout.alignment, *(stride * size for stride in strides))
+    step = math.gcd(0 if count <= 1 else lead, *layout.stack)
+    return math.gcd(16, layout.skew, step * size)
 
 
 def _routes(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> list[tuple[str, int]]:
     """(route, bytes of a copy) that an operand can take."""
-    start = line_bytes(layout, rows, cols, wanted.itemsize)
     lines = contiguous_lines(layout, rows, cols)
+    start = 0 if lines is None else _start(layout, lines, wanted.itemsize)
     if lines is None or dtype != wanted or (wanted.itemsize == 1 and start < 4):
         return [(PACKED, 16)]
     made = [(AS_IT_IS, start)] if start >= 4 else []
@@ -333,17 +336,30 @@ def expected(way: MmaWay, problem: Problem, machine: Machine) -> float:
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and every step at the best share that a tile reaches, or the bytes."""
-    figures, best = FIGURES[problem.dtype.itemsize], _best_share(problem.dtype.itemsize)
-    steps, reading = problem.steps / (mma_rate(problem, machine) * best), problem.least_bytes / machine.bandwidth
-    return 0.999 * (figures.start + figures.tile + max(steps, reading / figures.memory - figures.tile))
+    """A launch, and the longest of: every step at the best rate that a tile reaches, the phases of one tile, the bytes.
+    Where k is cut, a part has FEWEST_PHASES at least, and parts are added up."""
+    p, figures = problem, FIGURES[problem.dtype.itemsize]
+    step, phase = _fastest(rate_name(p), p.dtype.itemsize, machine)
+    phases = -(-p.k * p.dtype.itemsize // PHASE_BYTES)
+    work = max(p.steps * step, min(phases * phase, FEWEST_PHASES * phase + figures.part))
+    reading = p.least_bytes / (machine.bandwidth * figures.memory)
+    return 0.999 * (figures.start + max(figures.tile + work, reading))
 
 
-@lru_cache(maxsize=8)
-def _best_share(size: int) -> float:
-    figures = FIGURES[size]
-    best = max(tile.share * share for tile, share in zip(TILES[size], figures.shares, strict=True))
-    return best / (min(1.0, figures.m_across) * min(1.0, figures.n_along))
+@lru_cache(maxsize=64)
+def _fastest(rate: str, size: int, machine: Machine) -> tuple[float, float]:
+    """The least seconds of a step where all multiprocessors are busy, and of a phase of one tile alone."""
+    figures, vectors = FIGURES[size], in_the_set(size, machine)[1]
+    lies = min(1.0, figures.m_across) * min(1.0, figures.n_along)
+    timed = [
+        (row[0] * row[1], lies * row[CORES_FROM + 3 * along + number], figures.phase[vector])
+        for row in _table_of(rate, size, machine, False)[1].rows
+        for along, (number, vector) in product((False, True), enumerate(figures.small))
+        if vector in vectors
+    ]
+    timed = [of for of in timed if of[1] > 0.0]
+    steps = PHASE_BYTES // size * machine.units
+    return min(x / cells / steps for cells, x, _ in timed), min(x * figures.alone + more for _, x, more in timed)
 
 
 def mma_rate(problem: Problem, machine: Machine) -> float:

@@ -20,6 +20,7 @@ from tilewise.kernels.plain.seconds import (
     MAX_PIECES,
     ONE_WAVE,
     START_SECONDS,
+    Cuts,
     cuts,
     expected,
 )
@@ -116,9 +117,9 @@ def _least_word(way: Way, machine: Machine) -> float:
 
 
 @lru_cache(maxsize=64)
-def fitting(way: Way, arch: str) -> tuple[PlainTile, ...]:
+def fitting(way: Way, arch: str) -> Cuts:
     limit = shared_limit(arch)
-    return tuple(t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= limit)
+    return cuts(tuple(t for t in tiles_of(way) if t.shared_bytes(way.word_bytes) <= limit))
 
 
 @lru_cache(maxsize=64)
@@ -149,7 +150,7 @@ def _choice_if_found(p: Problem, machine: Machine, way: Way, found: tuple[Way, i
     same = [t for t in tiles_of(way) if replace(t, share=tile.share, registers=tile.registers) == tile]
     if not same or tile.shared_bytes(way.word_bytes) > shared_limit(machine.arch):
         return []
-    best = _tiled_choice(p, machine, (tile,), found[0])
+    best = _tiled_choice(p, machine, cuts((tile,)), found[0])
     sought = [nbytes for side, nbytes in (("M", p.m * p.k), ("N", p.k * p.n)) if side not in best.packs]
     looking = SEEK_SECONDS + sum(PACK_SECONDS + 4 * n / (READING * machine.bandwidth) for n in sought)
     lying = all(
@@ -182,9 +183,9 @@ def _shared(
     )  # fmt: skip
 
 
-def _tiled_choice(p: Problem, machine: Machine, tiles: tuple[PlainTile, ...], way: Way) -> Choice:
+def _tiled_choice(p: Problem, machine: Machine, among: Cuts, way: Way) -> Choice:
     """The tile, the packing and the cut of k with the least expected seconds."""
-    packings, thin, (ways, rows) = _packings(p, machine, way), _may_be_thin(p, machine, way), cuts(tiles)
+    packings, thin, (tiles, ways, rows) = _packings(p, machine, way), _may_be_thin(p, machine, way), among
     number, least = expected.least(rows, _shared(p, machine, way, packings, thin), p.largest)
     at, packing, doublings, others = ways[number]
     tile = tiles[at]

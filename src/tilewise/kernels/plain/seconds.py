@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 from functools import lru_cache
+from typing import NamedTuple
 
 from tilewise.kernels.gemv.model import FEW
 from tilewise.kernels.plain.tiles import PlainTile
@@ -21,10 +22,17 @@ PIECE_SECONDS = 3e-6  # until a block steps, and to store its sums
 IDLE_READING = 2.0  # how much of the memory's bandwidth multiprocessors without a tile get, by their share of the card
 
 
+class Cuts(NamedTuple):
+    """Every way that there may be with some tiles: (tile's number, packing, doublings of the pieces of k, pieces beside
+    the first of a tail), and its row. `ONE_WAVE` pieces are as many as fill the card once."""
+
+    tiles: tuple[PlainTile, ...]
+    ways: tuple[tuple[int, int, int, int], ...]
+    rows: Rows
+
+
 @lru_cache(maxsize=64)
-def cuts(tiles: tuple[PlainTile, ...]) -> tuple[tuple[tuple[int, int, int, int], ...], Rows]:
-    """(tile, packing, doublings of the pieces of k, pieces beside the first of a tail) of every way that there may be,
-    and its row. `ONE_WAVE` pieces are as many as fill the card once."""
+def cuts(tiles: tuple[PlainTile, ...]) -> Cuts:
     ways, rows = list[tuple[int, int, int, int]](), list[tuple[float, ...]]()
     for number, tile in enumerate(tiles):
         for packing in range(PACKINGS):
@@ -32,7 +40,7 @@ def cuts(tiles: tuple[PlainTile, ...]) -> tuple[tuple[tuple[int, int, int, int],
             for doublings, others in ((0, 0), *((0, n) for n in tails), *((d, 0) for d in range(1, ONE_WAVE + 1))):
                 ways.append((number, packing, doublings, others))
                 rows.append((tile.rows, tile.cols, tile.depth, tile.resident, tile.share, packing, doublings, others))
-    return tuple(ways), Rows(rows)
+    return Cuts(tiles, tuple(ways), Rows(rows))
 
 
 def pieces_of(doublings: int, tiles: int, slots: int, phases: int) -> int:

@@ -41,4 +41,5 @@ def along_k(layout: Layout, rows: int, cols: int, side: str) -> bool:
 def line_alignment(layout: Layout, rows: int, cols: int, itemsize: int) -> int:
     """What the first bytes of an operand's lines are all multiples of, up to 16."""
     lines = long_lines(layout, rows, cols)
-    return math.gcd(layout.alignment, *(s * itemsize for s in (lines[1] if lines else 1, *layout.stack)), 16)
+    step = math.gcd(lines[1] if lines else 1, *layout.stack)
+    return math.gcd(layout.skew, step * itemsize, 16)

@@ -66,8 +66,9 @@ def operands_of(p: Problem, scales: Scales | None = None) -> Operands:
     M = Placed(Address("M", 0, p.layout_m.skew), p.dtype_m, p.m, p.k, p.layout_m)
     N = Placed(Address("N", 0, p.layout_n.skew), p.dtype_n, p.k, p.n, p.layout_n)
     P = Placed(Address("P", 0, p.layout_p.skew), p.result, p.m, p.n, p.layout_p)
-    rows = row_major(p.m, p.n, p.stack)
-    arg = Placed(Address("arg"), DTYPES["int64"], p.m, p.n, rows) if p.return_arg else None
+    arg = None
+    if p.return_arg:
+        arg = Placed(Address("arg"), DTYPES["int64"], p.m, p.n, row_major(p.m, p.n, p.stack))
     return Operands(M, N, P, arg, Address("bias") if p.epilogue.bias else None, scales)
 
 
@@ -90,4 +91,4 @@ def own_stack(x: Placed, stack: tuple[int, ...]) -> tuple[int, ...]:
 
 def members(stack: tuple[int, ...]) -> list[tuple[int, ...]]:
     """The index of every member of a stack."""
-    return list(product(*(range(extent) for extent in stack)))
+    return list(product(*map(range, stack)))

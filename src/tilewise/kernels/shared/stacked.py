@@ -8,6 +8,7 @@ from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
 from functools import lru_cache
+from operator import mul
 
 from tilewise.kernels.shared.placed import members
 
@@ -99,7 +100,7 @@ class Levels:
         inner = min(self._inner, self._most)
         outer = max(1, self._most // max(1, self._inner))
         for index in members(tuple(self._host)):
-            before = [sum(i * s for i, s in zip(index, x, strict=True)) for x in self._host_steps]
+            before = [sum(map(mul, index, x)) for x in self._host_steps]
             for o in range(0, self._outer, outer):
                 for i in range(0, self._inner, inner):
                     at = [b + i * x[0] + o * x[1] for b, x in zip(before, self.steps, strict=True)]

@@ -164,7 +164,7 @@ def read(problem: Problem) -> tuple[tuple[int, bool], ...]:
     for x, line, k in ((m, m.row, m.col), (n, n.col, n.row)):
         along = abs(k) < abs(line) or k == 1
         side, lead = (k, line) if along else (line, k)
-        even = side == 1 and x.alignment == 16 and all(s * size % 16 == 0 for s in (lead, *x.stack))
+        even = side == 1 and x.alignment == 16 and math.gcd(lead, *x.stack) * size % 16 == 0
         sides.append((along, even))
     if size == 4:
         return tuple((along + 2 * even, along) for along, even in sides)

@@ -31,8 +31,9 @@ def route(layout: Layout, rows: int, cols: int, dtype: DType, wanted: DType) -> 
     if lines is None or dtype != wanted or lines[1] > LONGEST_LINE:
         return PACKED
     count, _, lead = lines
-    strides = (*(() if count <= 1 else (lead,)), *layout.stack)
-    whole = all(stride % 8 == 0 <= stride for stride in strides) and layout.alignment >= 16
+    whole = (count <= 1 or lead % 8 == 0 <= lead) and layout.alignment >= 16
+    if layout.stack:
+        whole = whole and all(stride % 8 == 0 <= stride for stride in layout.stack)
     return AS_IT_IS if whole else REALIGNED
 
 

@@ -244,7 +244,8 @@ def takes_boxes(layout: Layout, m: int, n: int, edge_cols: int = 0, alignment: i
     """Whether rows of P start and end on 16 bytes, so that the copy engine can store them. It writes 16 bytes at once:
     a row that ends between needs spare room behind it."""
     lead = layout.leading_dimension(m, n)
-    strides = (*(() if m <= 1 else (lead or 1,)), *layout.stack)
-    aligned = (layout.alignment if alignment is None else alignment) >= 16
     width = 0 if layout.spare and m > 1 else n - edge_cols
-    return lead is not None and aligned and all(step % 8 == 0 <= step for step in (*strides, width))
+    if lead is None or width % 8 or (m > 1 and lead % 8):
+        return False
+    aligned = (layout.alignment if alignment is None else alignment) >= 16
+    return aligned and all(step % 8 == 0 <= step for step in layout.stack)
