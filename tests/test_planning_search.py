@@ -63,7 +63,10 @@ def test_families_that_are_left_out_are_slower(rng, kind):
             plan = make_plan(problem, card)
             times = {}
             for family in competing(problem, card, None):
-                seconds = mended(family.offer(seen_by(family, problem), card, None))
+                seen = seen_by(family, problem)
+                offer = family.offer(seen, card, None)
+                assert family.least_seconds(seen, card) <= offer.predicted, (family.name, problem)
+                seconds = mended(offer)
                 times[family.name] = seconds if family.fuses else after_epilogue(seconds, problem, card)
             assert plan.family == min(times, key=times.__getitem__), (problem, times)
             assert plan.predicted == pytest.approx(times[plan.family], rel=1e-12)

@@ -244,11 +244,23 @@ def best_way(problem: Problem, machine: Machine) -> tuple[DirectWay, float]:
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and the longer of the steps at the best tile's rate and the bytes."""
-    figures = figures_of(problem.algebra)
-    memory = problem.least_bytes / machine.bandwidth
-    steps = problem.steps / (_rate(problem.algebra, machine) * max(figures.shares))
-    return figures.start + figures.block + max(steps, figures.reading * memory)
+    """A launch, and the longest of: every step at the best tile's rate, one block's strips of k, the bytes."""
+    p, figures = problem, figures_of(problem.algebra)
+    steps = figures.block + p.steps / (_rate(p.algebra, machine) * max(figures.shares))
+    alone = min([p.k * of_k + beside for of_k, beside in _alone(p.algebra, machine)])
+    reading = figures.reading * p.least_bytes / machine.bandwidth
+    return 0.999 * (figures.start + max(steps, alone, reading))
+
+
+@lru_cache(maxsize=64)
+def _alone(algebra: Algebra, machine: Machine) -> list[tuple[float, float]]:
+    """By blocks of a cluster: the least seconds of each k where a block has a unit to itself, and beside."""
+    rows, figures = _table(algebra, machine)[1].rows, figures_of(algebra)
+    return [
+        (min((row[4] / row[3] + row[5]) / blocks for row in alike), alike[0][10] - figures.start + figures.block)
+        for blocks in sorted({row[11] for row in rows})
+        if (alike := [row for row in rows if row[11] == blocks])
+    ]
 
 
 @lru_cache(maxsize=256)
