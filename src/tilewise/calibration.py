@@ -62,8 +62,9 @@ def classes(plan: Timed) -> list[str]:
 @lru_cache(maxsize=64)
 def _features(p: Problem) -> Features:
     short, size = min(p.m, p.n), p.dtype.itemsize
-    leads = (max(abs(x.row), abs(x.col)) for x in (p.layout_m, p.layout_n))
-    aligned = all(lead * size % 16 == 0 for lead in leads) and p.layout_m.alignment == p.layout_n.alignment == 16
+    m, n = p.layout_m, p.layout_n
+    leads = math.gcd(max(abs(m.row), abs(m.col)), max(abs(n.row), abs(n.col)))
+    aligned = leads * size % 16 == 0 and m.alignment == n.alignment == 16
     half = p.dtype.kind == "f" and size == 2  # bfloat16 and float16 run the same instructions at the same rate
     kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
     few, lines = sum(short <= bound for bound in FEW), "aligned" if aligned else "ragged"

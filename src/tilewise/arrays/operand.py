@@ -33,10 +33,13 @@ class Operand:
         """The bytes from the first to past the last that this array touches."""
         if 0 in self.shape:
             return (self.pointer, self.pointer)
-        reach = [(size - 1) * stride for size, stride in zip(self.shape, self.strides, strict=True)]
-        low = sum(r for r in reach if r < 0) * self.dtype.itemsize
-        high = (sum(r for r in reach if r > 0) + 1) * self.dtype.itemsize
-        return (self.pointer + low, self.pointer + high)
+        low, high = 0, 1
+        for size, stride in zip(self.shape, self.strides, strict=True):
+            if stride < 0:
+                low += (size - 1) * stride
+            else:
+                high += (size - 1) * stride
+        return (self.pointer + low * self.dtype.itemsize, self.pointer + high * self.dtype.itemsize)
 
     def overlaps(self, other: Operand) -> bool:
         """Whether the two may share memory: compared by extent, so interleaved arrays count as overlapping."""

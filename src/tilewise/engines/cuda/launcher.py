@@ -153,7 +153,7 @@ class Launcher:
 
     def __call__(self, stream: int, **addresses: int) -> bool:
         """Whether the steps were queued; False where P shares memory with M or N. `addresses`: by the bases' names."""
-        bases = (ctypes.c_uint64 * SELF)(*(addresses.get(name, 0) for name in BASES), stream)
+        bases = (ctypes.c_uint64 * SELF)(*[addresses.get(name, 0) for name in BASES], stream)
         at = ctypes.addressof(bases)
         for image in self._images:
             code = self._every(image.address, at)

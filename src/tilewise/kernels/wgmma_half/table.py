@@ -24,7 +24,7 @@ from tilewise.kernels.wgmma_half.tiles import (
     takes_boxes,
 )
 from tilewise.machine import Machine
-from tilewise.problem import Problem
+from tilewise.problem import Layout, Problem
 from tilewise.system.machine_code import INFINITE, Least, Row, Rows
 
 MOVED = (REALIGNED, PACKED)
@@ -78,10 +78,11 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
     if (edged or m % 64 == THIN) and plain and not p.stack:
         demand = 1
     told: list[float] = []
+    of_m = {how: _coming(how, p.layout_m, m, k, p) for how in for_m}
+    of_n = {how: _coming(how, p.layout_n, k, n, p) for how in for_n}
     for how_m, how_n in pairs:
-        touched = lines_touched(how_m, p.layout_m, m, k), lines_touched(how_n, p.layout_n, k, n)
-        moved = moved_bytes(p.layout_m, m, k, p) if how_m in MOVED else 0
-        moved += moved_bytes(p.layout_n, k, n, p) if how_n in MOVED else 0
+        (lines_m, moved_m), (lines_n, moved_n) = of_m[how_m], of_n[how_n]
+        touched, moved = (lines_m, lines_n), moved_m + moved_n
         packed = how_m == PACKED or how_n == PACKED
         edges = edge_seconds(p, (how_m, how_n), machine) if demand < NO_EDGES and not packed else (0.0, 0.0)
         told += (
@@ -93,6 +94,11 @@ def given_of(p: Problem, machine: Machine) -> tuple[list[tuple[str, str]], Row]:
         boxed, edged and takes_boxes(p.layout_p, m, n, THIN), p.unrounded,
         machine.tensor_rate(p.dtype.name) / units, machine.bandwidth * alone.GATHERING, *told,
     )  # fmt: skip
+
+
+def _coming(how: str, layout: Layout, rows: int, cols: int, p: Problem) -> tuple[int, int]:
+    """Lines of memory that a tile's row of an operand lies in, and the bytes that are moved before."""
+    return lines_touched(how, layout, rows, cols), moved_bytes(layout, rows, cols, p) if how in MOVED else 0
 
 
 def may_be_turned(p: Problem) -> bool:
