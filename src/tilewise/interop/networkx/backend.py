@@ -230,8 +230,8 @@ def _room(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> str:
     """Where a function is that is quickest now."""
     weighted = _weight(name, args, kwargs) is not None
     plain = _plain_room(name, weighted)
-    if plain in ("reach", "hops"):
-        return plain
+    if plain in ("reach", "hops") or (plain == "searches" and name in PATHS):
+        return plain  # as many lists are made either way, and by matrix they are found later
     size = _size(_graph(args, kwargs))
     if plain and (seconds_there(name, *size, weighted) < SHORT or not _pays(name, *size, weighted)):
         return plain

@@ -66,10 +66,6 @@ def all_pairs_bellman_ford_path_length(G: Nodes, weight: Weight = "weight") -> I
     return _reached(Weights(G.graph, weight), None)
 
 
-def all_pairs_shortest_path(G: Nodes, cutoff: int | None = None) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
-    return ((u, paths) for u, (_, paths) in _walked(Weights(G.graph, None), _whole(cutoff)))
-
-
 def all_pairs_dijkstra_path(
     G: Nodes, cutoff: float | None = None, weight: Weight = "weight"
 ) -> Iterator[tuple[Any, dict[Any, list[Any]]]]:
@@ -95,8 +91,6 @@ def shortest_path(
 ) -> Any:
     assert source is None
     assert target is None
-    if weight is None:
-        return all_pairs_shortest_path(G)
     return (all_pairs_dijkstra_path if method == "dijkstra" else all_pairs_bellman_ford_path)(G, weight=weight)
 
 
