@@ -9,6 +9,7 @@ coarser one above it. Stacks have more extents than classes can tell apart: `sta
 from __future__ import annotations
 
 import math
+from bisect import bisect_left
 from collections import defaultdict
 from collections.abc import Iterable
 from dataclasses import replace
@@ -67,7 +68,7 @@ def _features(p: Problem) -> Features:
     aligned = leads * size % 16 == 0 and m.alignment == n.alignment == 16
     half = p.dtype.kind == "f" and size == 2  # bfloat16 and float16 run the same instructions at the same rate
     kind = "half" if half else f"{p.dtype.name} {p.precision}" if p.dtype.name == "float32" else p.dtype.name
-    few, lines = sum(short <= bound for bound in FEW), "aligned" if aligned else "ragged"
+    few, lines = len(FEW) - bisect_left(FEW, short), "aligned" if aligned else "ragged"
     return Features(kind, few, lines, (short < 64) + (short < 256), p.members > 1)
 
 

@@ -228,8 +228,8 @@ def routes(problem: Problem) -> tuple[str, str]:
     p, size = problem, problem.dtype_m.itemsize
     m, n = p.layout_m, p.layout_n
     made = route(m.row, m.col, p.m, p.k, m.alignment, size), route(n.col, n.row, p.n, p.k, n.alignment, size)
-    stacked = [any(stride * size % 16 for stride in layout.stack) for layout in (m, n)]
-    return TURNED if stacked[0] else made[0], TURNED if stacked[1] else made[1]
+    odd = [math.gcd(*layout.stack) * size % 16 for layout in (m, n)]  # of the steps from member to member
+    return TURNED if odd[0] else made[0], TURNED if odd[1] else made[1]
 
 
 def from_registers(problem: Problem) -> bool:
@@ -265,13 +265,15 @@ def paired(layout: Layout, m: int, n: int, alignment: int, size: int) -> bool:
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[KMajorWay, float]:
     """The way with the least expected seconds."""
-    given = _given(problem, machine)
+    how = routes(problem)
+    given = _given(problem, machine, how)
     number, seconds = expected.least(_table(_kind(problem), machine), given, problem.largest)
-    return _way(number, routes(problem), given), problem.members * seconds
+    return _way(number, how, given), problem.members * seconds
 
 
 def ways(problem: Problem, machine: Machine) -> list[KMajorWay]:
-    how, given, table = routes(problem), _given(problem, machine), _table(_kind(problem), machine)
+    how, table = routes(problem), _table(_kind(problem), machine)
+    given = _given(problem, machine, how)
     return [_way(number, how, given) for number, row in enumerate(table.rows) if expected(row, given) < INFINITE]
 
 
@@ -308,9 +310,9 @@ def _table(kind: Kind, machine: Machine) -> Rows:
     return Rows(rows)
 
 
-def _given(p: Problem, machine: Machine) -> Row:
+def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
     """What all rows share."""
-    m, k, n, size, how = p.m, p.k, p.n, p.dtype_m.itemsize, routes(p)
+    m, k, n, size = p.m, p.k, p.n, p.dtype_m.itemsize
     f, over = FIGURES[size], how[1] == TURNED and from_registers(p)
     in_classes = over and how[0] == TURNED and by_classes(p)
     lines = -(-(k if how[0] == TURNED else p.layout_m.row) * size // LINE_BYTES)

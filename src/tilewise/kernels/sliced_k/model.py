@@ -236,8 +236,7 @@ def _widest(teams: int) -> int:
 def _rows(p: Problem, machine: Machine) -> tuple[tuple[SlicedWay, ...], Rows, Row]:
     """The ways, their rows, and what all of these share."""
     size, f = p.dtype.itemsize, FIGURES[p.dtype.itemsize]
-    clusters = CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
-    made, rows = _table(size, step_rate(p, machine) / machine.units, clusters, machine.units)
+    made, rows = _table(size, step_rate(p, machine) / machine.units, clusters_of(machine), machine.units)
     copies = [f.copies[how if size == 4 else how & 2 or along] * STEP * size for how, along in read(p)]
     memory = (f.memory * p.least_bytes / machine.bandwidth) ** 4
     return made, rows, (
@@ -268,10 +267,28 @@ def best_way(problem: Problem, machine: Machine) -> tuple[float, SlicedWay]:
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
-    """A launch, and the longer of the steps at the best tile's rate and the bytes."""
-    figures = FIGURES[problem.dtype.itemsize]
-    steps = problem.steps / (step_rate(problem, machine) * max(figures.shares))
-    return 0.999 * (figures.start + max(steps, figures.memory * problem.least_bytes / machine.bandwidth))
+    """A launch, and the longest of: every step at the best tile's rate, one warp's slice of k, the bytes."""
+    p, figures, rate = problem, FIGURES[problem.dtype.itemsize], step_rate(problem, machine)
+    steps = p.steps / (rate * max(figures.shares))
+    alone = min([p.k * of_k + end for of_k, end in _alone(p.dtype.itemsize, rate, machine)])
+    return 0.999 * (figures.start + max(steps, alone, figures.memory * p.least_bytes / machine.bandwidth))
+
+
+@lru_cache(maxsize=64)
+def _alone(size: int, rate: float, machine: Machine) -> list[tuple[float, float]]:
+    """By the slices that k is cut into: the least seconds of each k of a warp that has a unit to itself, and of its
+    end."""
+    rows, f = _table(size, rate / machine.units, clusters_of(machine), machine.units)[1].rows, FIGURES[size]
+    made = []
+    for slices in sorted({row[4] * row[5] for row in rows}):
+        alike = [row for row in rows if row[4] * row[5] == slices]
+        step = min(f.step + f.alone * 4 * row[10] * min(row[1], GRAIN[size]) for row in alike)
+        made.append((step / STEP / slices, min(row[11] + row[12] for row in alike)))
+    return made
+
+
+def clusters_of(machine: Machine) -> tuple[int, ...]:
+    return CLUSTERS if arch_number(machine.arch) >= 90 else (1,)
 
 
 def shared_bytes(problem: Problem, way: SlicedWay) -> int:
