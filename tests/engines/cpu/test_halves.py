@@ -16,6 +16,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.blocking import FEW
 from tilewise.engines.cpu.kernels.few_rows.text import few_rows_module
+from tilewise.engines.cpu.kernels.packed_n import model as packed_n
 from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.engines.cpu.runtime.target import executable, known_target
 
@@ -58,6 +59,54 @@ def test_rows_that_are_widened_and_rounded_together_are_right(name: str) -> None
         shape = draw.randint(17, 70), draw.choice((draw.randint(1, 60), 300)), draw.choice((9, 40, 320, 600))
         ways = ("apart" if i == 3 else "rows", "rows", "apart" if i == 5 else "rows")
         check(Case(shape, draw.choice(HALVES), "plus_times", None, ways, i % 3 == 1), here(name), SEED + i)
+
+
+@pytest.mark.parametrize("name", executable())
+def test_every_depth_that_is_packed_is_right(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """All of k, several strips of it, or one at a time; and a few columns, whose last k reach back."""
+    print(f"seed {SEED}")
+    draw = random.Random(SEED)
+    for i, near in enumerate((packed_n.NEAR_N, 2**19, 2**12)):
+        monkeypatch.setattr(packed_n, "NEAR_N", near)
+        shape, dtype = (draw.randint(17, 50), draw.randint(340, 900), draw.randint(50, 130)), draw.choice(HALVES)
+        check(Case(shape, dtype, "plus_times", "packed_n", accumulate=i == 2), here(name), SEED + i)
+    vectors = name in ("avx512", "avx2")
+    for i, k in enumerate((draw.randint(16, 40), draw.randint(1600, 2300))):
+        shape, dtype = (draw.randint(17, 60), k, draw.randint(13, 16)), draw.choice(HALVES)
+        kernel = check(Case(shape, dtype, "plus_times", accumulate=i == 1), here(name), SEED + i)
+        assert (kernel == "few_columns") == vectors
+
+
+@pytest.mark.parametrize("shape", [(40, 70, 90), (40, 70, 12), (40, 700, 90)])
+@pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
+def test_what_is_no_number_stays_none_and_what_is_large_is_infinite(dtype: type, shape: tuple[int, int, int]) -> None:
+    """bfloat16 is rounded by adding to its bits, which must not carry a NaN over into a number."""
+    m, k, n = shape
+    M, N = np.ones((m, k), dtype), np.ones((k, n), dtype)
+    M.view("u2")[0, 3] = 0x7FFF  # every bit of a NaN
+    M.view("u2")[1, 5] = 0xFFFF
+    M[2, :2] = np.inf, -np.inf
+    M[3, 1] = np.inf
+    P = tw.matmul(M, N).astype(np.float32)
+    assert np.isnan(P[:3]).all()
+    assert (P[3] == np.inf).all()
+    assert (P[4:] == k).all()
+
+
+@pytest.mark.parametrize("shape", [(150, 900, 40), (150, 900, 330), (131, 1500, 13)])
+def test_threads_change_no_bit_of_half_precision(shape: tuple[int, int, int]) -> None:
+    m, k, n = shape
+    draw = np.random.default_rng(SEED)
+    M, N = draw.standard_normal((m, k)).astype(np.float16), draw.standard_normal((k, n)).astype(np.float16)
+    before = tw.get_num_threads()
+    found = []
+    try:
+        for threads in (1, 2, 3):
+            tw.set_num_threads(threads)
+            found.append(tw.matmul(M, N))
+    finally:
+        tw.set_num_threads(before)
+    assert all((x == found[0]).all() for x in found)
 
 
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])

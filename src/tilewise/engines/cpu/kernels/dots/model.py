@@ -9,7 +9,8 @@ from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
 from tilewise.problem import Problem
 
 IDEA = "a column or a few; dot products along k"
-HALVES = 8  # columns of half precision, which are widened for every tile of rows
+HALVES = 8  # columns of half precision: M's rows are widened for every tile of columns
+MORE, LONGER = 12, 24  # columns of it, from so many vectors of k, which pay for adding across their lanes
 LONG = 4  # vectors of k, from which adding across their lanes is little beside the rest
 
 
@@ -22,6 +23,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if view.n == 1 and view.m > 1:
         return "one column, and M's rows lie along k: dot products read M once"
     few = (HALVES if tile.registers >= 32 else HALVES * 3 // 4) if halves(problem) else min(lanes // 2, FEW)
+    if halves(problem) and tile.vector_bytes == 64 and view.m > FEW and view.k >= LONGER * lanes:
+        few = MORE
     if 1 < view.n <= few and view.m > 1 and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
     return ""
@@ -32,4 +35,4 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    return rows_apart(a, x, 0 if x.column_of_N else x.n * x.k * a.bytes)
+    return rows_apart(a, x, 0 if x.column_of_N and a.same_storage else x.n * x.k * a.bytes)

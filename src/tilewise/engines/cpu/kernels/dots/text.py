@@ -7,9 +7,9 @@ Where a tile of P has fewer columns than half a vector, that is sooner done than
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.to_llvm import scalar_kind
+from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.engines.cpu.kernels.shared.convert import load, store
+from tilewise.engines.cpu.kernels.shared.convert import load, narrow, store, widen
 from tilewise.engines.cpu.kernels.shared.ir import Function, Table, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_source
@@ -28,6 +28,11 @@ def widest(a: Arithmetic) -> int:
     return 4 if a.target.registers >= 32 else 2
 
 
+def columns_of(a: Arithmetic) -> tuple[str, DType]:
+    """What tiles read of N."""
+    return (a.element_n, a.source_n) if a.same_storage else (a.kind, a.partial)
+
+
 def dots_module(a: Arithmetic) -> str:
     columns = range(1, widest(a) + 1)
     dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in columns]
@@ -37,11 +42,12 @@ def dots_module(a: Arithmetic) -> str:
 def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
     """rows × columns dot products of length k; N's columns are `column` elements apart."""
     f = Function(f"dot{rows}x{columns}", PARAMS)
+    kind_n, dtype_n = columns_of(a)
     wide = a.renderer(f, a.lanes)
     cells = [(row, col) for row in range(rows) for col in range(columns)]
     unroll = 2 if len(cells) < 8 else 1  # enough chains of sums to hide an addition's time
     ms = [f.at(a.element_m, "%M", f.mul("%row_m", row)) for row in range(rows)]
-    ns = [f.at(a.element_n, "%N", f.mul("%column", col)) for col in range(columns)]
+    ns = [f.at(kind_n, "%N", f.mul("%column", col)) for col in range(columns)]
 
     def vectors(at: str, mask: str | None) -> tuple[list[str], list[str]]:
         def fetch(source: DType, start: str) -> str:
@@ -50,7 +56,7 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
                 return masked_source(f, a, source, place, mask)
             return load(f, a.target, source, a.partial, place, a.lanes)[0]
 
-        return [fetch(a.source_m, m) for m in ms], [fetch(a.source_n, n) for n in ns]
+        return [fetch(a.source_m, m) for m in ms], [fetch(dtype_n, n) for n in ns]
 
     step = unroll * a.lanes
     bulk = f.mul(f.div("%k", step), step)
@@ -74,9 +80,33 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
             more = wide.accumulate(a.add, a.mul, (total,), (x[row],), (y[col],))[0]
             following.append(f.op(f"select <{a.lanes} x i1> {mask}, {a.vector} {more}, {a.vector} {total}"))
         tail.next = following
-    for total, (row, col) in zip(across(f, a, tail.values), cells, strict=True):
-        keep(f, a, total, f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col)))
+
+    def place(row: int, col: int) -> str:
+        return f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col))
+
+    if a.same_storage:
+        for total, cell in zip(across(f, a, tail.values), cells, strict=True):
+            keep(f, a, total, place(*cell))
+    else:
+        _keep_rounded(f, a, tail.values, [place(*cell) for cell in cells])
     return f
+
+
+def _keep_rounded(f: Function, a: Arithmetic, totals: list[str], places: list[str]) -> None:
+    """The same of half precision: what is new is rounded a vector at a time, before its cells part."""
+    left, lanes = added_up(f, a, totals)
+
+    def onto() -> None:
+        for total, place in zip(_apart(f, a.kind, left, lanes, len(places)), places, strict=True):
+            old = load(f, a.target, a.result, a.partial, place, 1)
+            store(f, a.target, a.partial, a.result, a.renderer(f, 1).value(a.add, old, (total,)), place, 1)
+
+    def fresh() -> None:
+        rounded = [narrow(f, a.target, a.partial, a.result, x, lanes, clear=a.fused) for x in left]
+        for cell, place in zip(_apart(f, a.element_p, rounded, lanes, len(places)), places, strict=True):
+            f.do(f"store {a.element_p} {cell}, ptr {place}, align {a.result.itemsize}")
+
+    f.either(f.test("ne", "%onto", 0), onto, fresh)
 
 
 def keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
@@ -89,8 +119,15 @@ def keep(f: Function, a: Arithmetic, total: str, place: str) -> None:
 
 
 def across(f: Function, a: Arithmetic, totals: list[str]) -> list[str]:
-    """The sum over each vector's lanes. Two vectors are halved together: one's halves are added in the low half of a
-    third, the other's in its high half; so their number halves with every round, and not only their lanes."""
+    """The sum over each vector's lanes."""
+    left, lanes = added_up(f, a, totals)
+    return _apart(f, a.kind, left, lanes, len(totals))
+
+
+def added_up(f: Function, a: Arithmetic, totals: list[str]) -> tuple[list[str], int]:
+    """Those sums, one after the other in vectors of so many lanes. Two vectors are halved together: one's halves are
+    added in the low half of a third, the other's in its high half; so their number halves with every round, and not
+    only their lanes."""
     lanes, sums, left = a.lanes, 1, list(totals)  # a vector holds what is still to be added of `sums` sums
     while lanes > sums:
         pairs: list[tuple[str, str | None]] = [(left[0], None)]
@@ -99,11 +136,16 @@ def across(f: Function, a: Arithmetic, totals: list[str]) -> list[str]:
         halves = [tuple(_picked(f, a, pair, (lanes, sums), half) for half in (0, 1)) for pair in pairs]
         lanes, sums = (lanes, 2 * sums) if len(left) > 1 else (lanes // 2, sums)
         left = [a.renderer(f, lanes).value(a.add, (low,), (high,))[0] for low, high in halves]
+    return left, lanes
+
+
+def _apart(f: Function, kind: str, registers: list[str], lanes: int, count: int) -> list[str]:
+    """The first `count` lanes of some vectors, each by itself."""
     if lanes == 1:
-        return left
-    cells = [(register, lane) for register in left for lane in range(lanes)]
-    kind = f"<{lanes} x {a.kind}>"
-    return [f.op(f"extractelement {kind} {register}, i32 {lane}") for register, lane in cells[: len(totals)]]
+        return registers
+    cells = [(register, lane) for register in registers for lane in range(lanes)]
+    whole = vector(kind, lanes)
+    return [f.op(f"extractelement {whole} {register}, i32 {lane}") for register, lane in cells[:count]]
 
 
 def _picked(f: Function, a: Arithmetic, pair: tuple[str, str | None], size: tuple[int, int], half: int) -> str:
@@ -125,7 +167,7 @@ def _rows(a: Arithmetic) -> Function:
     with f.loop(0, "%rows", ROWS) as i, f.loop(0, "%columns", most) as j:
         height, width = f.lower(f.sub("%rows", i.index), ROWS), f.lower(f.sub("%columns", j.index), most)
         M = f.at(a.element_m, "%M", f.mul(i.index, "%row_m"))
-        N = f.at(a.element_n, "%N", f.mul(j.index, "%column"))
+        N = f.at(columns_of(a)[0], "%N", f.mul(j.index, "%column"))
         P = f.at(a.element_p, "%P", f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))
         place = f.at("ptr", "@dots", f.add(f.mul(f.sub(height, 1), most), f.sub(width, 1)))
         f.do(
@@ -136,30 +178,34 @@ def _rows(a: Arithmetic) -> Function:
 
 
 def _turned(a: Arithmetic) -> Function:
-    """N's columns, each copied to lie side by side along k."""
+    """N's columns, each copied to lie side by side along k; half precision is widened."""
     f = Function(
         "turned", [("ptr", "N"), ("i64", "row_n"), ("i64", "col_n"), ("i64", "k"), ("i64", "n"), ("ptr", "to")]
     )
-    bulk, kind = f.op(f"and i64 %k, {-TURNED}"), a.element_n
+    bulk, (kind, dtype) = f.op(f"and i64 %k, {-TURNED}"), columns_of(a)
     with f.loop(0, "%n") as j:
         source, place = (
             f.at(a.element_n, "%N", f.mul(j.index, "%col_n")),
-            f.at(a.element_n, "%to", f.mul(j.index, "%k")),
+            f.at(kind, "%to", f.mul(j.index, "%k")),
         )
         for start, stop, count in (("0", bulk, TURNED), (bulk, "%k", 1)):
             with f.loop(start, stop, count) as i:
                 rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
-                found = [f.op(f"load {kind}, ptr {f.at(kind, source, f.mul(row, '%row_n'))}") for row in rows]
+                raw = [
+                    f.op(f"load {a.element_n}, ptr {f.at(a.element_n, source, f.mul(row, '%row_n'))}") for row in rows
+                ]
+                found = [widen(f, a.target, a.source_n, dtype, element, 1)[0] for element in raw]
                 for row, element in zip(rows, found, strict=True):
                     f.do(f"store {kind} {element}, ptr {f.at(kind, place, row)}")
     return f
 
 
 def _run(a: Arithmetic) -> Function:
-    """One task: a range of rows. N's columns are copied first where their elements do not lie side by side."""
+    """One task: a range of rows. N's columns are copied first where their elements do not lie side by side, or are to
+    be widened: once, and not for every tile of rows."""
     f = Function("run", TASK_PARAMS, public=True)
     rows, k, n, M, N, P, space, row_m, row_n, col_n, row_p, col_p, onto = rows_task(f, a)
-    apart = f.test("ne", row_n, 1)
+    apart = f.test("ne", row_n, 1) if a.same_storage else "true"
     with f.when(apart):
         f.do(f"call void @turned(ptr {N}, i64 {row_n}, i64 {col_n}, i64 {k}, i64 {n}, ptr {space})")
     columns = f.op(f"select i1 {apart}, ptr {space}, ptr {N}")

@@ -14,8 +14,9 @@ from tilewise.problem import Problem
 IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
 NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
 COLUMNS = 64  # from which a repeated M is read often enough
-HALF_DEPTH = 224  # of a strip of half precision: the first cache holds what is widened of M beside a panel of N
 CHUNK = 16  # rows of a half-precision M that are widened at a time, and stay in the first cache
+NEAR_N = 2**20  # bytes of packed half precision that the second cache holds
+ENOUGH = 192  # columns for which widening M costs little
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 
 
@@ -39,7 +40,7 @@ def _better_packed(problem: Problem, view: View) -> bool:
 
 
 def KC(problem: Problem) -> int:
-    return even_strips(problem.k, HALF_DEPTH) if halves(problem) else even_strips(problem.k)
+    return even_strips(problem.k)
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
@@ -55,8 +56,17 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
 
 
 def _apart(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    """Pieces that are made apart, with their packed N and some rows of M beside them."""
-    task_m, task_n = pieces(x.m, x.n, max(1, x.workers // x.members), cut, True)
+    """Pieces that are made apart. All of k is packed where the second cache holds it for columns enough: M is read
+    along its rows then, and no sum leaves the first cache. Else as deep as it holds."""
+    workers, strip = max(1, x.workers // x.members), min(cut.KC, x.k)
+    task_m, task_n = pieces(x.m, x.n, workers, cut, False)
+    widest = NEAR_N // (x.k * a.bytes) // a.NR * a.NR
+    if min(task_n, ENOUGH) <= widest:
+        parts = -(-task_n // widest)
+        task_n, deep, high = -(-task_n // (parts * a.NR)) * a.NR, x.k, CHUNK
+    else:
+        task_m, task_n = pieces(x.m, x.n, workers, cut, True)
+        deep, high = max(1, NEAR_N // (task_n * a.bytes) // strip) * strip, task_m
     tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
-    each = pages((task_m * task_n + (CHUNK + task_n) * min(cut.KC, x.k)) * a.bytes)
-    return Tasks(x.members * tasks_m * tasks_n, tasks_m, tasks_n, task_m=task_m, task_n=task_n, each=each)
+    each = pages((high * task_n + (CHUNK + task_n) * deep) * a.bytes)
+    return Tasks(x.members * tasks_m * tasks_n, tasks_m, tasks_n, task_m=task_m, task_n=task_n, task_k=deep, each=each)

@@ -5,7 +5,8 @@ tile along the group, so that P is walked along its rows and M's few lie in the 
 rows divide evenly. What reads an operand a few times only gains nothing from packing it, so this wins until M is read
 for too many groups.
 
-Half precision is widened on the way: N as it is packed, M a few rows at a time, into a buffer of their own; sums are
+Half precision is widened on the way: N as it is packed, as deep as the second cache holds it, M a few rows at a time,
+into a buffer of their own. Where one strip is all of k, tiles round their sums and write P themselves; else sums are
 made in a block apart and rounded once, at the end.
 """
 
@@ -16,7 +17,7 @@ from tilewise.engines.cpu.kernels.packed.text import write_function
 from tilewise.engines.cpu.kernels.packed_n.model import CHUNK
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load
-from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
+from tilewise.engines.cpu.kernels.shared.exact_tile import ROUNDING, ExactForm
 from tilewise.engines.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
@@ -28,17 +29,17 @@ ROUNDED = 6  # panels of P that are rounded at a time: with CHUNK rows, what the
 
 
 def form(a: Arithmetic) -> ExactForm:
-    return ExactForm(1, 1, along_k=True, panel=a.width)
+    return ExactForm(1, 1, along_k=True, panel=a.width, rounds=not a.same_storage)
 
 
 def packed_n_module(a: Arithmetic) -> str:
     tiles = [
         pack_function(a, "pack_n", a.width, a.source_n),
         *tile_functions(a, form(a), "group", a.tile[1]),
-        _group(a),
+        group_function(a, form(a)),
     ]
     if not a.same_storage:
-        return module([*tiles, write_function(a), _widen(a), _run_apart(a)])
+        return module([*tiles, write_function(a), _widen(a), _pack_strips(a), _rows(a), _run_apart(a)])
     return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)])
 
 
@@ -46,32 +47,37 @@ def entries(a: Arithmetic) -> tuple[str, ...]:
     return ("run", "run_strips") if a.same_storage else ("run",)
 
 
-def _group(a: Arithmetic) -> Function:
+def group_function(a: Arithmetic, form: ExactForm) -> Function:
     """All rows of a task against one group of columns, which lies packed, and one strip of k."""
+    element_m = a.element_m if form.widens else a.kind
     params = [
         ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "panels"),
         ("ptr", "P"), ("i64", "row_p"), ("i1", "first"),
     ]  # fmt: skip
-    f = Function("group", params)
-    parts = split_evenly(f, "%rows", tallest(a, form(a)))
+    f = Function("group", params if a.same_storage else [*params, *ROUNDING])
+    parts = split_evenly(f, "%rows", tallest(a, form))
     whole = f.mul(f.div("%cols", a.NR), a.NR)
     left = f.sub("%cols", whole)
     vectors = f.div(f.add(left, a.lanes - 1), a.lanes)
     with f.loop(0, parts.count, 1, [("i64", "0")]) as i:
         (row,) = i.values
         rows = f.sub(parts.larger, f.op(f"zext i1 {f.test('sge', i.index, parts.larger_ones)} to i64"))
-        M, P = f.at(a.kind, "%M", f.mul(row, "%row_m")), f.at(a.kind, "%P", f.mul(row, "%row_p"))
+        M, P = f.at(element_m, "%M", f.mul(row, "%row_m")), f.at(a.kind, "%P", f.mul(row, "%row_p"))
+        out = "" if a.same_storage else f.at(a.element_p, "%out", f.mul(row, "%row_out"))
 
         def tiles(vectors: str, panel: str, P: str, cols: str, count: str, M: str = M, rows: str = rows) -> None:
+            more = f", ptr {out}, i64 %row_out, i1 %whole" if out else ""
             with f.when(f.test("sgt", count, 0)):
                 tile = tile_of(f, a, "group", a.tile[1], rows, vectors, cols)
+                steps = f"i64 {count}, i64 0, i64 {f.mul('%kc', a.NR)}, i64 {a.NR}{more}"
                 f.do(
                     f"call void {tile}(i64 %kc, ptr {M}, i64 %row_m, i64 1, ptr {panel}, i64 {a.NR}, ptr {P}, "
-                    f"i64 %row_p, i64 {cols}, i1 %first, i64 {count}, i64 0, i64 {f.mul('%kc', a.NR)}, i64 {a.NR})"
+                    f"i64 %row_p, i64 {cols}, i1 %first, {steps})"
                 )
 
         tiles(str(a.tile[1]), "%panels", P, str(a.NR), f.div("%cols", a.NR))
         more = f.op(f"zext i1 {f.test('sgt', left, 0)} to i64")
+        out = out and f.at(a.element_p, out, whole)
         tiles(vectors, f.at(a.kind, "%panels", f.mul(whole, "%kc")), f.at(a.kind, P, whole), left, more)
         i.next = [f.add(row, rows)]
     return f
@@ -144,49 +150,87 @@ def _chunk(f: Function, rows: str) -> str:
 
 
 def _run_apart(a: Arithmetic) -> Function:
-    """One task of half precision: a piece of one member's P, made apart; its workspace is the piece, CHUNK rows of M
-    and the packed group of N."""
+    """One task of half precision: a piece of one member's P. Its workspace is a block of sums, CHUNK rows of M, and N
+    packed as deep as the second cache holds it (`task_k`); where that is all of k, the block has CHUNK rows as well."""
     f = Function("run", TASK_PARAMS, public=True)
     job = JobReader(f)
-    m, k, n, KC = job.words("m", "k", "n", "KC")
+    m, k, n, deep = job.words("m", "k", "n", "task_k")
     tasks_m, tasks_n, task_m, task_n = job.words("tasks_m", "tasks_n", "task_m", "task_n")
-    row_m, row_n, row_p, onto = job.words("row_m", "row_n", "row_p", "onto")
+    row_m, row_n, row_p = job.words("row_m", "row_n", "row_p")
     rest = f.div("%task", tasks_m)
     i0, j0, member = f.mul(f.rem("%task", tasks_m), task_m), f.mul(f.rem(rest, tasks_n), task_n), f.div(rest, tasks_n)
     rows, cols = f.lower(f.sub(m, i0), task_m), f.lower(f.sub(n, j0), task_n)
     M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
     N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
-    block = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
-    wide = f.at(a.kind, block, f.mul(task_m, task_n))
-    row_w = f.lower(KC, k)
-    panels = f.at(a.kind, wide, f.mul(CHUNK, row_w))
+    wide = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+    panels = f.at(a.kind, wide, f.mul(CHUNK, deep))
+    block = f.at(a.kind, panels, f.mul(task_n, deep))
     chunk = _chunk(f, rows)
-    alone = f.test("sle", k, KC)  # the only strip's sums are rounded while they lie in the first cache
-    piece = f.lower(task_n, f.op(f"select i1 {alone}, i64 {ROUNDED * a.NR}, i64 {task_n}"))
-    with f.loop(0, k, KC) as p:
-        kc, first = f.lower(f.sub(k, p.index), KC), f.test("eq", p.index, 0)
+    with f.loop(0, k, deep) as p:
+        depth = f.lower(f.sub(k, p.index), deep)
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-        f.do(f"call void @pack_n(ptr {strip_n}, i64 1, i64 {row_n}, i64 {cols}, i64 {kc}, ptr {panels})")
+        f.do(f"call void @pack_strips(ptr %job, ptr {strip_n}, i64 {row_n}, i64 {cols}, i64 {depth}, ptr {panels})")
         with f.loop(0, rows, chunk) as i:
             some = f.lower(f.sub(rows, i.index), chunk)
             strip_m = f.at(a.element_m, M, f.mul(i.index, row_m), p.index)
-            lines, length = _joined(f, some, kc, row_m, row_w)
-            f.do(f"call void @widen(ptr {strip_m}, i64 {row_m}, i64 {lines}, i64 {length}, ptr {wide}, i64 {row_w})")
-            with f.loop(0, cols, piece) as j:
-                few = f.lower(f.sub(cols, j.index), piece)
-                sums = f.at(a.kind, block, f.mul(f.op(f"select i1 {alone}, i64 0, i64 {i.index}"), task_n))
-                f.do(
-                    f"call void @group(i64 {some}, i64 {few}, i64 {kc}, ptr {wide}, i64 {row_w}, "
-                    f"ptr {f.at(a.kind, panels, f.mul(j.index, kc))}, ptr {sums}, i64 {piece}, i1 {first})"
-                )
-                with f.when(f.test("sge", f.add(p.index, KC), k)):
-                    to = f.at(a.element_p, P, f.mul(i.index, row_p), j.index)
-                    lines, length = _joined(f, some, few, row_p, piece)
-                    f.do(
-                        f"call void @write(ptr {sums}, i64 {piece}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, "
-                        f"i64 0, i64 0, i64 {lines}, i64 {length}, i64 {onto})"
-                    )
+            f.do(
+                f"call void @rows(ptr %job, ptr {strip_m}, ptr {wide}, ptr {panels}, ptr {block}, "
+                f"ptr {f.at(a.element_p, P, f.mul(i.index, row_p))}, i64 {some}, i64 {cols}, i64 {p.index}, "
+                f"i64 {depth}, i64 {i.index})"
+            )
+    return f
+
+
+def _pack_strips(a: Arithmetic) -> Function:
+    """`depth` rows of N, packed in strips of KC one behind the other."""
+    params = [("ptr", "job"), ("ptr", "N"), ("i64", "row_n"), ("i64", "cols"), ("i64", "depth"), ("ptr", "to")]
+    f = Function("pack_strips", params)
+    KC, task_n = JobReader(f).words("KC", "task_n")
+    with f.loop(0, "%depth", KC) as q:
+        kc = f.lower(f.sub("%depth", q.index), KC)
+        source, to = f.at(a.element_n, "%N", f.mul(q.index, "%row_n")), f.at(a.kind, "%to", f.mul(q.index, task_n))
+        f.do(f"call void @pack_n(ptr {source}, i64 1, i64 %row_n, i64 %cols, i64 {kc}, ptr {to})")
+    return f
+
+
+def _rows(a: Arithmetic) -> Function:
+    """Some rows of a task, no more than CHUNK: widened, multiplied with what is packed of N, and rounded at the end
+    of k; a few panels at a time, so that their sums stay in the first cache."""
+    params = [
+        ("ptr", "job"), ("ptr", "M"), ("ptr", "wide"), ("ptr", "panels"), ("ptr", "block"), ("ptr", "P"),
+        ("i64", "rows"), ("i64", "cols"), ("i64", "p"), ("i64", "depth"), ("i64", "i"),
+    ]  # fmt: skip
+    f = Function("rows", params)
+    job = JobReader(f)
+    k, KC, deep, task_n, row_m, row_p, onto = job.words("k", "KC", "task_k", "task_n", "row_m", "row_p", "onto")
+    with f.loop(0, "%depth", KC) as q:
+        kc = f.lower(f.sub("%depth", q.index), KC)
+        source, to = f.at(a.element_m, "%M", q.index), f.at(a.kind, "%wide", f.mul(CHUNK, q.index))
+        lines, length = _joined(f, "%rows", kc, row_m, kc)
+        f.do(f"call void @widen(ptr {source}, i64 {row_m}, i64 {lines}, i64 {length}, ptr {to}, i64 {kc})")
+    alone, few = f.test("sle", k, deep), f.lower(task_n, ROUNDED * a.NR)
+    row_s = f.op(f"select i1 {alone}, i64 {few}, i64 {task_n}")
+    whole = f.op(f"and i1 {f.test('sle', k, KC)}, {f.test('eq', onto, 0)}")
+    with f.loop(0, "%cols", few) as j:
+        some = f.lower(f.sub("%cols", j.index), few)
+        apart = f.at(a.kind, "%block", f.mul("%i", task_n), j.index)
+        sums = f.op(f"select i1 {alone}, ptr %block, ptr {apart}")
+        to = f.at(a.element_p, "%P", j.index)
+        with f.loop(0, "%depth", KC) as q:
+            kc = f.lower(f.sub("%depth", q.index), KC)
+            panels = f.at(a.kind, "%panels", f.mul(q.index, task_n), f.mul(j.index, kc))
+            strip_m = f.at(a.kind, "%wide", f.mul(CHUNK, q.index))
+            f.do(
+                f"call void @group(i64 %rows, i64 {some}, i64 {kc}, ptr {strip_m}, i64 {kc}, ptr {panels}, ptr {sums}, "
+                f"i64 {row_s}, i1 {f.test('eq', f.add('%p', q.index), 0)}, ptr {to}, i64 {row_p}, i1 {whole})"
+            )
+        ends = f.test("sge", f.add("%p", "%depth"), k)
+        with f.when(f.op(f"and i1 {ends}, {f.op(f'xor i1 {whole}, true')}")):
+            f.do(
+                f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {to}, i64 {row_p}, i64 1, ptr null, "
+                f"i64 0, i64 0, i64 %rows, i64 {some}, i64 {onto})"
+            )
     return f
 
 

@@ -84,11 +84,14 @@ def store(f: Function, target: Target, partial: DType, result: DType, value: Val
     f.do(f"store {vector(kind, lanes)} {raw}, ptr {address}, align {align}")
 
 
-def narrow(f: Function, target: Target, partial: DType, result: DType, raw: str, lanes: int) -> str:
-    """A register of `partial` as elements of `result`, which is not complex."""
+def narrow(
+    f: Function, target: Target, partial: DType, result: DType, raw: str, lanes: int, *, clear: bool = False
+) -> str:
+    """A register of `partial` as elements of `result`, which is not complex. `clear`: a NaN has nothing in the bits
+    that are rounded away (as what comes of widened operands by sums and products), so rounding leaves it a NaN."""
     if result.kind in "iu" and result.itemsize < partial.itemsize:  # it wraps
         return f.op(f"trunc {vector(scalar_kind(partial), lanes)} {raw} to {vector(scalar_kind(result), lanes)}")
-    return _float_to_half(f, target, result, raw, lanes) if result.name in HALVES else raw
+    return _float_to_half(f, target, result, raw, lanes, clear) if result.name in HALVES else raw
 
 
 def _half_to_float(f: Function, target: Target, source: DType, raw: str, lanes: int) -> str:
@@ -116,7 +119,7 @@ def _half_to_float(f: Function, target: Target, source: DType, raw: str, lanes: 
     return f.op(f"bitcast {i32} {f.op(f'or {i32} {bits}, {sign}')} to {f32}")
 
 
-def _float_to_half(f: Function, target: Target, result: DType, raw: str, lanes: int) -> str:
+def _float_to_half(f: Function, target: Target, result: DType, raw: str, lanes: int, clear: bool) -> str:
     """To nearest, ties to even; NaN stays NaN."""
     i1, i16, i32, f32 = (vector(kind, lanes) for kind in ("i1", "i16", "i32", "float"))
 
@@ -132,6 +135,8 @@ def _float_to_half(f: Function, target: Target, result: DType, raw: str, lanes: 
         odd = f.op(f"and {i32} {f.op(f'lshr {i32} {bits}, {number(16)}')}, {number(1)}")
         up = f.op(f"add {i32} {bits}, {f.op(f'add {i32} {odd}, {number(0x7FFF)}')}")
         rounded = f.op(f"lshr {i32} {up}, {number(16)}")
+        if clear:
+            return f.op(f"trunc {i32} {rounded} to {i16}")
         kept = f.op(f"select {i1} {is_nan}, {i32} {number(0x7FFF)}, {i32} {rounded}")
         return f.op(f"trunc {i32} {kept} to {i16}")
     magnitude = f.op(f"and {i32} {bits}, {number(0x7FFFFFFF)}")

@@ -11,9 +11,16 @@ from dataclasses import dataclass
 
 from tilewise.algebra.to_llvm import vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.engines.cpu.kernels.shared.convert import load
+from tilewise.engines.cpu.kernels.shared.convert import load, narrow
 from tilewise.engines.cpu.kernels.shared.ir import Function
-from tilewise.engines.cpu.kernels.shared.masks import everywhere, load_lanes, mask_below, masked_source, store_lanes
+from tilewise.engines.cpu.kernels.shared.masks import (
+    everywhere,
+    load_lanes,
+    mask_below,
+    masked_source,
+    store_lanes,
+    store_rounded,
+)
 
 # `count` tiles, each next_m, next_n and next_p elements behind the one before, in M, N and P
 PARAMS = [
@@ -21,7 +28,10 @@ PARAMS = [
     ("i64", "row_p"), ("i64", "cols"), ("i1", "first"), ("i64", "count"), ("i64", "next_m"), ("i64", "next_n"),
     ("i64", "next_p"),
 ]  # fmt: skip
+# of a form that `rounds`: P itself, where `P` is a block of sums apart, and whether these cells go there at once
+ROUNDING = [("ptr", "out"), ("i64", "row_out"), ("i1", "whole")]
 SHALLOW = 32  # k up to which P is the cost of a product
+AT_ONCE = 4  # k of a vector that was widened
 AHEAD = 4  # vectors of a row of N that are asked for before they are read
 
 
@@ -29,7 +39,9 @@ AHEAD = 4  # vectors of a row of N that are asked for before they are read
 class ExactForm:
     """`narrow`: fewer columns than a vector has lanes. `panel_m`: rows of a packed panel of M; 0: read where it lies.
     `panel`: lanes of a packed panel of N; 0: read where it lies. `along_k`: M's elements lie side by side along k.
-    `asks`: N comes from memory, and is asked for ahead. `ways`: sets of sums, each of every so many k."""
+    `asks`: N comes from memory, and is asked for ahead. `ways`: sets of sums, each of every so many k. `rounds`: sums
+    of all of k go straight to P, in its dtype. `widens`: M is widened by the tile, a vector of each row at a time; kc
+    is no shorter than one."""
 
     rows: int
     vectors: int
@@ -39,6 +51,8 @@ class ExactForm:
     along_k: bool = False
     asks: bool = False
     ways: int = 1
+    rounds: bool = False
+    widens: bool = False
 
     @property
     def name(self) -> str:
@@ -59,12 +73,13 @@ def exact_tile_function(a: Arithmetic, form: ExactForm) -> Function:
 class _ExactTile:
     def __init__(self, a: Arithmetic, form: ExactForm) -> None:
         self.a, self.form = a, form
-        self.f = Function(form.name, PARAMS)
+        self.f = Function(form.name, [*PARAMS, *ROUNDING] if form.rounds else PARAMS)
         self.quiets = a.quiets and a.target.min_number
         self.render = a.renderer(self.f, a.lanes, quiet=self.quiets)
         self.cells = form.rows * form.vectors
         self.masked = form.narrow or a.target.cheap_masks
         self.by_lane = by_lane(a, form)
+        self.element_m = a.element_m if form.widens else a.kind
         self.element_n, self.source_n = (a.kind, a.partial) if form.panel else (a.element_n, a.source_n)
         self.ways = form.ways
         # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
@@ -74,16 +89,19 @@ class _ExactTile:
     def function(self) -> Function:
         a, f, form = self.a, self.f, self.form
         before = (form.vectors - 1) * a.lanes
+        self.wide = f.op(f"alloca [{form.rows} x {a.vector}], align {a.target.vector_bytes}") if form.widens else ""
         self.inside = mask_below(f, f.sub("%cols", before), a.lanes) if self.masked and a.target.masks else None
         self.last = str(before) if self.masked else f.sub("%cols", a.lanes)
-        with f.loop(0, "%count", 1, [("ptr", "%M"), ("ptr", "%N"), ("ptr", "%P")]) as tile:
-            self.M, self.N, self.P = tile.values
+        out = [("ptr", "%out")] if form.rounds else []
+        with f.loop(0, "%count", 1, [("ptr", "%M"), ("ptr", "%N"), ("ptr", "%P"), *out]) as tile:
+            self.M, self.N, self.P, *self.out = tile.values
             self.one()
-            size_m = a.packed_m_kind if form.panel_m else a.kind
+            size_m = a.packed_m_kind if form.panel_m else self.element_m
             tile.next = [
                 f.at(size_m, self.M, "%next_m"),
                 f.at(self.element_n, self.N, "%next_n"),
                 f.at(a.kind, self.P, "%next_p"),
+                *(f.at(a.element_p, out, "%next_p") for out in self.out),
             ]
         return f
 
@@ -92,12 +110,22 @@ class _ExactTile:
         a, f, form = self.a, self.f, self.form
         rows = range(form.rows) if not form.panel_m else []
         # a register each: left to itself, LLVM would go from row to row by additions in the loop
-        self.rows = [f.op(f"freeze ptr {f.at(a.kind, self.M, f.mul('%row_m', row))}") for row in rows]
-        if form.panel:
+        self.rows = [f.op(f"freeze ptr {f.at(self.element_m, self.M, f.mul('%row_m', row))}") for row in rows]
+        if form.rounds:
+            self.ask_for_P(self.out[0], "%row_out", a.result.itemsize)
+        elif form.panel:
             self.ask_for_P(self.P)
         elif not form.panel_m:
             with f.when(f.test("sle", "%kc", SHALLOW)):
                 self.ask_for_P(f.at(a.kind, self.P, "%next_p"))
+        sums = self.widened_sums() if form.widens else self.sums()
+        if form.rounds:
+            f.either("%whole", lambda: self.round(sums), lambda: self.write(sums))
+        else:
+            self.write(sums)
+
+    def sums(self) -> list[str]:
+        a, f = self.a, self.f
         zeros = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * self.ways)
         bulk = f.op(f"and i64 %kc, {-self.unroll}")
         with f.loop(0, bulk, self.unroll, zeros) as loop:
@@ -107,15 +135,51 @@ class _ExactTile:
             with f.loop(bulk, "%kc", 1, [(a.vector, value) for value in sums]) as tail:
                 tail.next = self.step(tail.index, list(tail.values), [])
             sums = tail.values
-        self.write(sums)
+        return sums
 
-    def ask_for_P(self, P: str) -> None:
+    def widened_sums(self) -> list[str]:
+        """As many k as a vector has lanes at a time: M's are widened first, and lie in the first cache. The last ones
+        reach back into those before."""
+        a, f = self.a, self.f
+        bulk = f.op(f"and i64 %kc, {-a.lanes}")
+        # sums of one vector would wait for each other; by its width, which here is that of P and no choice
+        ways = 2 if self.form.vectors == 1 else 1
+        carry = [(a.vector, a.zeros(a.lanes)[0])] * (self.cells * ways)
+        with f.loop(0, bulk, a.lanes, carry) as loop:
+            self.widen(loop.index)
+            with f.loop(0, a.lanes, AT_ONCE, [(a.vector, value) for value in loop.values]) as inner:
+                values = list(inner.values)
+                for u in range(AT_ONCE):
+                    self.inner = f.add(inner.index, u)
+                    way = slice(u % ways * self.cells, (u % ways + 1) * self.cells)
+                    values[way] = self.step(f.add(loop.index, self.inner), values[way], [])
+                inner.next = values
+            loop.next = list(inner.values)
+        sums = self.together(loop.values)
+        with f.loop(bulk, "%kc", a.lanes, [(a.vector, value) for value in sums]) as rest:
+            last = f.sub("%kc", a.lanes)
+            self.widen(last)
+            with f.loop(f.sub(bulk, last), a.lanes, 1, [(a.vector, value) for value in rest.values]) as inner:
+                self.inner = inner.index
+                inner.next = self.step(f.add(last, inner.index), list(inner.values), [])
+            rest.next = list(inner.values)
+        return rest.values
+
+    def widen(self, k: str) -> None:
+        """A vector of each row of M, from k on."""
+        a, f = self.a, self.f
+        for row, start in enumerate(self.rows):
+            value = load(f, a.target, a.source_m, a.partial, f.at(a.element_m, start, k), a.lanes)[0]
+            f.do(f"store {a.vector} {value}, ptr {f.at(a.vector, self.wide, row)}, align {a.target.vector_bytes}")
+
+    def ask_for_P(self, P: str, row_p: str = "%row_p", size: int = 0) -> None:
         """Bring the lines of this tile of P near, or the next one's, while the sums are made."""
         f, a = self.f, self.a
+        kind, each = (a.element_p, size) if size else (a.kind, a.bytes)
         for row in range(self.form.rows):
-            line = f.at(a.kind, P, f.mul("%row_p", row))
-            for v in range(0, self.form.vectors, max(1, 64 // a.target.vector_bytes)):
-                self.prefetch(f.at(a.kind, line, v * a.lanes))
+            line = f.at(kind, P, f.mul(row_p, row))
+            for v in range(0, self.form.vectors, max(1, 64 // (a.lanes * each))):
+                self.prefetch(f.at(kind, line, v * a.lanes))
 
     def prefetch(self, address: str, hint: int = 3) -> None:
         """Into the first cache, or (with 2) no nearer than the second."""
@@ -199,6 +263,9 @@ class _ExactTile:
     def element_of_M(self, k: str, row: int) -> str:
         """M[row, k] in every lane."""
         a, f, form = self.a, self.f, self.form
+        if form.widens:
+            place = f.at(a.kind, f.at(a.vector, self.wide, row), self.inner)
+            return everywhere(f, a, f.op(f"load {a.kind}, ptr {place}, align {a.bytes}"), a.lanes)
         if not form.panel_m:
             place = f.at(a.kind, self.rows[row], k if form.along_k else f.mul(k, "%step_m"))
             element = f.op(f"load {a.kind}, ptr {place}, align {a.bytes}")
@@ -238,6 +305,25 @@ class _ExactTile:
             keep([self.render.value(a.add, (x,), (y,))[0] for x, y in zip(olds, sums, strict=True)])
 
         f.either("%first", lambda: keep(sums), onto)
+
+    def round(self, sums: list[str]) -> None:
+        """Straight into P, in its dtype."""
+        a, f, form = self.a, self.f, self.form
+        kind = vector(a.element_p, a.lanes)
+        for cell, total in enumerate(sums):
+            row, v = divmod(cell, form.vectors)
+            line = f.at(a.element_p, self.out[0], f.mul("%row_out", row))
+            place = f.at(a.element_p, line, self.last if v == form.vectors - 1 else v * a.lanes)
+            rounded = narrow(f, a.target, a.partial, a.result, total, a.lanes, clear=a.fused)
+            if not self.masked or v < form.vectors - 1:
+                f.do(f"store {kind} {rounded}, ptr {place}, align {a.result.itemsize}")
+            elif a.target.cheap_masks:
+                store_rounded(f, a, rounded, place, self.inside or "")
+            else:
+                for lane in range(a.lanes - 1):
+                    with f.when(f.test("sgt", "%cols", lane)):
+                        one = f.op(f"extractelement {kind} {rounded}, i32 {lane}")
+                        f.do(f"store {a.element_p} {one}, ptr {f.at(a.element_p, place, lane)}")
 
     def write_one_by_one(self, sums: list[str], places: list[str]) -> None:
         """A narrow tile where there are no masks."""

@@ -77,7 +77,12 @@ def masked_store(f: Function, a: Arithmetic, value: str, place: str, mask: str) 
 
 def masked_result(f: Function, a: Arithmetic, value: str, place: str, mask: str) -> None:
     """The lanes under the mask, as P's elements."""
-    raw, kind = narrow(f, a.target, a.partial, a.result, value, a.lanes), vector(a.element_p, a.lanes)
+    store_rounded(f, a, narrow(f, a.target, a.partial, a.result, value, a.lanes), place, mask)
+
+
+def store_rounded(f: Function, a: Arithmetic, raw: str, place: str, mask: str) -> None:
+    """The lanes under the mask, which are P's elements already."""
+    kind = vector(a.element_p, a.lanes)
     to: list[tuple[str, str | int]] = [("ptr", place), ("i32", a.result.itemsize), (vector("i1", a.lanes), mask)]
     suffix = {"float": "f32", "double": "f64"}.get(a.element_p, a.element_p)
     f.call("void", f"llvm.masked.store.v{a.lanes}{suffix}.p0", [(kind, raw), *to])
