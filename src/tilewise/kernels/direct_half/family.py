@@ -6,19 +6,20 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
+from tilewise.kernels.by_ways import ByWays, cut_over_a_cluster
 from tilewise.kernels.direct_half import alone, model
 from tilewise.kernels.direct_half.recipe import launches
 from tilewise.kernels.direct_half.text import render_direct_half
-from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, tensor_reason
+from tilewise.kernels.family import fused_notes, tensor_reason
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine, arch_number
-from tilewise.plans import Plan
+from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
 
-class DirectHalf(Family):
+class DirectHalf(ByWays):
     name = "direct_half"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     fuses = True
@@ -26,6 +27,25 @@ class DirectHalf(Family):
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.HalfTile]:
+        if not _is_single(problem):
+            way, seconds = model.best_tile(problem, machine)
+            return seconds, way
+        way, seconds = alone.least(problem, machine)
+        return alone.ONE_LAUNCH * seconds, way
+
+    def geometry(self, problem: Problem, way: model.HalfTile) -> Geometry:
+        return way.geometry
+
+    def notes(self, problem: Problem, way: model.HalfTile) -> list[str]:
+        return fused_notes(problem) + cut_over_a_cluster(way)
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        return tensor_reason(plan, kernel, tiles)
+
+    def tiles(self, problem: Problem, way: model.HalfTile) -> str:
+        return f"{way.rows}x{way.cols}, {way.resident} a multiprocessor"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Single products and groups that the copy engine takes as they are go to wgmma_half."""
@@ -37,43 +57,8 @@ class DirectHalf(Family):
         m, n = p.layout_m, p.layout_n
         return bool(m.row % 8 and m.col % 8) or bool(n.row % 8 and n.col % 8)
 
-    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._plan(problem, machine, kernel, tile, *self._best(problem, machine))
-
-    def _best(self, problem: Problem, machine: Machine) -> tuple[model.HalfTile, float]:
-        if not _is_single(problem):
-            return model.best_tile(problem, machine)
-        way, seconds = alone.least(problem, machine)
-        return way, alone.ONE_LAUNCH * seconds
-
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return alone.least_seconds(problem, machine) if _is_single(problem) else 0.0
-
-    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        _, seconds = self._best(problem, machine)
-        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
-
-    def pinned(self, problem: Problem, machine: Machine, way: model.HalfTile) -> Plan:
-        return self._plan(problem, machine, model.KERNEL, None, way, self.seconds(way, problem, machine))
-
-    def _plan(
-        self,
-        problem: Problem,
-        machine: Machine,
-        kernel: str | None,
-        tile: int | None,
-        way: model.HalfTile,
-        predicted: float,
-    ) -> Plan:
-        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        notes = fused_notes(problem)
-        if way.cluster > 1:
-            notes.append(f"k is cut over the {way.cluster} blocks of a cluster, which add up in order")
-        plan = own_tiles(
-            self, problem, machine, model.KERNEL, tile, way.geometry, predicted, limits, notes, packs=(), way=way
-        )
-        return tensor_reason(plan, kernel, f"{way.rows}x{way.cols}, {way.resident} a multiprocessor")
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

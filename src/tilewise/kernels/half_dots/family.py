@@ -5,19 +5,20 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import ClassVar
 
-from tilewise.kernels.family import Family, Offer, fused_notes, own_tiles, tensor_reason
+from tilewise.kernels.by_ways import ByWays, cut_over_a_cluster
+from tilewise.kernels.family import fused_notes, tensor_reason
 from tilewise.kernels.half_dots import model
 from tilewise.kernels.half_dots.recipe import launches
 from tilewise.kernels.half_dots.text import render_half_dots
 from tilewise.kernels.shared.layouts import line_alignment
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
-from tilewise.plans import Plan
+from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
 
-class HalfDots(Family):
+class HalfDots(ByWays):
     name = "half_dots"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     fuses = True
@@ -25,6 +26,22 @@ class HalfDots(Family):
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.DotsWay]:
+        way, seconds = model.best_way(problem, machine)
+        return seconds, way
+
+    def geometry(self, problem: Problem, way: model.DotsWay) -> Geometry:
+        return way.geometry
+
+    def notes(self, problem: Problem, way: model.DotsWay) -> list[str]:
+        return fused_notes(problem) + cut_over_a_cluster(way)
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        return tensor_reason(plan, kernel, tiles)
+
+    def tiles(self, problem: Problem, way: model.DotsWay) -> str:
+        return f"{way.geometry.rows}x{way.geometry.cols}"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         return min(problem.m, problem.n) <= model.TILES[-1].rows and super().takes(problem, machine)
@@ -34,37 +51,8 @@ class HalfDots(Family):
         p, size = problem, problem.dtype.itemsize
         return line_alignment(p.layout_m, p.m, p.k, size) < 16 or line_alignment(p.layout_n, p.k, p.n, size) < 16
 
-    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._plan(problem, machine, kernel, tile, *model.best_way(problem, machine))
-
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
-
-    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        _, seconds = model.best_way(problem, machine)
-        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
-
-    def pinned(self, problem: Problem, machine: Machine, way: model.DotsWay) -> Plan:
-        return self._plan(problem, machine, model.KERNEL, None, way, model.seconds(way, problem, machine))
-
-    def _plan(
-        self,
-        problem: Problem,
-        machine: Machine,
-        kernel: str | None,
-        tile: int | None,
-        way: model.DotsWay,
-        predicted: float,
-    ) -> Plan:
-        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        notes = fused_notes(problem)
-        if way.cluster > 1:
-            notes.append(f"k is cut over the {way.cluster} blocks of a cluster, which add up in order")
-        plan = own_tiles(
-            self, problem, machine, model.KERNEL, tile, way.geometry, predicted, limits, notes, packs=(), way=way
-        )
-        return tensor_reason(plan, kernel, f"{plan.geometry.rows}x{plan.geometry.cols}")
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

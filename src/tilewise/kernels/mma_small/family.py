@@ -5,19 +5,19 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.mma_small import model
 from tilewise.kernels.mma_small.recipe import launches
 from tilewise.kernels.mma_small.text import render_small
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine, arch_number
-from tilewise.plans import Plan
+from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
 
-class MmaSmall(Family):
+class MmaSmall(ByWays):
     name = "mma_small"
     kernels: ClassVar = model.IDEAS
     stores_anywhere = True
@@ -25,6 +25,19 @@ class MmaSmall(Family):
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine, kernel)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SmallWay]:
+        return model.best_way(problem, machine)
+
+    def geometry(self, problem: Problem, way: model.SmallWay) -> Geometry:
+        return model.geometry(problem, way)
+
+    def tiles(self, problem: Problem, way: model.SmallWay) -> str:
+        down, across = model.tiles_of(problem, way.tile)
+        return f"{down}x{across} tiles of {way.tile.rows}x{way.tile.cols}"
+
+    def kernel_for(self, problem: Problem) -> str:
+        return model.kernel_for(problem)
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         return problem.m * problem.k * problem.n <= model.LARGEST  # the kind says the rest
@@ -34,33 +47,6 @@ class MmaSmall(Family):
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
-
-    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        seconds, way = model.best_way(problem, machine)
-        return self._planned(problem, machine, way, seconds, kernel, tile)
-
-    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        seconds, _ = model.best_way(problem, machine)
-        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.kernel_for(problem), max(seconds, floor), floor)
-
-    def _planned(
-        self,
-        problem: Problem,
-        machine: Machine,
-        way: model.SmallWay,
-        seconds: float,
-        kernel: str | None,
-        tile: int | None,
-    ) -> Plan:
-        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        geometry = model.geometry(problem, way)
-        notes = [f"k is cut over the {way.cluster} blocks of a cluster, which add up in order"] * (way.cluster > 1)
-        name = model.kernel_for(problem)
-        plan = own_tiles(self, problem, machine, name, tile, geometry, seconds, limits, notes, packs=(), way=way)
-        asked = "the kernel was asked for" if kernel else f"{name} has the least expected time"
-        down, across = model.tiles_of(problem, way.tile)
-        return plan.but(why=f"{asked}; {down}x{across} tiles of {way.tile.rows}x{way.tile.cols}")
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
@@ -75,6 +61,3 @@ class MmaSmall(Family):
 
     def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
         return model.seconds(way, problem, machine)
-
-    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
-        return self._planned(problem, machine, way, model.seconds(way, problem, machine), None, None)

@@ -3,28 +3,41 @@
 from __future__ import annotations
 
 from collections.abc import Iterable, Sequence
-from dataclasses import replace
 from typing import Any, ClassVar
 
-from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.mma_sync.model import worthwhile
 from tilewise.kernels.shallow import model
 from tilewise.kernels.shallow.recipe import launches
 from tilewise.kernels.shallow.text import render_shallow
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine, arch_number
-from tilewise.plans import Plan
+from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
 
-class Shallow(Family):
+class Shallow(ByWays):
     name = "shallow"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     precisions = ("ieee", "tf32")
 
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShallowWay]:
+        return model.best_way(problem, machine)
+
+    def geometry(self, problem: Problem, way: model.ShallowWay) -> Geometry:
+        return model.geometry(problem, way)
+
+    def tiles(self, problem: Problem, way: model.ShallowWay) -> str:
+        strips = model.strips_of(problem, way.cols)
+        return f"{strips} strips of {way.cols} columns, {way.blocks} blocks to a strip"
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        asked = "the kernel was asked for" if kernel else "k is short, and shallow has the least expected time"
+        return plan.but(why=f"{asked}; {tiles}")
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         return problem.k <= model.DEEPEST and super().takes(problem, machine)
@@ -35,30 +48,6 @@ class Shallow(Family):
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         figures = model.figures_of(problem)
         return max(figures.start + figures.rows, problem.least_bytes / (model.MEMORY_SHARE * machine.bandwidth))
-
-    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        return self._planned(problem, machine, *model.best_way(problem, machine), kernel, tile)
-
-    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        seconds, _ = model.best_way(problem, machine)
-        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        return Offer(problem, machine, model.KERNEL, max(seconds, floor), floor)
-
-    def _planned(
-        self,
-        problem: Problem,
-        machine: Machine,
-        seconds: float,
-        way: model.ShallowWay,
-        kernel: str | None,
-        tile: int | None,
-    ) -> Plan:
-        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
-        geometry = model.geometry(problem, way)
-        plan = own_tiles(self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, (), packs=(), way=way)
-        asked = "the kernel was asked for" if kernel else "k is short, and shallow has the least expected time"
-        strips = model.strips_of(problem, way.cols)
-        return replace(plan, why=f"{asked}; {strips} strips of {way.cols} columns, {way.blocks} blocks to a strip")
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
@@ -72,6 +61,3 @@ class Shallow(Family):
 
     def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
         return model.seconds(way, problem, machine)
-
-    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
-        return self._planned(problem, machine, model.seconds(way, problem, machine), way, None, None)

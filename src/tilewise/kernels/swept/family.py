@@ -5,18 +5,18 @@ from __future__ import annotations
 from collections.abc import Iterable, Sequence
 from typing import Any, ClassVar
 
-from tilewise.kernels.family import Family, own_tiles
+from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.swept import model
 from tilewise.kernels.swept.recipe import launches
 from tilewise.kernels.swept.text import render_swept
 from tilewise.machine import Machine
-from tilewise.plans import Plan
+from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
 
-class Swept(Family):
+class Swept(ByWays):
     name = "swept"
     kernels: ClassVar = {model.KERNEL: model.IDEA}
     stores_anywhere = True
@@ -25,29 +25,17 @@ class Swept(Family):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem)
 
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.SweptWay]:
+        return model.best_way(problem, machine)
+
+    def geometry(self, problem: Problem, way: model.SweptWay) -> Geometry:
+        return model.geometry(way)
+
+    def tiles(self, problem: Problem, way: model.SweptWay) -> str:
+        return f"strips of {way.across} columns"
+
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return problem.members > 1 and problem.k <= model.LONGEST  # one product alone has kernels of its own
-
-    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
-        seconds, way = model.best_way(problem, machine)
-        return self._planned(problem, machine, way, seconds, kernel, tile)
-
-    def _planned(
-        self,
-        problem: Problem,
-        machine: Machine,
-        way: model.SweptWay,
-        seconds: float,
-        kernel: str | None,
-        tile: int | None,
-    ) -> Plan:
-        limits, geometry = (
-            machine.floor(problem.steps, problem.least_bytes, problem.dtype.name),
-            model.geometry(way),
-        )
-        plan = own_tiles(self, problem, machine, model.KERNEL, tile, geometry, seconds, limits, (), packs=(), way=way)
-        asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
-        return plan.but(why=f"{asked}; strips of {way.across} columns")
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return (render_swept(problem.algebra, few, False) for few in model.HELD)
@@ -60,6 +48,3 @@ class Swept(Family):
 
     def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
         return model.seconds(way, problem, machine)
-
-    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
-        return self._planned(problem, machine, way, model.seconds(way, problem, machine), None, None)

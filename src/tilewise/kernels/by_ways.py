@@ -1,0 +1,64 @@
+"""Families that multiply in one launch in one of many ways: the soonest by the family's own formula is its plan."""
+
+from __future__ import annotations
+
+from abc import abstractmethod
+from typing import Any
+
+from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.machine import Machine
+from tilewise.plans import Geometry, Plan
+from tilewise.problem import Problem
+
+
+class ByWays(Family):
+    """A family of these says which way is the soonest, what a block of it does, and how people read it."""
+
+    @abstractmethod
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, Any]:
+        """Seconds, and the way that takes no longer than any other."""
+
+    @abstractmethod
+    def geometry(self, problem: Problem, way: Any) -> Geometry:
+        """What one block of the way does."""
+
+    @abstractmethod
+    def tiles(self, problem: Problem, way: Any) -> str:
+        """How P is cut, in words."""
+
+    def kernel_for(self, problem: Problem) -> str:
+        """Its kernel, where it has more than one."""
+        return next(iter(self.kernels))
+
+    def notes(self, problem: Problem, way: Any) -> list[str]:
+        """What else people should know of the way."""
+        return cut_over_a_cluster(way)
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        """The plan with why it is this one; `kernel`: asked for by name."""
+        asked = "the kernel was asked for" if kernel else f"{plan.kernel} has the least expected time"
+        return plan.but(why=f"{asked}; {tiles}")
+
+    def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+        return self._planned(problem, machine, kernel, tile, *self.best(problem, machine))
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        seconds, _ = self.best(problem, machine)
+        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        return Offer(problem, machine, self.kernel_for(problem), max(seconds, floor), floor)
+
+    def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
+        return self._planned(problem, machine, None, None, self.seconds(way, problem, machine), way)
+
+    def _planned(
+        self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None, seconds: float, way: Any
+    ) -> Plan:
+        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        name, geometry, notes = self.kernel_for(problem), self.geometry(problem, way), self.notes(problem, way)
+        plan = own_tiles(self, problem, machine, name, tile, geometry, seconds, limits, notes, packs=(), way=way)
+        return self.reason(plan, kernel, self.tiles(problem, way))
+
+
+def cut_over_a_cluster(way: Any) -> list[str]:
+    blocks = getattr(way, "cluster", 1)
+    return [f"k is cut over the {blocks} blocks of a cluster, which add up in order"] if blocks > 1 else []
