@@ -10,7 +10,7 @@ PYTEST := $(BIN)/python -m pytest -n auto --dist worksteal
 # Tests start Python hundreds of times; without bytecode each start would compile NumPy's source again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-interop test-emulated torture test-browser test-cuda sanitize docs lint format lock clean
+.PHONY: demo test test-all test-interop test-interop-all test-emulated torture test-browser test-cuda sanitize docs lint format lock clean
 
 # What a user needs and no more: NumPy, LLVM's bindings, click, rich.
 demo: $(BASE)
@@ -29,6 +29,10 @@ torture: $(READY)
 # Gradients, torch.compile, jit: with PyTorch or JAX in the environment (.venv/bin/pip install torch jax).
 test-interop: $(READY)
 	$(PYTEST) -m 'interop and not slow and not cuda' tests/interop tests/docs
+
+# Every case of them: those that test-interop draws by the clock leave the others to this.
+test-interop-all: $(READY)
+	$(PYTEST) -m 'interop and not cuda' tests/interop tests/docs
 
 # Kernels of the other architecture, compiled here and executed under qemu (Debian: .ci/emulation unpacks what it needs).
 test-emulated: $(READY)
