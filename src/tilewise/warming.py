@@ -30,7 +30,6 @@ from tilewise.machine import Machine
 from tilewise.plans import Plan
 from tilewise.problem import Groups, Problem, problem_of_shape
 
-SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}
 USUAL = ("bfloat16", "float16", "float32", "tf32", "float64")
 Progress = Callable[[str, int, int], None]  # a kind, how many of its kernels are there, of how many
 
@@ -98,7 +97,7 @@ def kinds_of(dtype: Any, ordinary: bool = True) -> tuple[str, ...]:
     words = [word.strip() for word in dtype.split(",") if word.strip()]
     if not words:
         raise UsageError(f"dtype={dtype!r} names none: bf16, fp16, fp32, tf32, fp64, or NumPy's names")
-    return tuple(dict.fromkeys("tf32" if word == "tf32" else dtype_named(SHORT.get(word, word)).name for word in words))
+    return tuple(dict.fromkeys("tf32" if word == "tf32" else dtype_named(word).name for word in words))
 
 
 def problem_of_kind(ring: Semiring, kind: str) -> Problem:

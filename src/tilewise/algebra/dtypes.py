@@ -88,6 +88,8 @@ DTYPES: dict[str, DType] = {
 # What matrices may lie in but no sum is kept in: they are multiplied as float32, or as the dtype asked for.
 FLOAT8: dict[str, DType] = {name: DType(name, "f", 1) for name in ("float8_e4m3fn", "float8_e5m2")}
 
+SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "fp64": "float64"}  # as people with cards say
+
 
 @lru_cache(maxsize=256)
 def dtype_of(dtype: np.dtype[Any]) -> DType:
@@ -104,6 +106,7 @@ def dtype_of(dtype: np.dtype[Any]) -> DType:
 
 def dtype_named(name: str) -> DType:
     """The DType a person wrote, say on the command line."""
+    name = SHORT.get(name, name)
     if name not in DTYPES:
         raise DtypeError(f"dtype {name!r} is not known; known are {', '.join(DTYPES)}")
     return DTYPES[name]
@@ -111,7 +114,7 @@ def dtype_named(name: str) -> DType:
 
 def dtype_given(dtype: Any) -> DType:
     """What a person passed as `dtype=`: a name, or a dtype of NumPy, ml_dtypes or PyTorch."""
-    name = dtype if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
+    name = SHORT.get(dtype, dtype) if isinstance(dtype, str) else str(dtype).removeprefix("torch.")
     if name in DTYPES:
         return DTYPES[name]
     try:

@@ -6,12 +6,13 @@ import math
 import random
 from dataclasses import dataclass
 
+from tilewise.algebra.dtypes import SHORT
 from tilewise.errors import UsageError
 
 LARGEST = {"float32": 8192, "float64": 8192}  # extents; 16384 for the others
 STEPS = (1e6, 4e11)  # of a product: no fewer, no more
 STACK_CELLS = 7e8  # of a stack and its product
-SHORT = {"bf16": "bfloat16", "fp16": "float16", "fp32": "float32", "tf32": "tf32", "fp64": "float64"}
+KINDS = {**SHORT, "tf32": "tf32"}
 
 
 @dataclass(frozen=True)
@@ -69,12 +70,12 @@ def kinds_given(text: str) -> tuple[str, ...]:
     """`bf16,fp32` or `bfloat16,float32` → the names that `draw` knows."""
     found = []
     for word in filter(None, (part.strip() for part in text.split(","))):
-        name = SHORT.get(word, word)
-        if name not in SHORT.values():
-            raise UsageError(f"--dtypes {text!r}: {word!r} is not known; known are {', '.join(SHORT)}")
+        name = KINDS.get(word, word)
+        if name not in KINDS.values():
+            raise UsageError(f"--dtypes {text!r}: {word!r} is not known; known are {', '.join(KINDS)}")
         found.append(name)
     if not found:
-        raise UsageError(f"--dtypes {text!r} names none; known are {', '.join(SHORT)}")
+        raise UsageError(f"--dtypes {text!r} names none; known are {', '.join(KINDS)}")
     return tuple(dict.fromkeys(found))
 
 

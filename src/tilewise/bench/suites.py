@@ -20,7 +20,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.arrays.card import card_count
-from tilewise.bench.random_shapes import SHORT, drawn
+from tilewise.bench.random_shapes import KINDS, drawn
 from tilewise.errors import UsageError
 from tilewise.kernels.ladder.model import LADDER
 
@@ -123,7 +123,7 @@ class Drawing:
 
     count: int = 20
     seed: int = 0
-    dtypes: tuple[str, ...] = tuple(SHORT.values())
+    dtypes: tuple[str, ...] = tuple(KINDS.values())
 
 
 def random_pieces(device: str, drawing: Drawing, quick: bool) -> list[Callable[[], list[Row]]]:
