@@ -1,8 +1,12 @@
-"""Opening a card and taking its memory. cuda.core is imported here, on use; every way it can be missing is named."""
+"""Opening a card and taking its memory. cuda.core is imported here, on use; every way it can be missing is named.
+
+Products of torch's or CuPy's arrays use the driver alone (`make_current`, `facts_of`): importing cuda.core takes as
+long as all else of a first product.
+"""
 
 from __future__ import annotations
 
-from typing import Any
+from typing import Any, NamedTuple
 
 from tilewise.errors import DeviceError, OutOfMemoryError, ShapeError, UsageError
 
@@ -36,6 +40,69 @@ def open_card(device: str) -> Any:
 
 
 _found: dict[str, Any] = {}  # devices that answered once
+
+
+def make_current(device: str) -> None:
+    """The card's context current in this thread; the one that torch and CuPy use too."""
+    context = _contexts.get(device)
+    if context is None:
+        context = _contexts[device] = _primary_context(device)
+    _driver().cuCtxSetCurrent(context)
+
+
+_contexts: dict[str, Any] = {}
+
+
+def _primary_context(device: str) -> Any:
+    number = card_number(device)
+    try:
+        driver = _driver()
+        driver.cuInit(0)
+        known = number < int(driver.cuDeviceGetCount()[1])
+        status, context = driver.cuDevicePrimaryCtxRetain(number) if known else (1, None)
+    except (ImportError, RuntimeError):
+        status, context = 1, None
+    if int(status):
+        open_card(device)  # says what is missing
+        raise DeviceError(f"device={device!r} has no context: {status}")
+    return context
+
+
+class Facts(NamedTuple):
+    """What the driver says of a card; clocks in kHz."""
+
+    name: str
+    capability: tuple[int, int]
+    units: int
+    clock: int
+    memory_clock: int
+    bus_bits: int
+
+
+def facts_of(device: str) -> Facts:
+    """Those of one card."""
+    make_current(device)
+    driver, number = _driver(), card_number(device)
+
+    def of(name: str) -> int:
+        return int(
+            driver.cuDeviceGetAttribute(getattr(driver.CUdevice_attribute, f"CU_DEVICE_ATTRIBUTE_{name}"), number)[1]
+        )
+
+    return Facts(
+        driver.cuDeviceGetName(256, number)[1].split(b"\0")[0].decode(),
+        (of("COMPUTE_CAPABILITY_MAJOR"), of("COMPUTE_CAPABILITY_MINOR")),
+        of("MULTIPROCESSOR_COUNT"),
+        of("CLOCK_RATE"),
+        of("MEMORY_CLOCK_RATE"),
+        of("GLOBAL_MEMORY_BUS_WIDTH"),
+    )
+
+
+def _driver() -> Any:
+    from cuda.bindings import driver
+
+    return driver
 
 
 def _find(device: str) -> Any:
@@ -87,17 +154,13 @@ def allocate(nbytes: int, device: str, stream: Any) -> Any:
 
 def capturing(stream: Any) -> bool:
     """Whether what is queued on a stream goes into a CUDA graph."""
-    from cuda.bindings import driver
-
-    return int(driver.cuStreamIsCapturing(stream.handle)[1]) != 0
+    return int(_driver().cuStreamIsCapturing(stream.handle)[1]) != 0
 
 
 def memory(device: str) -> tuple[int, int]:
     """Free and total bytes of a card."""
-    from cuda.bindings import driver
-
-    open_card(device)
-    _, free, total = driver.cuMemGetInfo()
+    make_current(device)
+    _, free, total = _driver().cuMemGetInfo()
     return int(free), int(total)
 
 

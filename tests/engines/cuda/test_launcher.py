@@ -86,7 +86,7 @@ SIZES = {FUNCTIONS[step.name]: [len(a.data) for a in step.arguments] for step in
 def driver(request, monkeypatch):
     made = Driver(SIZES)
     monkeypatch.setattr(launcher, "driver_functions", lambda: made.functions)
-    monkeypatch.setattr(launcher, "open_card", lambda device: None)
+    monkeypatch.setattr(launcher, "make_current", lambda device: None)
     monkeypatch.setattr(launcher, "kernel_function", lambda source, name, *_: launcher.Function(FUNCTIONS[name], None))
     monkeypatch.setattr(launcher, "encoded", lambda made: bytes([0xAB]) * 128)
     if request.param == "ctypes":
@@ -149,7 +149,7 @@ def test_a_failed_launch_is_an_error_that_names_it(driver, monkeypatch):
 def test_a_thread_that_never_used_the_card_gets_its_context(driver, monkeypatch):
     opened = []
     ready = launcher.Launcher(Recipe(STEPS), "cuda:0")
-    monkeypatch.setattr(launcher, "open_card", opened.append)
+    monkeypatch.setattr(launcher, "make_current", opened.append)
     driver.answers = [launcher.INVALID_CONTEXT]
     assert ready(0, M=1 << 20)
     assert opened == ["cuda:0"]
@@ -200,7 +200,7 @@ def loaded(monkeypatch):
     driver = SimpleNamespace(cuKernelGetFunction=lambda handle: (0, 7))
     monkeypatch.setattr(loading, "load_kernel", load)
     monkeypatch.setattr(loading, "_driver", lambda: driver)
-    monkeypatch.setattr(launcher, "open_card", lambda device: None)
+    monkeypatch.setattr(launcher, "make_current", lambda device: None)
     monkeypatch.setattr(launcher, "driver_functions", lambda: dict.fromkeys(native.DRIVER, 0))
     monkeypatch.setattr(loading, "_functions", {})
     monkeypatch.setattr(loading, "_kernels", {})

@@ -35,7 +35,7 @@ def card(monkeypatch):
     monkeypatch.setattr(loading, "load_kernel", load)
     monkeypatch.setattr(loading, "_driver", lambda: driver)
     monkeypatch.setattr(loading, "driver_library", lambda: library)
-    monkeypatch.setattr(loading, "open_card", lambda device: None)
+    monkeypatch.setattr(loading, "make_current", lambda device: None)
     monkeypatch.setattr(loading, "at_hand", lambda text, arch: text != TEXTS[1])
     for held in ("_functions", "_kernels", "_threads", "_room"):
         monkeypatch.setattr(loading, held, {})

@@ -12,8 +12,9 @@ import os
 from collections.abc import Iterable
 from functools import lru_cache
 from typing import Any
+from weakref import finalize
 
-from tilewise.arrays.card import INSTALL
+from tilewise.arrays.card import INSTALL, make_current
 from tilewise.cache import PLACES, DiskCache
 from tilewise.engines.cuda.prebuilt import built_before, digest_of
 from tilewise.errors import DeviceError, EngineError, UsageError
@@ -124,12 +125,27 @@ def nvrtc_version() -> str:
     return f"nvrtc {major}.{minor}"
 
 
-def load_kernel(source: str, name: str, device: str) -> Any:
-    """The kernel, ready to launch on a card, for as long as it is held."""
-    from cuda.core import ObjectCode
+class Kernel:
+    """A kernel on a card, for as long as it is held."""
 
-    from tilewise.arrays.card import open_card
+    __slots__ = ("__weakref__", "handle")
+
+    def __init__(self, driver: Any, library: Any, handle: Any) -> None:
+        self.handle = handle
+        finalize(self, driver.cuLibraryUnload, library).atexit = False  # the driver may be gone by then
+
+
+def load_kernel(source: str, name: str, device: str) -> Kernel:
+    """The kernel, ready to launch on a card."""
+    from cuda.bindings import driver
+
     from tilewise.engines.cuda.device import arch_of
 
-    open_card(device)
-    return ObjectCode.from_cubin(compile_source(source, arch_of(device))).get_kernel(name)
+    code = compile_source(source, arch_of(device))
+    make_current(device)
+    status, library = driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
+    if not int(status):
+        status, handle = driver.cuLibraryGetKernel(library, name.encode())
+    if int(status):
+        raise EngineError(f"{name} cannot be loaded on {device}: {status}")
+    return Kernel(driver, library, handle)

@@ -5,7 +5,7 @@ from __future__ import annotations
 from dataclasses import replace
 from functools import lru_cache
 
-from tilewise.arrays.card import card_number, open_card
+from tilewise.arrays.card import card_number, facts_of
 from tilewise.cache import cache_folder
 from tilewise.errors import UsageError
 from tilewise.machine import Machine, card
@@ -26,18 +26,14 @@ USUAL = (128, 1 / 64, 512)  # consumer cards since Ampere
 @lru_cache(maxsize=16)
 def describe(device: str) -> Machine:
     """Units, peak rate and bandwidth of one card."""
-    found = open_card(device)
-    about = found.properties
-    capability = found.compute_capability
-    lanes, double, tensor = LANES.get((capability.major, capability.minor), USUAL)
-    clock = about.clock_rate * 1e3
-    bandwidth = 2 * about.memory_clock_rate * 1e3 * about.global_memory_bus_width / 8
+    found = facts_of(device)
+    lanes, double, tensor = LANES.get(found.capability, USUAL)
     made = card(
         found.name,
         arch_of(device),
-        about.multiprocessor_count,
-        clock,
-        bandwidth,
+        found.units,
+        found.clock * 1e3,
+        2 * found.memory_clock * 1e3 * found.bus_bits / 8,
         lanes=lanes,
         double=double,
         tensor=tensor,
@@ -67,8 +63,8 @@ def machine_of_arch(arch: str) -> Machine:
 @lru_cache(maxsize=16)
 def arch_of(device: str) -> str:
     """The arch to compile for: sm_90a on Hopper, whose own instructions need the a."""
-    capability = open_card(device).compute_capability
-    name = f"sm_{capability.major}{capability.minor}"
+    major, minor = facts_of(device).capability
+    name = f"sm_{major}{minor}"
     return name + "a" if name == "sm_90" else name
 
 

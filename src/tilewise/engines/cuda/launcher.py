@@ -11,7 +11,7 @@ from array import array
 from collections.abc import Sequence
 from typing import Any
 
-from tilewise.arrays.card import open_card
+from tilewise.arrays.card import make_current
 from tilewise.engines.cuda.loading import Function, kernel_function
 from tilewise.engines.cuda.native import (
     DRIVER,
@@ -139,7 +139,7 @@ class Launcher:
 
     def __init__(self, recipe: Recipe, device: str, spans: dict[str, Span] | None = None) -> None:
         """`spans`: the bytes that M, N and P touch, where a P that shares memory with M or N is to be refused."""
-        open_card(device)
+        make_current(device)
         self.device, self.scratch_bytes = device, recipe.scratch_bytes
         self._held = [  # the driver knows a function by its address alone
             kernel_function(step.source, step.name, device, step.shared_bytes, step.cluster)
@@ -170,7 +170,7 @@ class Launcher:
     def failed(self, code: int, header: int, bases: int) -> None:
         """Once more with the card's context current, which a new thread lacks; then an error."""
         if code & 0xFFFFFFFF == INVALID_CONTEXT:
-            open_card(self.device)
+            make_current(self.device)
             code = self._every(header, bases)
         if code:
             image = next(image for image in self._images if image.address == header)

@@ -13,7 +13,7 @@ from collections.abc import Callable, Iterable
 from threading import Event, Lock, Thread
 from typing import Any, NamedTuple
 
-from tilewise.arrays.card import open_card
+from tilewise.arrays.card import make_current
 from tilewise.engines.cuda.compile import at_hand, load_kernel
 from tilewise.engines.cuda.native import driver_library
 from tilewise.errors import EngineError
@@ -113,7 +113,7 @@ def _load_all(texts: Callable[[], Iterable[str]], device: str, arch: str) -> Non
     """One by one, so that nobody waits for more than one of them; what is not built, or fails, is left for whoever asks
     for it."""
     try:
-        open_card(device)
+        make_current(device)
         mode = ctypes.c_int(RELAXED)  # else another thread's capture of a graph would be broken off
         driver_library().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
         for text in texts():

@@ -1,0 +1,70 @@
+"""A card through the driver alone, where a stand-in answers for it."""
+
+from __future__ import annotations
+
+from types import SimpleNamespace
+
+import pytest
+
+from tilewise.arrays import card
+from tilewise.errors import DeviceError
+
+ATTRIBUTES = {
+    "COMPUTE_CAPABILITY_MAJOR": 9,
+    "COMPUTE_CAPABILITY_MINOR": 0,
+    "MULTIPROCESSOR_COUNT": 132,
+    "CLOCK_RATE": 1_980_000,
+    "MEMORY_CLOCK_RATE": 3_201_000,
+    "GLOBAL_MEMORY_BUS_WIDTH": 6144,
+}
+
+
+@pytest.fixture
+def driver(monkeypatch):
+    current = []
+    made = SimpleNamespace(
+        current=current,
+        cuInit=lambda flags: (0,),
+        cuDeviceGetCount=lambda: (0, 2),
+        cuDevicePrimaryCtxRetain=lambda number: (0, f"context {number}"),
+        cuCtxSetCurrent=lambda context: current.append(context) or (0,),
+        cuDeviceGetAttribute=lambda name, number: (0, ATTRIBUTES[name]),
+        cuDeviceGetName=lambda length, number: (0, b"NVIDIA H200" + bytes(length - 11)),
+        CUdevice_attribute=SimpleNamespace(**{f"CU_DEVICE_ATTRIBUTE_{name}": name for name in ATTRIBUTES}),
+    )
+    monkeypatch.setattr(card, "_driver", lambda: made)
+    monkeypatch.setattr(card, "_contexts", {})
+    return made
+
+
+def test_each_thread_is_given_the_context_of_the_card_that_it_names(driver):
+    card.make_current("cuda:1")
+    card.make_current("cuda")
+    card.make_current("cuda:1")
+    assert driver.current == ["context 1", "context 0", "context 1"]
+
+
+def test_the_driver_says_what_the_planner_asks(driver):
+    assert card.facts_of("cuda:0") == ("NVIDIA H200", (9, 0), 132, 1_980_000, 3_201_000, 6144)
+
+
+@pytest.mark.parametrize("answer", [RuntimeError("libcuda.so.1"), ImportError("cuda.bindings")])
+def test_without_a_driver_the_refusal_names_the_device(driver, monkeypatch, answer):
+    def fails():
+        raise answer
+
+    def refused(device):
+        raise DeviceError(f"device={device!r} was asked for")
+
+    monkeypatch.setattr(card, "_driver", fails)
+    monkeypatch.setattr(card, "open_card", refused)
+    with pytest.raises(DeviceError, match="device='cuda:0'"):
+        card.make_current("cuda:0")
+
+
+def test_a_card_that_is_not_there_is_refused(driver, monkeypatch):
+    asked = []
+    monkeypatch.setattr(card, "open_card", asked.append)
+    with pytest.raises(DeviceError):
+        card.make_current("cuda:2")
+    assert asked == ["cuda:2"]
