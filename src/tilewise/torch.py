@@ -8,9 +8,10 @@ with tw.torch.accelerate() as done:
 print(done)
 """
 
+from typing import TYPE_CHECKING, Any
+
 from tilewise.interop.torch.accelerate import Acceleration, accelerate
 from tilewise.interop.torch.closure import closure
-from tilewise.interop.torch.cross_entropy import linear_cross_entropy
 from tilewise.interop.torch.elementwise import elementwise
 from tilewise.interop.torch.followed import followed_matmul
 from tilewise.interop.torch.grouped import grouped_matmul as followed_grouped_matmul
@@ -18,6 +19,9 @@ from tilewise.interop.torch.grouped import scatter_rows as followed_scatter_rows
 from tilewise.interop.torch.linear import Linear, choices, linear
 from tilewise.interop.torch.operator import matmul
 from tilewise.interop.torch.patch import patch, unpatch
+
+if TYPE_CHECKING:
+    from tilewise.interop.torch.cross_entropy import linear_cross_entropy
 
 __all__ = [
     "Acceleration",
@@ -35,3 +39,17 @@ __all__ = [
     "patch",
     "unpatch",
 ]
+
+
+def __getattr__(name: str) -> Any:
+    """`linear_cross_entropy` on its first use: torch.compile is told to leave it alone, which imports the compiler."""
+    if name != "linear_cross_entropy":
+        raise AttributeError(f"module {__name__!r} has no attribute {name!r}")
+    from tilewise.interop.torch.cross_entropy import linear_cross_entropy
+
+    globals()[name] = linear_cross_entropy
+    return linear_cross_entropy
+
+
+def __dir__() -> list[str]:
+    return sorted({*globals(), *__all__})

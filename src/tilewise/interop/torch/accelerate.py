@@ -18,6 +18,7 @@ from torch.nn import functional
 
 from tilewise.interop.torch.choice import Account
 from tilewise.interop.torch.compiled import ACTIVE, arrange, arranged, hang_in_inductor
+from tilewise.interop.torch.constants import constant_in_traces
 from tilewise.interop.torch.places import OPEN, PLACES
 from tilewise.interop.torch.routed import decided_linear, is_compiling, routed_matmul, stays
 from tilewise.interop.torch.routed_einsum import routed_einsum
@@ -154,7 +155,7 @@ def _standing_for_loss(theirs: Any) -> Callable[..., Any]:
     return cross_entropy
 
 
-@torch.compiler.assume_constant_result
+@constant_in_traces
 def told() -> str:
     """What the innermost open block was told, while a function in it is traced; the passes are in their places."""
     import torch._inductor  # noqa: F401

@@ -18,6 +18,7 @@ import tilewise
 from tilewise.interop.torch import lowering
 from tilewise.interop.torch.buffers import is_view, lay_out, without_views
 from tilewise.interop.torch.choice import ACCOUNTS, Account, Surroundings
+from tilewise.interop.torch.constants import constant_in_traces
 from tilewise.interop.torch.routed_loss import count_loss
 
 if TYPE_CHECKING:
@@ -169,7 +170,7 @@ def _hang_in(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
     setattr(config, hook, Pass())
 
 
-@torch.compiler.assume_constant_result
+@constant_in_traces
 def arranged() -> bool:
     """The same from within a function that is being traced."""
     import torch._inductor  # noqa: F401  a compiler is at work: this is what it may be

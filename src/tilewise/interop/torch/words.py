@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-import torch
-
 from tilewise.algebra.builtin import SEMIRINGS, find_semiring
 from tilewise.algebra.semiring import Semiring
+from tilewise.interop.torch.constants import constant_in_traces
 
 OWN: dict[str, Semiring] = {}  # people's own semirings, by the word the operator takes
 
@@ -15,7 +14,7 @@ def word_of(semiring: str | Semiring) -> str:
     return semiring if isinstance(semiring, str) else _word_of_own(semiring)
 
 
-@torch.compiler.assume_constant_result
+@constant_in_traces
 def _word_of_own(semiring: Semiring) -> str:
     ring = find_semiring(semiring)
     if SEMIRINGS.get(ring.name) == ring:
@@ -25,7 +24,7 @@ def _word_of_own(semiring: Semiring) -> str:
     return word
 
 
-@torch.compiler.assume_constant_result
+@constant_in_traces
 def picks(word: str) -> bool:
     return ring_of(word).selective
 
