@@ -1,6 +1,7 @@
 """One hostile file through one command, in a process of its own, and everything that must hold for any.
 
-python tests/hostile_runs.py FOLDER COUNT SEED     so many files at random; a line of JSON for each
+python tests/hostile_runs.py FOLDER COUNT SEED SECONDS     so many files at random, or as many as begin within so many
+                                                           seconds; a line of JSON for each, when it has ended
 """
 
 from __future__ import annotations
@@ -139,9 +140,11 @@ def wrong(ended, what, seconds, memory):
     return f"{'; '.join(found)}: {ended.err[-600:]}" if found else ""
 
 
-def many(folder, count, seed):
-    chance = random.Random(seed)
+def many(folder, count, seed, seconds):
+    chance, end = random.Random(seed), time.monotonic() + seconds
     for number in range(count):
+        if time.monotonic() > end:
+            return
         what = chance.choice(COMMANDS)
         name, text = source(chance, what)
         limits = (None, None) if chance.random() < FULL else (1, 1 << 30)
@@ -154,4 +157,4 @@ def many(folder, count, seed):
 
 
 if __name__ == "__main__":
-    many(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]))
+    many(Path(sys.argv[1]), int(sys.argv[2]), int(sys.argv[3]), float(sys.argv[4]))

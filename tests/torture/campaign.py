@@ -84,23 +84,25 @@ def fuzz_shard(ledger, name, seconds, keep):
         ledger.add("fuzz", name, said, cpu=row["cpu"], inputs=row["inputs"], shards=1)
 
 
-def hostile_shard(ledger, count, keep):
+def hostile_shard(ledger, count, seconds, keep):
+    """So many files; each is in the ledger as soon as it has ended, for a window may be cut off."""
     seed = random.SystemRandom().randrange(10**9)
-    with tempfile.TemporaryDirectory() as folder:
-        done = subprocess.run(
-            [sys.executable, str(ROOT / "tests" / "hostile_runs.py"), folder, str(count), str(seed)],
-            env=ENVIRONMENT, capture_output=True, text=True, timeout=count * 130,
+    with tempfile.TemporaryDirectory() as folder, tempfile.TemporaryFile("w+") as said:
+        files = subprocess.Popen(
+            [sys.executable, str(ROOT / "tests" / "hostile_runs.py"), folder, str(count), str(seed), str(seconds)],
+            env=ENVIRONMENT, stdout=subprocess.PIPE, stderr=said, text=True,
         )  # fmt: skip
-        for line in done.stdout.splitlines():
+        for line in files.stdout:
             row = json.loads(line)
             limit = row["limit"]
             worst = {f"worst over {limit} s": row_over(row), f"worst MiB at {limit} s": row["peak"] >> 20}
-            said = f"seed {seed} {row['number']} {row['class']} at {limit} s: {row['found']}" if row["found"] else ""
-            ledger.add("hostile", row["what"], said, files=1, at_20_s=limit == 20, cpu=row["cpu"], **worst)
-        if done.returncode:
-            ledger.add("hostile", "check", f"seed {seed}: {done.stderr[-2000:]}", files=0, at_20_s=0)
-        for path in Path(folder).glob("found-*"):
-            shutil.copy(path, keep)
+            found = f"seed {seed} {row['number']} {row['class']} at {limit} s: {row['found']}" if row["found"] else ""
+            ledger.add("hostile", row["what"], found, files=1, at_20_s=limit == 20, cpu=row["cpu"], **worst)
+            for path in Path(folder).glob("found-*"):
+                shutil.copy(path, keep)
+        if files.wait():
+            said.seek(0)
+            ledger.add("hostile", "check", f"seed {seed}: {said.read()[-2000:]}", files=0, at_20_s=0)
 
 
 def row_over(row):
@@ -141,7 +143,7 @@ def work(ledger, end, goals, parts, keep, claimed):
                 return
         try:
             if do_hostile:
-                hostile_shard(ledger, FILES, keep)
+                hostile_shard(ledger, FILES, left, keep)
             else:
                 fuzz_shard(ledger, name, min(SHARD, left), keep)
         except Exception as error:  # the campaign goes on
