@@ -7,7 +7,6 @@ What is kept under it runs on any arrays that lie alike: the cpu engine's `Ready
 from __future__ import annotations
 
 import os
-import sys
 from collections.abc import Callable
 from functools import lru_cache
 from itertools import count
@@ -25,6 +24,7 @@ from tilewise.engines.cpu.runtime import pool
 from tilewise.options import Key
 from tilewise.plans import Plan
 from tilewise.recipe import Recipe
+from tilewise.system.imported import imported
 
 LIMIT = 16384  # calls that are kept
 Signature = Callable[[Any, Any, Any], Key | None]
@@ -304,7 +304,7 @@ def signature_for(array: Any) -> Signature | None:
     kind = array.__class__
     if kind is np.ndarray:
         SIGNATURES[kind] = quickest_signature()
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    torch, cupy = imported("torch"), imported("cupy")
     if torch is not None and kind in (torch.Tensor, torch.nn.Parameter):
         from tilewise.arrays.torch_exchange import CPU, CUDA
         from tilewise.arrays.torch_library import is_watched

@@ -18,6 +18,7 @@ from tilewise.algebra.structured import Structured
 from tilewise.options import DEFAULTS, Key, Options
 from tilewise.prepared import PREPARED
 from tilewise.sparse.arrays import is_sparse
+from tilewise.system.imported import imported
 
 Matmul = Callable[..., Any]
 
@@ -105,7 +106,7 @@ class FollowedByTorch:
     """Tensors whose product torch differentiates, traces, transforms or casts: by our operator."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
-        torch = sys.modules.get("torch")
+        torch = imported("torch")
         if torch is None or not isinstance(M, torch.Tensor) or o.scales is not None:
             return False
         from tilewise.arrays.torch_library import followed
@@ -120,7 +121,7 @@ class TracedByJax:
     """What stands for arrays inside jit, grad and vmap."""
 
     def takes(self, M: Any, N: Any, o: Options) -> bool:
-        jax = sys.modules.get("jax")
+        jax = imported("jax")
         return jax is not None and isinstance(M, jax.core.Tracer) | isinstance(N, jax.core.Tracer)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:

@@ -144,8 +144,11 @@ def made_ready(sources: Iterable[str], problem: Problem, arch: str) -> None:
     if not lacking:
         return
     rest_behind(problem, arch)
-    with ThreadPoolExecutor(len(lacking)) as pool:
+    pool = ThreadPoolExecutor(len(lacking))
+    try:
         list(pool.map(lambda source: compile_source(source, arch), lacking))
+    finally:
+        pool.shutdown(wait=False, cancel_futures=True)  # who presses Ctrl-C does not wait for compilers
 
 
 def _kind(problem: Problem) -> str | None:

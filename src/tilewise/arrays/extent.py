@@ -18,6 +18,7 @@ import numpy as np
 from numpy.lib.array_utils import byte_bounds
 
 from tilewise.errors import DtypeError, FileError, ShapeError
+from tilewise.system.imported import imported
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -30,7 +31,7 @@ ADDRESSES = 1 << 64  # no address is past it
 
 def check_block(value: Any, role: str, shape: tuple[int, ...], dtype: np.dtype[Any]) -> Array:
     """What a task was handed for a block, held against what was declared of it."""
-    masked = sys.modules.get("numpy.ma")
+    masked = imported("numpy.ma")
     if masked is not None and isinstance(value, masked.MaskedArray):
         raise DtypeError(f"{role} is a masked array, and a product would lose its mask: fill it first")
     block = np.asarray(value)

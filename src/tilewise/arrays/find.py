@@ -2,10 +2,10 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from tilewise.arrays.operand import Library
+from tilewise.system.imported import imported
 
 _known: dict[type, Library] = {}  # of classes of arrays that came before
 
@@ -26,17 +26,17 @@ def _find(array: Any) -> Library:
 
     if isinstance(array, DeviceArray):
         return DEVICE_ARRAYS
-    torch = sys.modules.get("torch")
+    torch = imported("torch")
     if torch is not None and isinstance(array, torch.Tensor):
         from tilewise.arrays.torch_library import TORCH
 
         return TORCH
-    cupy = sys.modules.get("cupy")
+    cupy = imported("cupy")
     if cupy is not None and isinstance(array, cupy.ndarray):
         from tilewise.arrays.cupy_library import CUPY
 
         return CUPY
-    jax = sys.modules.get("jax")
+    jax = imported("jax")
     if jax is not None and isinstance(array, jax.Array):
         from tilewise.arrays.jax_library import JAX
 

@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 import math
-import sys
 from typing import Any
 
 import numpy as np
@@ -12,6 +11,7 @@ from tilewise.algebra.dtypes import DTYPES, FLOAT8, DType, dtype_of
 from tilewise.arrays.extent import check_extent
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DtypeError, OutOfMemoryError, UsageError
+from tilewise.system.imported import imported
 from tilewise.system.memory import check_room
 
 SMALL = 64 * 1024 * 1024  # bytes of a product that are not asked for first: asking takes 0.1 ms
@@ -21,10 +21,10 @@ class NumpyLibrary:
     name = "numpy"
 
     def operand(self, array: Any, role: str) -> Operand:
-        masked = sys.modules.get("numpy.ma")  # whoever has such an array has imported it
+        masked = imported("numpy.ma")  # whoever has such an array has imported it
         if masked is not None and isinstance(array, masked.MaskedArray):
             raise UsageError(f"{role} is a masked array, and a product would lose its mask: pass {role}.filled(value)")
-        sparse = sys.modules.get("scipy.sparse")
+        sparse = imported("scipy.sparse")
         if sparse is not None and sparse.issparse(array):
             raise UsageError(f"{role} is a scipy.sparse matrix, which this does not take: pass {role}.toarray()")
         try:

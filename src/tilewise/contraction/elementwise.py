@@ -2,20 +2,20 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.semiring import Algebra
+from tilewise.system.imported import imported
 
 
 def multiplied(algebra: Algebra, x: Any, y: Any) -> Any:
     """mul(x, y), cell by cell."""
     if is_plus_times(algebra.semiring) and not algebra.semiring.boolean and algebra.partial.kind != "b":
         return x * y
-    torch = sys.modules.get("torch")
+    torch = imported("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         import tilewise  # what needs the framework stands above this room
 

@@ -5,7 +5,6 @@ sooner done. The caller's matrix is copied first and never written; a call that 
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
@@ -26,6 +25,7 @@ from tilewise.graph.predecessors import found_anew, reached_from
 from tilewise.graph.sparse_closure import by_search, rows_of_dense, rows_worth_searching, search, searchable
 from tilewise.scale.sources import is_dask
 from tilewise.sparse.arrays import Rows, is_sparse
+from tilewise.system.imported import imported
 from tilewise.system.memory import check_room
 
 if TYPE_CHECKING:
@@ -88,7 +88,7 @@ def closure(
         return dask_closure(W, semiring)
     if is_sparse(W):
         return closure_of_sparse(W, find_semiring(semiring), return_predecessors, progress, device, sources)
-    torch = sys.modules.get("torch")
+    torch = imported("torch")
     if torch is not None and isinstance(W, torch.Tensor) and followed(W, W):
         import tilewise  # what torch follows stands above this room
 

@@ -6,7 +6,6 @@ the rows of N that it meets. So all of P is one product over groups, in one laun
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -15,6 +14,7 @@ from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import ShapeError
 from tilewise.groups.product import grouped_matmul
+from tilewise.system.imported import imported
 
 
 def block_sparse_matmul(
@@ -49,7 +49,7 @@ def block_sparse_matmul(
 
 def _mask(mask: Any, M: Any, N: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
     """The mask on the host, checked."""
-    torch = sys.modules.get("torch")
+    torch = imported("torch")
     if torch is not None and isinstance(mask, torch.Tensor):
         mask = mask.cpu().numpy()
     held = np.asarray(mask.get() if hasattr(mask, "get") else mask).astype(bool)
@@ -67,7 +67,7 @@ def _mask(mask: Any, M: Any, N: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def _beside(M: Any, numbers: Any) -> Any:
     """Whole numbers as an array of M's library, where M is."""
-    torch, cupy = sys.modules.get("torch"), sys.modules.get("cupy")
+    torch, cupy = imported("torch"), imported("cupy")
     if torch is not None and isinstance(M, torch.Tensor):
         return torch.as_tensor(numbers, device=M.device)
     return cupy.asarray(numbers) if cupy is not None and isinstance(M, cupy.ndarray) else numbers

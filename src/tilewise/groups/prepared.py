@@ -3,16 +3,16 @@ little."""
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 from tilewise.options import Key
 from tilewise.prepared import PREPARED, tick
+from tilewise.system.imported import imported
 
 
 def signature(x: Any, w: Any, offsets: Any, out: Any, how: tuple[Any, ...]) -> Key | None:
     """Everything about a call but its addresses; None where torch follows it, or for other arrays. `how`: keywords."""
-    torch = sys.modules.get("torch")
+    torch = imported("torch")
     if torch is None or not isinstance(x, torch.Tensor) or not x.is_cuda or offsets.__class__ is not torch.Tensor:
         return None
     from tilewise.arrays.torch_signature import signature as of_torch
@@ -73,7 +73,7 @@ class RowsOnCard:
 
 def rows_signature(what: str, x: Any, rows: Any, weights: Any, count: int = 0) -> Key | None:
     """Everything about a call over rows but its addresses, as `signature` has it."""
-    torch = sys.modules.get("torch")
+    torch = imported("torch")
     if torch is None or not isinstance(x, torch.Tensor) or not x.is_cuda or rows.__class__ is not torch.Tensor:
         return None
     from tilewise.arrays.torch_signature import signature as of_torch

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -16,6 +15,7 @@ from tilewise.groups.understanding import GroupedCall, understand_groups
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import launcher_of
+from tilewise.system.imported import imported
 
 
 def grouped_matmul(
@@ -56,7 +56,7 @@ def grouped_matmul(
     made = prepared(key, x, w, offsets, out)
     if made is not None:
         return made
-    torch = sys.modules.get("torch")
+    torch = imported("torch")
     if torch is not None and isinstance(x, torch.Tensor):
         from tilewise.arrays.torch_library import followed
 

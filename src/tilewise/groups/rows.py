@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import Any
 
 import numpy as np
@@ -14,6 +13,7 @@ from tilewise.groups.prepared import keep_rows, rows_prepared, rows_signature
 from tilewise.problem import row_major
 from tilewise.recipe import Recipe
 from tilewise.shapes import written
+from tilewise.system.imported import imported
 
 LINE_BYTES = 128  # what gathered rows start on, so that tensor cores take them as they are
 
@@ -66,7 +66,7 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
     made = rows_prepared(key, y, rows, weights)
     if made is not None:
         return made
-    torch = sys.modules.get("torch")
+    torch = imported("torch")
     if torch is not None and isinstance(y, torch.Tensor):
         from tilewise.arrays.torch_library import followed
 

@@ -8,7 +8,6 @@ from __future__ import annotations
 
 import io
 import os
-import sys
 from bisect import bisect_right
 from functools import partial
 from itertools import pairwise
@@ -24,6 +23,7 @@ from tilewise.errors import DtypeError, FileError, ShapeError, UsageError
 from tilewise.scale.samples import checksums
 from tilewise.shapes import written
 from tilewise.system.files import fill, here
+from tilewise.system.imported import imported
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
@@ -248,12 +248,12 @@ def _cuts(part: slice, step: int) -> list[tuple[int, int]]:
 
 
 def is_zarr(array: Any) -> bool:
-    zarr = sys.modules.get("zarr")  # whoever has such an array has imported it
+    zarr = imported("zarr")  # whoever has such an array has imported it
     return zarr is not None and isinstance(array, zarr.Array)
 
 
 def is_dask(array: Any) -> bool:
-    dask = sys.modules.get("dask.array")
+    dask = imported("dask.array")
     return dask is not None and isinstance(array, dask.Array)
 
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from dataclasses import dataclass
 from typing import Any
 
@@ -11,12 +10,13 @@ import numpy as np
 from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.algebra.expression import Number
 from tilewise.errors import ShapeError
+from tilewise.system.imported import imported
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
 def is_sparse(x: Any) -> bool:
-    scipy = sys.modules.get("scipy.sparse")  # whoever has such a matrix has imported it
+    scipy = imported("scipy.sparse")  # whoever has such a matrix has imported it
     return scipy is not None and bool(scipy.issparse(x))
 
 

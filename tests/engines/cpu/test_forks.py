@@ -2,15 +2,20 @@
 
 from __future__ import annotations
 
+import importlib
+import importlib.machinery
 import os
 import random
+import sys
 import threading
 import time
+import types
 
 import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.system.forks import PATIENCE
 from tilewise.system.llvm_lock import LLVM
 
 pytestmark = pytest.mark.skipif(not hasattr(os, "fork"), reason="no forks here")
@@ -108,3 +113,43 @@ def test_a_fork_waits_for_a_compilation_in_another_thread():
     assert forked(0) == 0
     assert time.monotonic() - start > 0.2
     thread.join()
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning")
+def test_a_fork_waits_for_an_import_that_wants_what_forks_take(monkeypatch, tmp_path):
+    """Logging's lock, which its own hook takes at a fork, and LLVM's."""
+    (tmp_path / "slowly_imported.py").write_text(
+        "import logging, sys, time\n"
+        "from tilewise.system.llvm_lock import LLVM\n"
+        "sys.begun.set()\n"
+        "time.sleep(0.2)\n"
+        "logging.getLogger('tilewise.slowly')\n"
+        "with LLVM:\n"
+        "    whole = True\n"
+    )
+    monkeypatch.setattr(tw, "__path__", [*tw.__path__, str(tmp_path)])
+    monkeypatch.setattr(sys, "begun", threading.Event(), raising=False)
+    thread = threading.Thread(target=lambda: importlib.import_module("tilewise.slowly_imported"))
+    thread.start()
+    assert sys.begun.wait(30)
+    start = time.monotonic()
+    child = os.fork()
+    if child == 0:
+        os._exit(0 if hasattr(sys.modules["tilewise.slowly_imported"], "whole") else 1)
+    assert time.monotonic() - start < PATIENCE / 2
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 0
+    thread.join()
+    del sys.modules["tilewise.slowly_imported"]
+
+
+def test_a_module_that_another_thread_is_importing_is_none_yet(monkeypatch):
+    """A product beside a thread that imports torch, or NumPy's masked arrays."""
+    for name in ("torch", "cupy", "jax", "numpy.ma", "scipy.sparse", "zarr", "dask.array"):
+        half = types.ModuleType(name)
+        half.__spec__ = importlib.machinery.ModuleSpec(name, None)
+        half.__spec__._initializing = True
+        monkeypatch.setitem(sys.modules, name, half)
+    for kind in (float, np.float32):
+        x = np.asarray([[3.0]], kind).view(type("Own", (np.ndarray,), {}))  # a class that was never met
+        assert tw.matmul(x, x) == 9
+        assert tw.closure(x, semiring="max_min") is not None

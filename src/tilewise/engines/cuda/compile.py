@@ -18,6 +18,7 @@ from tilewise.arrays.card import INSTALL, make_current
 from tilewise.cache import PLACES, DiskCache
 from tilewise.engines.cuda.prebuilt import built_before, digest_of
 from tilewise.errors import DeviceError, EngineError, UsageError
+from tilewise.system.interruptible import interruptible
 
 OPTIONS = ("std=c++17",)
 POLICIES = ("auto", "alone", "never")  # TILEWISE_COMPILE
@@ -33,7 +34,11 @@ def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> by
     found = None if cache is not None else _read.pop((source, arch), None) or built_before(source, arch)
     if found is None:
         store = cache if cache is not None else _store()
-        found = store.get_or_build(_key(source, arch), lambda: _compile(source, arch))
+        key = _key(source, arch)
+        found = store.get(key)
+        if found is None:  # seconds; who interrupts them finds the machine code on disk the next time
+            building = contextlib.nullcontext()  # NVRTC compiles side by side, and in a child forked meanwhile
+            found = interruptible(lambda: store.get_or_build(key, lambda: _compile(source, arch)), building)
     _there.add((source, arch))
     return found
 

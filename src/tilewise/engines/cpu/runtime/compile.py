@@ -11,6 +11,7 @@ from typing import Any
 from tilewise.cache import DiskCache
 from tilewise.engines.cpu.runtime.target import Target
 from tilewise.errors import EngineError
+from tilewise.system.interruptible import interruptible
 from tilewise.system.llvm_lock import LLVM
 
 _engines: list[Any] = []  # what owns the machine code; it lives as long as the process
@@ -52,15 +53,20 @@ def object_code(text: str, target: Target) -> bytes:
 
 def kept(text: str, target: Target) -> bytes:
     """The module as object code, compiled or from the disk cache; another machine's is for it to find there."""
-    key = (text, target.cpu, target.features, target.triple or _llvm().get_process_triple(), _version())
-    return DiskCache("llvm").get_or_build(key, lambda: object_code(text, target))
+    with LLVM:
+        key = (text, target.cpu, target.features, target.triple or _llvm().get_process_triple(), _version())
+        cache = DiskCache("llvm")
+        found = cache.get(key)
+    if found is None:  # an interrupted compilation ends, and its code is kept
+        found = interruptible(lambda: cache.get_or_build(key, lambda: object_code(text, target)), LLVM)
+    return found
 
 
 def load(text: str, target: Target, names: tuple[str, ...]) -> dict[str, int]:
     """The addresses of a module's public functions, compiled or from the disk cache."""
+    data = kept(text, target)
     with LLVM:
         llvm = _llvm()
-        data = kept(text, target)
         engine = llvm.create_mcjit_compiler(llvm.parse_assembly(""), _machine(target, llvm.get_process_triple()))
         engine.add_object_file(llvm.ObjectFileRef.from_data(data))
         engine.finalize_object()

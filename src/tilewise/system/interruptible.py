@@ -1,0 +1,50 @@
+"""Work that no signal interrupts, such as a compilation: another thread does it while the main thread waits, and hears
+Ctrl-C at once. The work ends behind; what it leaves (an entry in a cache) is there for the next call.
+
+The thread takes the work's lock itself, so that a fork goes on waiting for work that was left alone. It is no daemon:
+the interpreter ends after it, for a compiler whose process is taken down under it may crash.
+"""
+
+from __future__ import annotations
+
+import threading
+from collections.abc import Callable
+from contextlib import AbstractContextManager
+from typing import Any, TypeVar
+
+T = TypeVar("T")
+LOOK = 0.05  # seconds between two looks for signals, where nothing wakes a thread that waits (Windows)
+
+
+def interruptible(work: Callable[[], T], lock: AbstractContextManager[Any]) -> T:
+    """work() under the lock, which this thread must not hold. Signals are the main thread's; another works itself."""
+    if threading.current_thread() is not threading.main_thread():
+        with lock:
+            return work()
+    made: list[T] = []
+    failed: list[BaseException] = []
+    left_alone, ended = threading.Event(), threading.Event()
+
+    def do() -> None:
+        try:
+            with lock:
+                if not left_alone.is_set():  # it may have waited long for the lock
+                    made.append(work())
+        except BaseException as error:
+            failed.append(error)
+        ended.set()
+
+    try:
+        threading.Thread(target=do, name="tilewise compiles").start()
+    except RuntimeError:  # no thread to be had, or none any more: the interpreter is ending
+        with lock:
+            return work()
+    try:
+        while not ended.wait(LOOK):
+            pass
+    except BaseException:
+        left_alone.set()
+        raise
+    if failed:
+        raise failed[0]
+    return made[0]
