@@ -14,6 +14,7 @@ REFUSED = {
     "only kernels have it": "int main() { __shared__ float a[4]; return (int)a[0]; }\n",
     "shared memory": "__shared__ float a[4];\nint main() { return (int)a[0]; }\n",
     "a name and not a value": "int f(int x) { return x; }\nint main() { return sizeof(f); }\n",
+    "not \\[": "int main() [ return 0; }\n",  # was read for ever
 }
 RUN = """
 #include <fstream>

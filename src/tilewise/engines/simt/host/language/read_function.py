@@ -141,7 +141,7 @@ def _after_parameters(reader: Reader, made: tree.Function) -> None:
         elif text == "->":
             reader.advance()
             made.result = read_type.type_id(reader)
-        elif text == "[" or text in ("__attribute__", "__launch_bounds__"):
+        elif (text == "[" and reader.peek().text == "[") or text in ("__attribute__", "__launch_bounds__"):
             reader.skip_attributes()
         else:
             break
