@@ -60,6 +60,7 @@ class Builder:
         self.trusted: set[int] = set()  # subscripts, by their node, that were looked at before the loop around them
         self.takes_values = False  # an object was copied: bytes may have lost theirs
         self.sure = False  # nothing that is lowered now can overflow
+        self.lanes: Any = None  # where threads run side by side: how many, and which of them run here
         self.outer: Any = None  # finds variables of the function around, where only a type is asked for
 
     # -- text
@@ -213,6 +214,8 @@ class Builder:
         self.open = False
         self.begin(bad)
         self.program.external(callee)
+        if self.lanes is not None:
+            self.lanes.who(self)
         given = ", ".join(f"{t} {v}" for t, v in arguments)
         self.emit(f"call void @{callee}({given}) cold")
         self.jump(good)

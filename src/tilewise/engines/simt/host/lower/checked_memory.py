@@ -137,6 +137,8 @@ def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: st
         b.begin(good)
         return address
     b.program.external("rt_astray")
+    if b.lanes is not None:
+        b.lanes.who(b)
     kind = ("rt_bad_read", "rt_bad_write", "range read", "range write").index(callee)
     led = b.make(f"call ptr @rt_astray(i64 {at}, i64 {size}, i32 {kind}, i32 {b.line_text()}) cold")
     b.jump(good)

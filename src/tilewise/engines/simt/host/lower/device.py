@@ -13,6 +13,7 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import convert
 from tilewise.engines.simt.host.lower.function import write
 from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.lockstep.kernel import group_functions, write_lockstep
 from tilewise.engines.simt.host.lower.lost_values import COPY_STATES
 from tilewise.engines.simt.host.lower.module import declarations, framed, head, recursive
 from tilewise.engines.simt.host.lower.program import Instance, LaunchSite, Program
@@ -219,16 +220,23 @@ def wait(b: Builder, node: tree.Call) -> Value:
     return Value(types.VOID, "")
 
 
-def kernel_module(p: Program, site: LaunchSite) -> str:
-    """LLVM's text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`."""
+def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None = None) -> str:
+    """LLVM's text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`.
+
+    `group`: so many threads side by side, and whether they lie in one row; groups of a block instead of its threads."""
     p.device, p.shared, p.dynamic_shared, p.externals = True, [], 0, {}
     p.instances = {k: v for k, v in p.instances.items() if not v.device}
     try:
         assert site.kernel is not None
         kernel = p.instance(site.kernel, site.bindings, None)
         enter = [p.instance(p.entities.functions[name][0], {}, None) for name in ("__enter_block", "__enter_thread")]
+        lanes = None
         while p.waiting:
-            write(p, p.waiting.pop())
+            instance = p.waiting.pop()
+            if group is not None and instance is kernel:
+                lanes = write_lockstep(p, instance, *group)
+            else:
+                write(p, instance)
     finally:
         p.device = False
         p.waiting.clear()
@@ -238,12 +246,16 @@ def kernel_module(p: Program, site: LaunchSite) -> str:
     out = [head(), COPY_STATES, _one_thread(kernel, site)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
+    enter_thread = enter[1].symbol
+    if lanes is not None:
+        out.append(group_functions(lanes, enter_thread, [i for i in instances if i is not kernel]))
+        enter_thread = "@enter_group"
     stacks = f"%room = mul i64 %n, {STACK_OF_A_THREAD}\n  %stacks = alloca i8, i64 %room, align 16"
     if waits:
-        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter[1].symbol))
+        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter_thread, lanes.width if lanes else 1))
     else:
         stacks = "%stacks = alloca i8, align 16"
-        out.append(ONE_BY_ONE.format(enter_thread=enter[1].symbol))
+        out.append(ONE_BY_ONE.format(enter_thread=enter_thread))
     out.append(RUN_BLOCKS.format(stacks=stacks, shared=_without_values(p), enter_block=enter[0].symbol))
     p.externals.pop("rt_wait", None)
     return "\n".join([*out, *declarations(p)])
@@ -281,12 +293,14 @@ def _without_values(p: Program) -> str:
     return "\n".join(out)
 
 
-def _in_turns(p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str) -> str:
+def _in_turns(
+    p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str, width: int
+) -> str:  # fmt: skip
     machine = platform.machine()
     if machine not in EXCHANGES:
         raise p.refusal(f"a kernel whose threads wait for each other cannot be compiled for {machine}", 1)
     exchange, _, go_on = EXCHANGES[machine]
-    room = (p.memory.stack_end - p.memory.stack_start) // 2 // THREADS
+    room = (p.memory.stack_end - p.memory.stack_start) // 2 // THREADS * width
     frame = room if circles else _deepest(kernel.symbol, {i.symbol: i for i in instances}, 0)
     frame = -(-max(frame, 64) // 64) * 64
     if frame > room:

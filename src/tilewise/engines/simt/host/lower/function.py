@@ -59,7 +59,7 @@ def write(p: Program, instance: Instance) -> None:
         const = "const method" in node.words
         b.this = Value(Pointer(instance.record, const), "%this")
     with b.scope():
-        _parameters(b, instance)
+        declare_parameters(b, instance)
         if node.name == "<new>":
             _construct_members(b, instance)
         elif node.name == "~" and instance.record is not None:
@@ -75,7 +75,7 @@ def write(p: Program, instance: Instance) -> None:
     instance.result = b.result if b.result is not None else types.VOID
     instance.frame = b.frame
     instance.calls = b.calls
-    instance.text = _text(b, instance)
+    instance.text = function_text(b, instance)
 
 
 def _falls_off(b: Builder, instance: Instance) -> None:
@@ -88,7 +88,7 @@ def _falls_off(b: Builder, instance: Instance) -> None:
     b.emit(f"call void @rt_no_return(i32 {word}, i32 {instance.node.line})")
 
 
-def _parameters(b: Builder, instance: Instance) -> None:
+def declare_parameters(b: Builder, instance: Instance) -> None:
     for i, (parameter, type_) in enumerate(zip(instance.node.parameters, instance.parameters, strict=True)):
         if not parameter.name:
             continue
@@ -164,7 +164,7 @@ def signature(instance: Instance) -> tuple[str, str]:
     return result, ", ".join(parameters)
 
 
-def _text(b: Builder, instance: Instance) -> list[str]:
+def function_text(b: Builder, instance: Instance) -> list[str]:
     result, parameters = signature(instance)
     out = [f"define {result} {instance.symbol}({parameters}) #0 {{", "entry:"]
     if result != "void":

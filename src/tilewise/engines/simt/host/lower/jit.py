@@ -9,8 +9,8 @@ from tilewise.errors import EngineError
 _kept: list[Any] = []  # what owns the machine code
 
 
-def compile_module(text: str, symbols: dict[str, int], level: int = 2, entry: str = "start") -> int:
-    """The address of `entry`. `symbols` are functions of the runtime by name."""
+def compile_module(text: str, symbols: dict[str, int], level: int = 2, entry: str = "start", wide: bool = False) -> int:
+    """The address of `entry`. `symbols` are functions of the runtime by name; `wide`: with this processor's vectors."""
     import llvmlite.binding as llvm
 
     llvm.initialize_native_target()
@@ -19,7 +19,8 @@ def compile_module(text: str, symbols: dict[str, int], level: int = 2, entry: st
     for name, address in symbols.items():
         llvm.add_symbol(name, address)
     triple = llvm.get_process_triple()
-    machine = llvm.Target.from_triple(triple).create_target_machine(opt=level, codemodel="jitdefault", jit=True)
+    cpu = {"cpu": llvm.get_host_cpu_name(), "features": llvm.get_host_cpu_features().flatten()} if wide else {}
+    machine = llvm.Target.from_triple(triple).create_target_machine(opt=level, codemodel="jitdefault", jit=True, **cpu)
     try:
         module = llvm.parse_assembly(f'target triple = "{triple}"\n{text}')
         module.data_layout = str(machine.target_data)

@@ -13,44 +13,64 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.device import DYNAMIC_SHARED, kernel_module
 from tilewise.engines.simt.host.lower.globals import memory_of
 from tilewise.engines.simt.host.lower.jit import compile_module
+from tilewise.engines.simt.host.lower.lockstep.divergence import NotInLockstep
+from tilewise.engines.simt.host.lower.lockstep.kernel import width_of
 from tilewise.engines.simt.host.lower.program import Environment
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.linking import symbols_of
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
 from tilewise.engines.simt.machine.lanes import Geometry
-from tilewise.errors import TilewiseError
+from tilewise.errors import EngineError, TilewiseError
 
 SCRATCH = 1 << 16
 COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
 
 
 class CompiledKernel:
-    def __init__(self, s: Session, site: Any) -> None:
-        self.s = s
-        text = kernel_module(s.program, site)
-        start = compile_module(text, symbols_of(s), entry="run_blocks")
-        kinds = [ctypes.c_uint64] * 5
-        self._run = ctypes.CFUNCTYPE(None, *kinds)(start)
+    def __init__(self, s: Session, site: Any, geometry: Geometry) -> None:
+        self.s, self.site = s, site
+        self._made: dict[Any, Any] = {}
+        self._function(geometry)
 
-    def run(self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]]) -> None:
-        """Run the blocks from each first to each end."""
+    def _function(self, geometry: Geometry) -> tuple[Any, int]:
+        """The kernel's code for blocks of this shape, and how many threads of a block it takes at once."""
+        width, rows = width_of(geometry.block)
+        for group in ((width, rows), None):
+            if group not in self._made:
+                try:
+                    self._made[group] = self._compiled(group)
+                except NotInLockstep:
+                    self._made[group] = None
+            if self._made[group] is not None:
+                return self._made[group], width if group is not None else 1
+        raise EngineError("this kernel cannot be compiled")
+
+    def _compiled(self, group: tuple[int, bool] | None) -> Any:
+        text = kernel_module(self.s.program, self.site, group)
+        start = compile_module(text, symbols_of(self.s), entry="run_blocks", wide=group is not None)
+        return ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
+
+    def run(self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]]) -> int:
+        """Run the blocks from each first to each end; how many threads were run side by side."""
         s = self.s
         state = s.cuda.astray
         state.geometry = geometry
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
+        run, width = self._function(geometry)
         for first, last in blocks:
             if first < last and not s.cuda.sticky:
-                self._run(arguments, first, last, geometry.threads, min(shared, DYNAMIC_SHARED))
+                run(arguments, first, last, -(-geometry.threads // width), min(shared, DYNAMIC_SHARED))
         state.geometry = None
+        return width
 
 
 def _address(s: Session, name: str) -> int:
     return memory_of(Builder(s.program, Environment(), True), name)[1]
 
 
-def compiled(s: Session, site: Any) -> CompiledKernel | str:
+def compiled(s: Session, site: Any, geometry: Geometry) -> CompiledKernel | str:
     """The kernel of a launch, compiled; or why that cannot be."""
     card = s.cuda
     key = (id(site.kernel), tuple(sorted((k, str(v)) for k, v in site.bindings.items())))
@@ -59,7 +79,7 @@ def compiled(s: Session, site: Any) -> CompiledKernel | str:
             card.compiled[key] = "its text depends on __CUDA_ARCH__"
             return str(card.compiled[key])
         try:
-            card.compiled[key] = CompiledKernel(s, site)
+            card.compiled[key] = CompiledKernel(s, site, geometry)
         except TilewiseError as error:
             card.compiled[key] = str(error)
         except RecursionError:

@@ -95,7 +95,7 @@ def run_blocks(run: KernelRun, given: Arguments, values: dict[str, Any]) -> tupl
         return outcome, 1.0
     rest = np.setdiff1d(np.arange(geometry.blocks), sample, assume_unique=True)
     more = seconds(outcome, width) * (len(rest) / len(sample))
-    if card.interpreted + more <= run.s.options.interpret or isinstance(compiled(run.s, run.site), str):
+    if card.interpreted + more <= run.s.options.interpret or isinstance(compiled(run.s, run.site, run.geometry), str):
         card.interpreted += more
         return _joined(outcome, interpret(run, given, values, rest, 1 << 40)), 1.0
     _compiled(run, _ranges(rest), len(sample))
@@ -107,7 +107,7 @@ def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, 
     for block, data, state in before:
         run.s.memory.view(block.address, block.size)[:] = data
         run.s.memory.state(block.address, block.size)[:] = state
-    if isinstance(compiled(run.s, run.site), str):
+    if isinstance(compiled(run.s, run.site, run.geometry), str):
         fresh = Arguments(run.s, run.site, run.program)
         values = fresh.read(run.arguments)
         assert values is not None
@@ -119,7 +119,7 @@ def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, 
 
 def run_compiled(run: KernelRun) -> Outcome | str:
     """All blocks as compiled code; or why that cannot be."""
-    made = compiled(run.s, run.site)
+    made = compiled(run.s, run.site, run.geometry)
     if isinstance(made, str):
         return made
     _compiled(run, [(0, run.geometry.blocks)], 0)
@@ -127,11 +127,11 @@ def run_compiled(run: KernelRun) -> Outcome | str:
 
 
 def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> None:
-    made = compiled(run.s, run.site)
+    made = compiled(run.s, run.site, run.geometry)
     assert isinstance(made, CompiledKernel)
-    made.run(run.geometry, run.arguments, run.shared, ranges)
-    mark_changed(run)
     record = run.s.cuda.launches[-1]
+    record["lanes"] = made.run(run.geometry, run.arguments, run.shared, ranges)
+    mark_changed(run)
     record["interpreted_blocks"] = sampled
     record["compiled_blocks"] = sum(last - first for first, last in ranges)
 

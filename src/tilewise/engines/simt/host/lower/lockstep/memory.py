@@ -1,0 +1,279 @@
+"""Loads and stores of all lanes: as one where they stand side by side and nothing is wrong, else lane by lane.
+
+What a thread alone would be told, a lane is told: the slow way looks at each lane's bytes with its threadIdx."""
+
+from __future__ import annotations
+
+from tilewise.engines.simt.host.language import types
+from tilewise.engines.simt.host.language.types import Array, Pointer, Scalar, Type
+from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.lockstep.divergence import NotInLockstep
+from tilewise.engines.simt.host.lower.lockstep.wide import (
+    OwnPlace,
+    Wide,
+    WidePlace,
+    both,
+    convert,
+    from_linear,
+    lanes_of,
+    register,
+    scalars,
+    widen,
+)
+from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, Value
+
+LANE_BY_LANE = """
+define internal {result} @{name}({a} %a, {bits} %mask{given}, i32 %line) noinline #0 {{
+entry:
+  %as = alloca {a}
+  store {a} %a, ptr %as
+{before}
+  br label %lane
+lane:
+  %l = phi i64 [ 0, %entry ], [ %l1, %next ]
+  %number = trunc i64 %l to {bits}
+  %shifted = lshr {bits} %mask, %number
+  %on = trunc {bits} %shifted to i1
+  br i1 %on, label %active, label %next
+active:
+  %pa = getelementptr i64, ptr %as, i64 %l
+  %at = load i64, ptr %pa
+  %address = inttoptr i64 %at to ptr
+{look}
+good:
+  %p = phi ptr [ %address, %fine ], [ %led, %bad ]
+{touch}
+  br label %next
+bad:
+  call void @set_lane(i64 %l)
+  %led = call ptr @rt_astray(i64 %at, i64 {size}, i32 {write}, i32 %line)
+  br label %good
+next:
+  %l1 = add i64 %l, 1
+  %more = icmp ult i64 %l1, {width}
+  br i1 %more, label %lane, label %done
+done:
+{after}
+}}
+"""
+INSIDE = """  %off = sub i64 %at, {base}
+  %inside = icmp ult i64 %off, {end}
+  br i1 %inside, label %look, label %bad, !prof !1
+look:"""
+STATE = """  %there = add i64 %at, {shift}
+  %shadow = inttoptr i64 %there to ptr
+  %state = load {bits}, ptr %shadow, align 1"""
+
+
+def _repeat(byte: int, size: int) -> int:
+    return int.from_bytes(bytes([byte]) * size, "little")
+
+
+def _look(b: Builder, size: int, check: int, write: bool) -> str:
+    """Of one lane's bytes: whether they are there and have a value; a store gives them one."""
+    memory, bits = b.program.memory, f"i{size * 8}"
+    twos, ones = _repeat(2, size), _repeat(1, size)
+    out = []
+    if check == FULL:
+        out.append(INSIDE.format(base=memory.base, end=memory.size - 64))
+    if check != KNOWN:
+        out.append(STATE.format(shift=memory.shift, bits=bits))
+    if check == KNOWN:
+        out.append("  %ok = icmp eq i64 0, 0")
+    elif not write:
+        out += [f"  %has = and {bits} %state, {twos}", f"  %ok = icmp eq {bits} %has, {twos}"]
+    elif check == FULL:
+        out += [f"  %s2 = lshr {bits} %state, 2", f"  %either = or {bits} %state, %s2",
+                f"  %mine = and {bits} %either, {ones}", f"  %ok = icmp eq {bits} %mine, {ones}"]  # fmt: skip
+    else:
+        out.append("  %ok = icmp eq i64 0, 0")
+    out.append("  br i1 %ok, label %fine, label %bad, !prof !1\nfine:")
+    if write and check == FULL:
+        out += [f"  %marked = or {bits} %state, {twos}", f"  store {bits} %marked, ptr %shadow, align 1"]
+    elif write and check == INIT:
+        out.append(f"  store {bits} {_repeat(3, size)}, ptr %shadow, align 1")
+    return "\n".join([*out, "  br label %good"])
+
+
+def _function(b: Builder, llvm: str, size: int, check: int, write: bool) -> str:
+    """The name of the function that touches lane by lane."""
+    lanes = lanes_of(b)
+    name = f"{'scatter' if write else 'gather'}.{llvm}.{check}"
+    b.program.external("rt_astray")
+    if name in lanes.functions:
+        return name
+    kind = lanes.vector(llvm)
+    if write:
+        before = f"  %vs = alloca {kind}\n  store {kind} %v, ptr %vs"
+        touch = f"  %pv = getelementptr {llvm}, ptr %vs, i64 %l\n  %x = load {llvm}, ptr %pv\n  store {llvm} %x, ptr %p, align 1"  # noqa: E501
+        after = "  ret void"
+    else:
+        before = f"  %vs = alloca {kind}\n  store {kind} zeroinitializer, ptr %vs"
+        touch = f"  %pv = getelementptr {llvm}, ptr %vs, i64 %l\n  %x = load {llvm}, ptr %p, align 1\n  store {llvm} %x, ptr %pv"  # noqa: E501
+        after = f"  %given = load {kind}, ptr %vs\n  ret {kind} %given"
+    lanes.functions[name] = LANE_BY_LANE.format(
+        result="void" if write else kind, name=name, a=lanes.vector("i64"), bits=lanes.bits, width=lanes.width,
+        given=f", {kind} %v" if write else "", before=before, look=_look(b, size, check, write), touch=touch,
+        size=size, write=int(write), after=after,
+    )  # fmt: skip
+    return name
+
+
+def _stored(type_: Type) -> str:
+    if type_ is types.BOOL:
+        return "i8"
+    return register(type_)
+
+
+def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick: str) -> str:
+    """Go to `quick` where the lanes' bytes lie side by side and each may be touched, else to `slow`; the address."""
+    lanes, memory, at = lanes_of(b), b.program.memory, place.address
+    whole = lanes.width * size
+    fine = both(b, at.valid, lanes.all(b))
+    if place.check == FULL:
+        off = b.make(f"sub i64 {at.base}, {memory.base}")
+        fine = both(b, fine, b.make(f"icmp ult i64 {off}, {memory.size - 64 - whole}"))
+    pointer = b.make(f"inttoptr i64 {at.base} to ptr")
+    if place.check == KNOWN:
+        b.branch(fine, quick, slow)
+        b.begin(quick)
+        return pointer
+    look = b.label()
+    b.emit(f"br i1 {fine}, label %{look}, label %{slow}, !prof !1")
+    b.open = False
+    b.begin(look)
+    shadow = b.make(f"inttoptr i64 {b.make(f'add i64 {at.base}, {memory.shift}')} to ptr")
+    bits = f"i{size * 8}"
+    kind = lanes.vector(bits)
+    if not write or place.check == FULL:
+        state = b.make(f"load {kind}, ptr {shadow}, align 1")
+        asked, seen = f"splat ({bits} {_repeat(1 if write else 2, size)})", state
+        if write:
+            seen = b.make(f"or {kind} {state}, {b.make(f'lshr {kind} {state}, splat ({bits} 2)')}")
+        same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {seen}, {asked}')}, {asked}")
+        b.emit(f"br i1 {lanes.all(b, same)}, label %{quick}, label %{slow}, !prof !1")
+        b.open = False
+    b.begin(quick)
+    if write:
+        mark = f"splat ({bits} {_repeat(3, size)})"
+        if place.check == FULL:
+            mark = b.make(f"or {kind} {state}, splat ({bits} {_repeat(2, size)})")
+        b.emit(f"store {kind} {mark}, ptr {shadow}, align 1")
+    return pointer
+
+
+def load(b: Builder, place: WidePlace) -> Wide:
+    type_, lanes = place.type, lanes_of(b)
+    if isinstance(type_, Array):
+        address = place.address
+        return Wide(Pointer(type_.of), address.text, address.base, address.stride, address.valid)
+    llvm, size = _stored(type_), type_.size
+    kind = lanes.vector(llvm)
+    name = _function(b, llvm, size, place.check, False)
+    call = (
+        f"call {kind} @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, i32 {b.line_text()})"
+    )
+    if not place.address.base or place.address.stride != size:
+        text = b.make(call.format(mask=lanes.mask_bits(b)))
+    else:
+        slow, quick, done = b.label(), b.label(), b.label()
+        pointer = _fast(b, place, size, False, slow, quick)
+        one = b.make(f"load {kind}, ptr {pointer}, align 1")
+        b.jump(done)
+        b.begin(slow)
+        two = b.make(call.format(mask=lanes.mask_bits(b)))
+        b.jump(done)
+        b.begin(done)
+        text = b.make(f"phi {kind} [ {one}, %{quick} ], [ {two}, %{slow} ]")
+    if type_ is types.BOOL:
+        text = b.make(f"trunc {kind} {text} to {lanes.vector('i1')}")
+    return Wide(type_, text)
+
+
+def store(b: Builder, place: WidePlace, value: Wide) -> None:
+    type_, lanes = place.type, lanes_of(b)
+    llvm, size = _stored(type_), type_.size
+    kind, text = lanes.vector(llvm), value.text
+    if type_ is types.BOOL:
+        text = b.make(f"zext {lanes.vector('i1')} {text} to {kind}")
+    name = _function(b, llvm, size, place.check, True)
+    call = f"call void @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, {kind} {text}, i32 {b.line_text()})"  # noqa: E501
+    if not place.address.base or place.address.stride != size:
+        b.emit(call.format(mask=lanes.mask_bits(b)))
+        return
+    slow, quick, done = b.label(), b.label(), b.label()
+    pointer = _fast(b, place, size, True, slow, quick)
+    b.emit(f"store {kind} {text}, ptr {pointer}, align 1")
+    b.jump(done)
+    b.begin(slow)
+    b.emit(call.format(mask=lanes.mask_bits(b)))
+    b.jump(done)
+    b.begin(done)
+
+
+def moved(b: Builder, address: Wide, index: Value | Wide, size: int) -> Wide:
+    """An address that many elements of `size` bytes on."""
+    at = Wide(types.LONG, address.text, address.base, address.stride, address.valid)
+    wide = convert(b, widen(b, index), types.LONG)
+    return scalars(b, "+", at, scalars(b, "*", wide, Value(types.LONG, str(size))))
+
+
+BAD_INDEX = """
+define internal void @bad_index({a} %a, {bits} %mask, i64 %length, i32 %line) noinline cold #0 {{
+entry:
+  %as = alloca {a}
+  store {a} %a, ptr %as
+  br label %lane
+lane:
+  %l = phi i64 [ 0, %entry ], [ %l1, %next ]
+  %number = trunc i64 %l to {bits}
+  %shifted = lshr {bits} %mask, %number
+  %on = trunc {bits} %shifted to i1
+  br i1 %on, label %bad, label %next
+bad:
+  %pa = getelementptr i64, ptr %as, i64 %l
+  %at = load i64, ptr %pa
+  call void @set_lane(i64 %l)
+  call void @rt_bad_index(i64 %at, i64 %length, i32 %line)
+  br label %next
+next:
+  %l1 = add i64 %l, 1
+  %more = icmp ult i64 %l1, {width}
+  br i1 %more, label %lane, label %done
+done:
+  ret void
+}}
+"""
+
+
+def held(b: Builder, index: Wide, length: int) -> Wide:
+    """A subscript against the length of its array: a lane that is beyond it is told so and goes on at 0."""
+    wide, lanes = convert(b, index, types.LONG), lanes_of(b)
+    kind, truths = lanes.vector("i64"), lanes.vector("i1")
+    b.program.external("rt_bad_index")
+    lanes.functions["bad_index"] = BAD_INDEX.format(a=kind, bits=lanes.bits, width=lanes.width)
+    bad = b.make(f"icmp uge {kind} {wide.text}, splat (i64 {length})")
+    wrong, good = b.label(), b.label()
+    b.emit(f"br i1 {lanes.any(b, bad)}, label %{wrong}, label %{good}, !prof !0")
+    b.open = False
+    b.begin(wrong)
+    told = b.make(f"and {truths} {bad}, {lanes.mask(b)}")
+    mask = lanes.mask_bits(b, told)
+    b.emit(f"call void @bad_index({kind} {wide.text}, {lanes.bits} {mask}, i64 {length}, i32 {b.line_text()})")
+    b.jump(good)
+    b.begin(good)
+    text = b.make(f"select {truths} {bad}, {kind} zeroinitializer, {kind} {wide.text}")
+    if not wide.base:
+        return Wide(types.LONG, text)
+    valid = both(b, wide.valid, b.make(f"xor i1 {lanes.any(b, bad)}, true"))
+    return Wide(types.LONG, text, wide.base, wide.stride, valid)
+
+
+def own_address(b: Builder, place: OwnPlace) -> WidePlace:
+    """A scalar of a thread's own array, in memory."""
+    type_ = place.type
+    if not isinstance(type_, (Scalar, Pointer)):
+        raise NotInLockstep(f"a thread's own {type_} as a whole")
+    width, size = lanes_of(b).width, type_.size
+    start = from_linear(b, types.LONG, place.start, size)
+    return WidePlace(type_, moved(b, start, place.element, size * width), INIT)
