@@ -134,3 +134,21 @@ int main() {
   char word[6] = {0}; std::ifstream in("program.cu"); in.read(word, 5); printf("%s %ld\n", word + 1, (long)in.gcount());
 }""")
     assert report.output == "7 4 16 #inc 5\n", report.message
+
+
+STRINGS = r"""#include <string>
+#include <iostream>
+#include <algorithm>
+using namespace std;
+int main() {
+  string s = "hello, world"; s.erase(5, 2); cout << s << endl; s.insert(5, "__"); s.replace(0, 5, "HI"); cout << s << endl;
+  s.erase(remove(s.begin(), s.end(), '_'), s.end()); s.erase(s.begin()); cout << s << endl;
+  string t(s.begin(), s.end()); t += t; cout << t << t.size() << endl; t.insert(2, 3, '-'); cout << t << endl; t.assign(3, 'z'); cout << t << endl;
+  size_t at; cout << stoi("42abc", &at) << at << endl; s.erase(); cout << s.empty() << endl;
+}
+"""
+
+
+def test_strings_are_changed_in_place(run):
+    """As g++ printed it."""
+    assert run(STRINGS).output == "helloworld\nHI__world\nIworld\nIworldIworld12\nIw---orldIworld\nzzz\n422\n1\n"

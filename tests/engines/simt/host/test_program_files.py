@@ -86,3 +86,31 @@ def test_waits_of_every_thread_of_the_program_are_left_out(tmp_path):
     (tmp_path / "11" / "schedstat").unlink()
     (tmp_path / "11").rmdir()
     assert watch.without_a_core() == 7.0
+
+
+STREAM = """
+#include <fstream>
+#include <iostream>
+#include <string>
+using namespace std;
+void total(istream& in) { int a, s = 0; while (in >> a) s += a; cout << "sum " << s << endl; }
+int main() {
+  fstream f; f.open("data.txt", ios::in); if (!f.is_open()) return 1;
+  int n; char c; string w, line; f >> n >> c >> w; f.ignore(100, '\\n'); getline(f, line);
+  cout << n << c << w << "|" << line << endl; total(f); f.close();
+  fstream g("out.txt", ios::out); g << "written " << 5 << "\\n"; g.close();
+  fstream h("out.txt"); string a; int b; h >> a >> b; cout << a << b << (h ? "y" : "n") << endl;
+  fstream missing("nothere.txt", ios::in); cout << missing.is_open() << missing.good() << endl;
+  while (getline(h, line)) cout << "[" << line << "]";
+  cout << h.eof() << endl; h << "x";
+}
+"""
+
+
+def test_an_fstream_reads_or_writes(tmp_path):
+    (tmp_path / "p.cu").write_text(STREAM)
+    (tmp_path / "data.txt").write_text("12 x word rest of it\nthe line here\n1 2 3\n4")
+    report = run_program(tmp_path / "p.cu", [], Options(), capture=True)
+    assert report.output == "12xword|the line here\nsum 10\nwritten5y\n00\n[]1\n"
+    assert report.ended == "refused"
+    assert "writing into the midst of it is not supported" in report.message

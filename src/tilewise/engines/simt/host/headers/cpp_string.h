@@ -19,6 +19,7 @@ public:
     string(const char* s, size_t n) : _data(nullptr), _size(0), _room(0) { _set(s, n); }
     string(const string& o) : _data(nullptr), _size(0), _room(0) { _set(o._data, o._size); }
     string(string&& o) : _data(nullptr), _size(0), _room(0) { _set("", 0); std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); }
+    string(const char* first, const char* last) : _data(nullptr), _size(0), _room(0) { _set(first, last - first); }
     string(size_t n, char c) : _data(nullptr), _size(0), _room(0) { _set("", 0); for (size_t i = 0; i < n; ++i) push_back(c); }
     ~string() { if (_data) __vector_free(_data); }
     string& operator=(const string& o) { if (this != &o) _set(o._data, o._size); return *this; }
@@ -40,7 +41,8 @@ public:
     void clear() { _set("", 0); }
     void reserve(size_t n) {}
     void resize(size_t n) { while (_size < n) push_back(0); _size = n; _data[n] = 0; }
-    void _append(const char* s, size_t n) { size_t old = _size; string copy(_data, _size); size_t m = old + n;
+    void _append(const char* s, size_t n) { if (n && s >= _data && s < _data + _size) { string own(s, n); _append(own._data, n); return; }
+        size_t old = _size; size_t m = old + n;
         if (m + 1 > _room) { size_t room = 2 * m + 2; char* fresh = (char*)__vector_memory(room); __vector_size(fresh, room); memmove(fresh, _data, old);
             memmove(fresh + old, s, n); __vector_free(_data); _data = fresh; _room = room; }
         else memmove(_data + old, s, n);
@@ -53,6 +55,16 @@ public:
     string& append(const string& o) { _append(o._data, o._size); return *this; }
     string& append(const char* s) { _append(s, strlen(s)); return *this; }
     string& append(size_t n, char c) { for (size_t i = 0; i < n; ++i) push_back(c); return *this; }
+    string& append(const char* s, size_t n) { _append(s, n); return *this; }
+    string& assign(const string& o) { if (this != &o) _set(o._data, o._size); return *this; }
+    string& assign(size_t n, char c) { clear(); return append(n, c); }
+    string& erase(size_t at = 0, size_t n = 18446744073709551615UL) { if (at > _size) __out_of_range(at, _size); size_t m = _size - at; if (n < m) m = n;
+        memmove(_data + at, _data + at + m, _size - at - m); _size -= m; _data[_size] = 0; return *this; }
+    char* erase(char* first, char* last) { size_t at = first - _data; erase(at, last - first); return _data + at; }
+    char* erase(char* where) { return erase(where, where + 1); }
+    string& insert(size_t at, const string& o) { string rest(_data + at, _size - at); _size = at; _data[at] = 0; _append(o._data, o._size); _append(rest._data, rest._size); return *this; }
+    string& insert(size_t at, size_t n, char c) { return insert(at, string(n, c)); }
+    string& replace(size_t at, size_t n, const string& o) { erase(at, n); return insert(at, o); }
     string substr(size_t at, size_t n = 18446744073709551615UL) const { if (at > _size) __out_of_range(at, _size); size_t m = _size - at; if (n < m) m = n; return string(_data + at, m); }
     size_t find(const string& o, size_t from = 0) const { for (size_t i = from; i + o._size <= _size; ++i) if (memcmp(_data + i, o._data, o._size) == 0) return i; return npos; }
     size_t find(char c, size_t from = 0) const { for (size_t i = from; i < _size; ++i) if (_data[i] == c) return i; return npos; }
@@ -84,7 +96,7 @@ string to_string(long long v) { char t[32]; sprintf(t, "%lld", v); return string
 string to_string(unsigned long long v) { char t[32]; sprintf(t, "%llu", v); return string(t); }
 string to_string(double v) { char t[400]; sprintf(t, "%f", v); return string(t); }
 string to_string(float v) { char t[400]; sprintf(t, "%f", (double)v); return string(t); }
-int stoi(const string& s, size_t* at = nullptr, int base = 10) { return (int)strtol(s.c_str(), nullptr, base); }
+int stoi(const string& s, size_t* at = nullptr, int base = 10) { char* end; int v = (int)strtol(s.c_str(), &end, base); if (at) *at = end - s.c_str(); return v; }
 long stol(const string& s) { return strtol(s.c_str(), nullptr, 10); }
 long long stoll(const string& s) { return strtol(s.c_str(), nullptr, 10); }
 unsigned long stoul(const string& s) { return strtoul(s.c_str(), nullptr, 10); }

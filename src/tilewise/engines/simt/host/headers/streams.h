@@ -100,11 +100,14 @@ public:
     istream& operator>>(long& v) { if (__is_number(_id, 0)) v = __is_integer(); return *this; }
     istream& operator>>(unsigned long& v) { if (__is_number(_id, 0)) v = __is_integer(); return *this; }
     istream& operator>>(long long& v) { if (__is_number(_id, 0)) v = __is_integer(); return *this; }
+    istream& operator>>(short& v) { if (__is_number(_id, 0)) v = (short)__is_integer(); return *this; }
+    istream& operator>>(unsigned long long& v) { if (__is_number(_id, 0)) v = __is_integer(); return *this; }
+    istream& operator>>(bool& v) { if (__is_number(_id, 0)) v = __is_integer() != 0; return *this; }
     istream& operator>>(float& v) { if (__is_number(_id, 1)) v = (float)__is_real(); return *this; }
     istream& operator>>(double& v) { if (__is_number(_id, 1)) v = __is_real(); return *this; }
-    istream& operator>>(char& c) { if (__is_word(_id, 2) > 0) __is_copy(&c); return *this; }
+    istream& operator>>(char& c) { if (__is_word(_id, 3) > 0) __is_copy(&c); return *this; }
     istream& operator>>(string& s) { long n = __is_word(_id, 0); if (n >= 0) { s = string(n, ' '); if (n) __is_copy(&s[0]); } return *this; }
-    int get() { char c; if (__is_word(_id, 2) > 0) { __is_copy(&c); return c; } return -1; }
+    int get() { char c; if (__is_word(_id, 2) > 0) { __is_copy(&c); return (unsigned char)c; } return -1; }
     istream& read(char* to, long n) { for (_read = 0; _read < n; ++_read) { if (__is_word(_id, 2) <= 0) break; __is_copy(to + _read); } return *this; }
     istream& get(char& c) { int g = get(); if (g >= 0) c = (char)g; return *this; }
     istream& getline(char* to, long n, char stop = '\n') { _read = 0; int c = get(); while (c >= 0 && c != stop && _read + 1 < n) { to[_read++] = (char)c; c = get(); } to[_read] = 0; if (_read) __is_mend(_id); return *this; }
@@ -113,7 +116,7 @@ public:
     istream& seekg(long n, int from = 0) { __is_at(_id, n, from); return *this; }
     void clear() { __is_mend(_id); }
     long gcount() const { return _read; }
-    istream& ignore(long n = 1, int c = -1) { return *this; }
+    istream& ignore(long n = 1, int c = -1) { while (n-- > 0) { int g = get(); if (g < 0 || g == c) break; } return *this; }
     bool good() const { return __is_good(_id); }
     bool fail() const { return !__is_good(_id); }
     bool eof() const { return !__is_good(_id); }
@@ -144,4 +147,15 @@ class ifstream : public istream { public: ifstream() : istream(-1) {} ifstream(c
     ifstream(const char* name, int mode = 1) : istream(__is_file(name)) {}
     void open(const string& name, int mode = 1) { _id = __is_file(name.c_str()); }
     bool is_open() const { return _id >= 0; } void close() {} operator bool() const { return _id >= 0 && __is_good(_id); } bool operator!() const { return _id < 0 || !__is_good(_id); } };
+class iostream : public ostream, public istream { public: iostream(int o, int i) : ostream(o), istream(i) {} };
+class fstream : public iostream { public: bool _open; bool _reads;
+    fstream() : iostream(__os_new(), -1), _open(false), _reads(false) {}
+    fstream(const string& name, int mode = 3) : iostream(__os_new(), -1), _open(false), _reads(false) { open(name, mode); }
+    fstream(const char* name, int mode = 3) : iostream(__os_new(), -1), _open(false), _reads(false) { open(name, mode); }
+    void open(const string& name, int mode = 3) { _reads = (mode & 1) && !(mode & 20);
+        if (_reads) { this->istream::_id = __is_file(name.c_str()); _open = this->istream::_id >= 0; __os_file(this->ostream::_id, name.c_str(), 8); }
+        else _open = __os_file(this->ostream::_id, name.c_str(), mode & 4); }
+    void close() { _open = false; } bool is_open() const { return _open; }
+    bool good() const { return _open && (!_reads || __is_good(this->istream::_id)); } bool fail() const { return !good(); } bool eof() const { return _reads && !__is_good(this->istream::_id); }
+    operator bool() const { return good(); } bool operator!() const { return !good(); } };
 }

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
@@ -50,6 +51,8 @@ def call_overloads(b: Builder, callee: Overloads, values: list[Any], node: Any) 
     try:
         choice = choose(b, callee.name, candidates, callee.arguments, values, callee.receiver)
     except NoMatch:
+        if callee.further:
+            return call_overloads(b, replace(callee, candidates=callee.further, further=None), values, node)
         raise b.refuse(_no_match(callee.name, candidates, values), node) from None
     return call_choice(b, choice, callee.receiver, values, node, callee.qualified)
 

@@ -8,7 +8,8 @@ from tilewise.engines.simt.host.language.types import Array, Record, Reference, 
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.late import provide
 from tilewise.engines.simt.host.lower.lost_values import copy_states
-from tilewise.engines.simt.host.lower.values import FULL, KNOWN, Place, Value
+from tilewise.engines.simt.host.lower.shared_races import note_touch
+from tilewise.engines.simt.host.lower.values import FULL, KNOWN, SHARED, Place, Value
 
 
 def load(b: Builder, place: Place) -> Value:
@@ -22,7 +23,9 @@ def load(b: Builder, place: Place) -> Value:
         word = b.program.text(place.name)
         b.complain(lacks, "rt_unset", [("i32", b.line_text()), ("i32", str(word))])
     address = place.address
-    if not place.register and place.check != KNOWN:
+    if place.check == SHARED:
+        note_touch(b, address, type_)
+    elif not place.register and place.check != KNOWN:
         address = check_read(b, address, type_.size, place.check)
     text = b.make(f"load {stored(type_)}, ptr {address}, align 1")
     return Value(type_, b.from_memory(type_, text))
@@ -36,9 +39,11 @@ def store(b: Builder, place: Place, text: str) -> None:
     address = place.address
     if not place.register and place.check == FULL:
         address = check_write(b, address, type_.size)
-    elif not place.register and place.check != KNOWN:
+    elif not place.register and place.check not in (KNOWN, SHARED):
         mark(b, address, type_.size)
     text = b.to_memory(type_, text)
+    if place.check == SHARED:
+        note_touch(b, address, type_, text)
     b.emit(f"store {stored(type_)} {text}, ptr {address}, align 1")
 
 

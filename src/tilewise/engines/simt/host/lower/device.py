@@ -17,7 +17,8 @@ from tilewise.engines.simt.host.lower.lockstep.kernel import group_functions, wr
 from tilewise.engines.simt.host.lower.lost_values import COPY_STATES
 from tilewise.engines.simt.host.lower.module import declarations, framed, head, recursive
 from tilewise.engines.simt.host.lower.program import Instance, LaunchSite, Program
-from tilewise.engines.simt.host.lower.values import FULL, KNOWN, Local, Place, Value
+from tilewise.engines.simt.host.lower.shared_races import TICK, watching
+from tilewise.engines.simt.host.lower.values import FULL, KNOWN, SHARED, Local, Place, Value
 
 DYNAMIC_SHARED = 228 << 10
 STACK_OF_A_THREAD = (256 << 10) + 832  # no power of two: all threads would meet in one set of the cache
@@ -47,6 +48,7 @@ entry:
   br label %block
 block:
   %b = phi i64 [ %first, %entry ], [ %next, %threads ]
+{tick}
 {shared}
   call void {enter_block}(i64 %b)
   br label %threads
@@ -159,6 +161,7 @@ look:
   %on = icmp ult i64 %l1, %n
   br i1 %on, label %look, label %decide
 decide:
+{tick}
   %free = select i1 %warps1, i8 2, i8 1
   %any = or i1 %warps1, %blocks1
   br i1 %any, label %release, label %done
@@ -207,7 +210,8 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
     size = program.size_of(type_)
     address = program.memory.static(size, item.name, False)
     program.shared.append((address, size))
-    return Place(type_, f"inttoptr (i64 {address} to ptr)", KNOWN, name=item.name)
+    watched = program.watched and "volatile" not in item.words and not isinstance(type_, Record)
+    return Place(type_, f"inttoptr (i64 {address} to ptr)", SHARED if watched else KNOWN, name=item.name)
 
 
 def wait(b: Builder, node: tree.Call) -> Value:
@@ -220,11 +224,12 @@ def wait(b: Builder, node: tree.Call) -> Value:
     return Value(types.VOID, "")
 
 
-def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None = None) -> str:
+def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None = None, watched: bool = False) -> str:
     """LLVM's text: `run_blocks(arguments, first block, end, threads of a block, bytes of dynamic shared memory)`.
 
-    `group`: so many threads side by side, and whether they lie in one row; groups of a block instead of its threads."""
-    p.device, p.shared, p.dynamic_shared, p.externals = True, [], 0, {}
+    `group`: so many threads side by side, and whether they lie in one row; groups of a block instead of its threads.
+    `watched`: one by one, with a note at every touch of shared memory."""
+    p.device, p.shared, p.dynamic_shared, p.externals, p.watched = True, [], 0, {}, watched
     p.instances = {k: v for k, v in p.instances.items() if not v.device}
     try:
         assert site.kernel is not None
@@ -238,7 +243,7 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
             else:
                 write(p, instance)
     finally:
-        p.device = False
+        p.device = p.watched = False
         p.waiting.clear()
     instances = [i for i in p.instances.values() if i.device]
     waits = any("@rt_wait" in i.calls for i in instances)
@@ -250,13 +255,18 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
     if lanes is not None:
         out.append(group_functions(lanes, enter_thread, [i for i in instances if i is not kernel]))
         enter_thread = "@enter_group"
+    watched = watched and bool(p.shared)
+    if watched:
+        out.append(watching(p, enter_thread))
+        enter_thread = "@enter_watched"
+    tick = TICK if watched else ""
     stacks = f"%room = mul i64 %n, {STACK_OF_A_THREAD}\n  %stacks = alloca i8, i64 %room, align 16"
     if waits:
-        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter_thread, lanes.width if lanes else 1))
+        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter_thread, lanes.width if lanes else 1, tick))
     else:
         stacks = "%stacks = alloca i8, align 16"
         out.append(ONE_BY_ONE.format(enter_thread=enter_thread))
-    out.append(RUN_BLOCKS.format(stacks=stacks, shared=_without_values(p), enter_block=enter[0].symbol))
+    out.append(RUN_BLOCKS.format(stacks=stacks, tick=tick, shared=_without_values(p), enter_block=enter[0].symbol))
     p.externals.pop("rt_wait", None)
     return "\n".join([*out, *declarations(p)])
 
@@ -294,7 +304,7 @@ def _without_values(p: Program) -> str:
 
 
 def _in_turns(
-    p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str, width: int
+    p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str, width: int, tick: str
 ) -> str:  # fmt: skip
     machine = platform.machine()
     if machine not in EXCHANGES:
@@ -307,7 +317,7 @@ def _in_turns(
         raise p.refusal(f"each thread needs {frame} bytes of stack, {room} can be had", kernel.node.line)
     sp = f"ptr inttoptr (i64 {p.memory.stack_address} to ptr)"
     return IN_TURNS.format(exchange=exchange, sp=sp, stack=STACK_OF_A_THREAD, go_on=go_on, frame=frame,
-                           enter_thread=enter_thread)  # fmt: skip
+                           enter_thread=enter_thread, tick=tick)  # fmt: skip
 
 
 def _deepest(symbol: str, instances: dict[str, Instance], depth: int) -> int:

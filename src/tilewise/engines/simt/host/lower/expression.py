@@ -19,7 +19,7 @@ from tilewise.engines.simt.host.lower.operators import (
     lower_step,
     lower_unary,
 )  # fmt: skip
-from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, Overloads, Place, Value
+from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, SHARED, Overloads, Place, Value
 
 
 def lower(b: Builder, node: Any) -> Any:
@@ -255,7 +255,7 @@ def _element(b: Builder, base: Place, index: str) -> Place:
         index = b.make(f"select i1 {bad}, i64 0, i64 {index}")
     size = b.program.size_of(array.of)
     at = b.offset(base.address, b.make(f"mul i64 {index}, {size}"))
-    check = base.check if base.check in (FULL, KNOWN) else INIT
+    check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
     return Place(array.of, at, check, name=base.name, const=base.const)
 
 

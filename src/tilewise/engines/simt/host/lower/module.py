@@ -43,6 +43,7 @@ RUNTIME = {
     "rt_catch": "ptr (i32)", "rt_uncaught": "void ()",
     "rt_throw": "void (i32, i32)", "rt_throw_what": "void (i32, ptr, i32)",
     "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
+    "rt_race": "void (i64, i32, i32, i32, i32)",
     "rt_whole": "i32 (i64, i64, i64, i32)",
     "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",
 }  # fmt: skip

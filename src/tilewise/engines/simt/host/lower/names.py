@@ -12,7 +12,7 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import object_place, place_of, rvalue
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.overload import methods
-from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Unknown, Value
+from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, SHARED, Local, Overloads, Place, Unknown, Value
 
 
 def lower_name(b: Builder, node: tree.Name) -> Any:
@@ -105,10 +105,18 @@ def _file_level(b: Builder, node: tree.Name) -> Any:
                 pass
             return late.global_place(b, name)
         if name in entities.functions:
-            return Overloads(name, entities.functions[name], node.arguments)
+            return Overloads(name, entities.functions[name], node.arguments, further=_brought(b, name, node.name))
         if name in entities.enumerators:
             return late.constant(*program.enumerator(name))
     raise b.refuse(f"{node.name} is not known here", node)
+
+
+def _brought(b: Builder, found: str, name: str) -> list[Any]:
+    """Beside a function of the file: those of the same name in the namespaces that it uses."""
+    if "::" in found:
+        return []
+    names = [n for n in b.program.names.candidates(name, b.env.scope) if n != found]
+    return [f for n in names for f in b.program.entities.functions.get(n, [])]
 
 
 def lower_member(b: Builder, node: tree.Member) -> Any:
@@ -160,7 +168,7 @@ def member_place(b: Builder, base: Place, name: str, node: Any, arguments: Any =
     found = record.field(name)
     if found is not None:
         f, offset = found
-        check = base.check if base.check in (FULL, KNOWN) else INIT
+        check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
         place = Place(f.type, b.offset(base.address, offset), check, name=name, const=base.const, moved=base.moved)
         if isinstance(f.type, Reference):
             address = late.check_read(b, place.address, 8, check) if check else place.address

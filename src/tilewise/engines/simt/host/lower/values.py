@@ -10,6 +10,7 @@ from tilewise.engines.simt.host.language.types import Type
 KNOWN = 0  # inside its object and given a value: no check
 INIT = 1  # inside its object: only whether it was given a value is checked
 FULL = 2  # reached through a pointer: everything is checked
+SHARED = 3  # a block's array in a kernel that is watched for races
 
 
 class Unknown(Exception):
@@ -48,6 +49,7 @@ class Overloads:
     receiver: Any = None  # Place of the object, for methods
     record: Any = None
     qualified: bool = False  # Class::name: that method, virtual or not
+    further: Any = None  # functions of that name that `using namespace` brings, asked where none of these fits
 
 
 @dataclass(slots=True)

@@ -24,6 +24,7 @@ from tilewise.engines.simt.machine.lanes import Geometry
 from tilewise.errors import EngineError, TilewiseError
 
 SCRATCH = 1 << 16
+WATCHED_THREADS = 4096  # of a launch in which races in shared memory are looked for, where the machine cannot
 COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
 
 
@@ -46,18 +47,38 @@ class CompiledKernel:
                 return self._made[group], width if group is not None else 1
         raise EngineError("this kernel cannot be compiled")
 
+    def watched(self) -> Any:
+        """The kernel with a note at every touch of shared memory; None where it has none, or orders warps itself."""
+        program = self.s.program
+        if "watched" not in self._made:
+            self._made["watched"] = None
+            if "volatile" not in self.s.source.text:
+                text = kernel_module(program, self.site, None, watched=True)
+                if program.shared and "@rt_wait(i32 2)" not in text:
+                    start = compile_module(text, symbols_of(self.s), entry="run_blocks")
+                    self._made["watched"] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
+        return self._made["watched"]
+
     def _compiled(self, group: tuple[int, bool] | None) -> Any:
         text = kernel_module(self.s.program, self.site, group)
         start = compile_module(text, symbols_of(self.s), entry="run_blocks", wide=group is not None)
         return ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
 
-    def run(self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]]) -> int:
-        """Run the blocks from each first to each end; how many threads were run side by side."""
+    def run(
+        self, geometry: Geometry, arguments: int, shared: int, blocks: list[tuple[int, int]], watch: bool = False
+    ) -> int:  # fmt: skip
+        """Run the blocks from each first to each end; how many threads were run side by side.
+
+        `watch`: races in shared memory are looked for in the first blocks."""
         s = self.s
         state = s.cuda.astray
         state.geometry = geometry
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
+        few = min(geometry.blocks, max(1, WATCHED_THREADS // geometry.threads)) if watch and self.watched() else 0
+        if few:
+            self.watched()(arguments, 0, few, geometry.threads, min(shared, DYNAMIC_SHARED))
+            blocks = [(max(first, few), last) for first, last in blocks]
         run, width = self._function(geometry)
         for first, last in blocks:
             if first < last and not s.cuda.sticky:

@@ -205,7 +205,8 @@ def _run(run: KernelRun, given: Arguments, reason: str) -> tuple[Outcome, float]
         made = run_compiled(run)
         if not isinstance(made, str):
             if reason:
-                _note(s, f"{run.site.kernel.name} was run without looking for races: {reason.splitlines()[0]}")
+                why = reason.splitlines()[0]
+                _note(s, f"{run.site.kernel.name} was run without looking for races in global memory: {why}")
             return made, 1.0
         if run.program is None:
             why = f"\nnor can it be compiled: {made}" if made.splitlines()[0] != reason.splitlines()[0] else ""

@@ -130,7 +130,7 @@ def _compiled(run: KernelRun, ranges: list[tuple[int, int]], sampled: int) -> No
     made = compiled(run.s, run.site, run.geometry)
     assert isinstance(made, CompiledKernel)
     record = run.s.cuda.launches[-1]
-    record["lanes"] = made.run(run.geometry, run.arguments, run.shared, ranges)
+    record["lanes"] = made.run(run.geometry, run.arguments, run.shared, ranges, watch=run.program is None)
     mark_changed(run)
     record["interpreted_blocks"] = sampled
     record["compiled_blocks"] = sum(last - first for first, last in ranges)

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tilewise.engines.simt.host.runtime.c_memory import string, writable
 from tilewise.engines.simt.host.runtime.session import Session, runtime
+from tilewise.errors import EngineError
 
 
 @dataclass
@@ -29,6 +30,7 @@ class Out:
     internal: bool = False
     buffer: bytearray | None = None
     handle: object = None
+    read_from: str = ""  # a file that a std::fstream reads; writing into the midst of it is not modelled
 
 
 def out(s: Session, number: int) -> Out:
@@ -46,6 +48,11 @@ def send(s: Session, o: Out, data: bytes) -> None:
         else:
             data = pad + data
     o.width = 0
+    if o.read_from:
+        raise EngineError(
+            f"std::fstream: {o.read_from} is open for reading, and writing into the midst of it is not supported: "
+            "open it with std::ios::out, or std::ios::app to write at its end"
+        )
     if o.buffer is not None:
         o.buffer += data
     elif o.handle is not None:
@@ -185,6 +192,9 @@ def os_clear(s: Session, number: int, text: int, size: int) -> None:
 def os_file(s: Session, number: int, name: int, mode: int) -> int:
     from tilewise.engines.simt.host.runtime.c_stdio import open_file
 
+    if mode == 8:
+        out(s, number).read_from = string(s, name).decode("utf-8", "replace")
+        return 1
     address = open_file(s, string(s, name).decode("utf-8", "replace"), "a" if mode else "w")
     if not address:
         return 0
@@ -244,17 +254,17 @@ def is_file(s: Session, name: int) -> int:
 
 @runtime("__is_word")
 def is_word(s: Session, number: int, kind: int) -> int:
-    """The next word (0), line (1) or character (2), kept; its length, or -1 at the end."""
+    """The next word (0), line (1), character (2) or one that is no space (3), kept; its length, or -1 at the end."""
     i = source(s, number)
     c = i.take(s)
-    if kind == 0:
+    if kind in (0, 3):
         while c.isspace():
             c = i.take(s)
     if not c:
         i.good = False
         return -1
     word = b""
-    while c and ((kind == 1 and c != b"\n") or (kind == 0 and not c.isspace()) or (kind == 2 and not word)):
+    while c and ((kind == 1 and c != b"\n") or (kind == 0 and not c.isspace()) or (kind > 1 and not word)):
         word += c
         c = i.take(s)
     if c and kind != 1:
