@@ -13,6 +13,7 @@ import pytest
 from numpy.lib.stride_tricks import as_strided
 
 import tilewise as tw
+from tilewise.arrays import extent
 from tilewise.arrays.card import check_on_card
 from tilewise.arrays.extent import check_extent, mapped
 from tilewise.engines.cpu.run import run
@@ -56,6 +57,25 @@ def test_an_interface_to_no_memory_is_refused():
     with pytest.raises(ShapeError, match="bytes are memory"):
         tw.matmul(Liar(held.ctypes.data, (3, 1 << 40), held), np.broadcast_to(1.0, (1 << 40, 1)))
     np.testing.assert_array_equal(tw.matmul(Liar(held.ctypes.data, (3, 3), held), held), held @ held)
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="the advice is Linux's")
+def test_a_system_that_says_yes_to_every_advice_is_not_believed(monkeypatch):
+    """User-mode qemu's madvise: `mapped` took what is not there for memory, and the kernel died of a signal."""
+
+    class YesSayer:
+        def __call__(self, *_):
+            return 0
+
+    library = types.SimpleNamespace(madvise=YesSayer(), msync=ctypes.CDLL(None, use_errno=True).msync)
+    monkeypatch.setattr(extent.ctypes, "CDLL", lambda *_, **__: library)
+    extent._asking.cache_clear()
+    try:
+        held = np.ones(4)
+        assert not mapped(4096, 8192)
+        assert mapped(held.ctypes.data, held.ctypes.data + held.nbytes)
+    finally:
+        extent._asking.cache_clear()
 
 
 def test_out_is_held_against_its_owner_too():

@@ -23,6 +23,7 @@ from tilewise.system.imported import imported
 Array = np.ndarray[Any, np.dtype[Any]]
 
 MS_ASYNC = 1  # on Linux and macOS: writes nothing that anybody waits for, and refuses a range with a hole
+NO_ACCESS = 0  # PROT_NONE
 POPULATE = {False: 22, True: 23}  # Linux's MADV_POPULATE_READ and _WRITE
 REFUSED = (errno.ENOMEM, errno.EFAULT, errno.EINVAL)
 TARGETS = ("out", "P", "arg")  # roles of what is written
@@ -125,12 +126,23 @@ def _check_file(array: Array, owner: Any, low: int, high: int, role: str) -> Non
         raise FileError(f"{role} is mapped from {name}, which was cut short to {there + begins:,} bytes meanwhile")
 
 
+def _answer(advise: Any, access: int) -> int:
+    """What the advice to read a page of this access is answered with."""
+    with mmap.mmap(-1, mmap.PAGESIZE, prot=access) as page:
+        whole = np.frombuffer(page, np.uint8)  # for its address
+        answer = int(advise(whole.ctypes.data, mmap.PAGESIZE, POPULATE[False]))
+        del whole
+    return answer
+
+
 @lru_cache(maxsize=1)
 def _asking() -> tuple[Any, dict[bool, int]] | None:
     """A call of the system that says whether pages can be read, or written; None where there is none.
 
     Linux since 5.14 has advice that faults pages in as an access would, and says so where that would be a signal: no
-    page, one that may not be read, a file that was cut short. Elsewhere msync refuses a range with a hole.
+    page, one that may not be read, a file that was cut short. Elsewhere msync refuses a range with a hole; so where the
+    advice is not understood, or answered without a look (user-mode qemu says yes to every advice), which a page that
+    nobody may read tells.
     """
     if sys.platform not in ("linux", "darwin"):
         return None
@@ -141,10 +153,7 @@ def _asking() -> tuple[Any, dict[bool, int]] | None:
         return None
     for call in (advise, sync):
         call.argtypes, call.restype = [ctypes.c_void_p, ctypes.c_size_t, ctypes.c_int], ctypes.c_int
-    with mmap.mmap(-1, mmap.PAGESIZE) as page:
-        whole = np.frombuffer(page, np.uint8)
-        knows = sys.platform == "linux" and advise(whole.ctypes.data, mmap.PAGESIZE, POPULATE[False]) == 0
-        del whole
+    knows = sys.platform == "linux" and _answer(advise, mmap.PROT_READ) == 0 and _answer(advise, NO_ACCESS) != 0
     return (advise, POPULATE) if knows else (sync, {False: MS_ASYNC, True: MS_ASYNC})
 
 
