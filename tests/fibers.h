@@ -1,5 +1,8 @@
 // Threads of a CUDA block as fibers that run in turn, each as far as its next barrier or exchange, blocks one after the other.
+// A context starts a fiber on its own stack; jumps go on, because a context asks the system for the signals at every turn.
 #pragma once
+#undef _FORTIFY_SOURCE  // it takes a jump onto another stack for a mistake
+#include <setjmp.h>
 #include <ucontext.h>
 #include <cstddef>
 #include <functional>
@@ -9,14 +12,16 @@
 struct dim3 { unsigned x, y, z; };
 static dim3 threadIdx, blockIdx, blockDim, gridDim;
 
-static ucontext_t scheduler, *running;
+static jmp_buf scheduler, *running;
 static bool ended;
 static std::function<void()>* body;
 
 static unsigned alive, arrived, barriers;  // threads of the block that have not ended, that wait; barriers passed
 
 // Everyone else has a turn: after it, what the lanes of this warp did before theirs is done.
-static void take_turns() { swapcontext(running, &scheduler); }
+static void take_turns() {
+    if (!_setjmp(*running)) _longjmp(scheduler, 1);
+}
 
 static void open_if_all_are_there() {
     if (arrived && arrived == alive) arrived = 0, ++barriers;
@@ -51,7 +56,8 @@ static void launch(dim3 grid, dim3 block, std::function<void()> kernel, std::fun
     for (unsigned x = 0; x < grid.x; ++x) {
         before();
         std::vector<ucontext_t> contexts(threads);
-        std::vector<bool> done(threads, false);
+        std::unique_ptr<jmp_buf[]> places(new jmp_buf[threads]);
+        std::vector<bool> begun(threads, false), done(threads, false);
         alive = threads;
         arrived = 0;
         for (unsigned t = 0; t < threads; ++t) {
@@ -66,9 +72,13 @@ static void launch(dim3 grid, dim3 block, std::function<void()> kernel, std::fun
                 if (done[t]) continue;
                 threadIdx = {t % block.x, t / block.x, 0};
                 blockIdx = {x, y, z};
-                running = &contexts[t];
+                running = &places[t];
                 ended = false;
-                swapcontext(&scheduler, running);
+                if (!_setjmp(scheduler)) {
+                    if (begun[t]) _longjmp(*running, 1);
+                    begun[t] = true;
+                    setcontext(&contexts[t]);
+                }
                 if (ended) done[t] = true, --left;
             }
     }

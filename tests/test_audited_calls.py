@@ -13,6 +13,7 @@ from audited_functions import audit as audit_function
 COUNT = {"numpy": 40, "lists": 20, "torch": 60, "torch gradient": 30, "jax": 40, "jax jit": 25}
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     "library",
     [
@@ -34,6 +35,7 @@ def test_random_keywords_and_dtypes(library):
     assert made > COUNT[library] // 5
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     "library",
     [

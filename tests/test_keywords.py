@@ -54,6 +54,7 @@ def test_the_table_knows_every_keyword():
     assert set(VALUES) == set(DEFAULTS)
 
 
+@pytest.mark.drawn(50)
 @pytest.mark.parametrize("names", [*((n,) for n in VALUES), *itertools.combinations(VALUES, 2)], ids="+".join)
 def test_alone_and_in_pairs_keywords_are_honoured_or_refused(names):
     M, N = operands()

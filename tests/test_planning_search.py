@@ -34,6 +34,7 @@ def rng():
     return random.Random(seed)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("card", [H200, KNOWN_CARDS["h200"]], ids=("tuned", "not tuned"))
 def test_tiles_that_are_left_out_are_slower(rng, card):
     for _ in range(150):

@@ -11,6 +11,8 @@ from functools import partial
 import numpy as np
 import pytest
 
+from made_once import made_once
+
 
 @pytest.hookimpl(tryfirst=True)  # before -m looks at the markers
 def pytest_collection_modifyitems(items):
@@ -131,18 +133,23 @@ def browser(driver):
 
 
 @pytest.fixture(scope="session")
-def pages(tmp_path_factory):
-    """Pages by name, written once: the course's examples and some harder ones."""
+def pages(run_folder):
+    """Pages by name, written once for all workers: the course's examples and some harder ones."""
     from tilewise.engines.simt.limits import Limits
     from tilewise.page import explore
 
-    folder = tmp_path_factory.mktemp("pages")
+    folder = run_folder / "pages"
+    folder.mkdir(exist_ok=True)
     made = {}
+
+    def written(name):
+        page = RECIPES[name](partial(explore, limits=Limits(seconds=120)))  # browsers beside it take turns
+        page.save(folder / f"{name}.html")
+        return page
 
     def page(name):
         if name not in made:
-            made[name] = RECIPES[name](partial(explore, limits=Limits(seconds=120)))  # browsers beside it take turns
-            made[name].save(folder / f"{name}.html")
+            made[name] = made_once(folder / f"{name}.pickle", partial(written, name))
         return made[name], (folder / f"{name}.html").as_uri()
 
     return page

@@ -19,7 +19,7 @@ STATES = {
 }
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("width", [360, 768, 1440])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_text_is_cut_off(browser, pages, width, language):
@@ -33,6 +33,7 @@ def test_no_text_is_cut_off(browser, pages, width, language):
         assert browser.js(CUT) == [], f"{name} at {width}"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_every_word_on_the_page_is_in_its_language(browser, pages, language):
     """What is shown comes from the language's file: no sentence of another language is left over."""
@@ -79,7 +80,7 @@ def test_axe_finds_no_violation(browser, pages, axe, dark):
         assert found == [], f"{name}: {json.dumps(found, indent=1)}"
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("size", [(1280, 720), (1920, 1080), (768, 1024), (360, 740)], ids=str)
 def test_axe_and_the_console_are_quiet_at_every_size(browser, pages, axe, size):
     """Where the page lies otherwise, lecture mode where there is room for it."""

@@ -199,6 +199,7 @@ def test_plan_prints_the_tensor_cores_source_too(capsys):
     assert "wgmma_half(" in out
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("arguments", [["plan", "--shape", "9x9x9"], ["info"], ["info", "--dtypes"], ["demo"]])
 def test_json_is_all_that_stdout_holds(arguments, capsys):
     json.loads(says(capsys, [*arguments, "--json"], 0).out)
@@ -239,6 +240,7 @@ def test_a_benchmark_that_is_stopped_keeps_what_it_has(ends, tmp_path, capsys, m
     assert json.loads(saved.read_text())["rows"]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("suite", ["shapes", "semirings"])
 def test_bench_draws_the_cpus_suites(suite, tmp_path, capsys):
     """Whatever peers took part: the documents of the tables, and a run with fewer rows."""

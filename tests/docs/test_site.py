@@ -9,12 +9,15 @@ import random
 import shutil
 import subprocess
 import sys
+import tempfile
+from functools import partial
 from html.parser import HTMLParser
 from pathlib import Path
 from urllib.parse import unquote, urlsplit
 
 import pytest
 
+from made_once import made_once
 from tilewise.words import LANGUAGES
 
 pytest.importorskip("sphinx")
@@ -43,9 +46,13 @@ def notebooks(request):
 
 
 @pytest.fixture(scope="module")
-def site(tmp_path_factory, notebooks):
-    """The site, built from a copy, so that nothing is written into the checkout."""
-    folder = tmp_path_factory.mktemp("site")
+def site(run_folder, notebooks):
+    """The site, built from a copy, so that nothing is written into the checkout; once for all workers."""
+    return made_once(run_folder / f"site-{len(notebooks)}.pickle", partial(built, run_folder, notebooks))
+
+
+def built(run_folder, notebooks):
+    folder = Path(tempfile.mkdtemp(prefix="site-", dir=run_folder))
     shutil.copytree(DOCS, folder / "docs", ignore=shutil.ignore_patterns(*MADE))
     command = [sys.executable, "-m", "sphinx", "-W", "--keep-going", "-q", "-b", "html", "docs", "html"]
     few = ":".join(str(book.relative_to(DOCS / "notebooks")) for book in notebooks)

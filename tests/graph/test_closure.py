@@ -75,7 +75,7 @@ def test_paths_weigh_what_the_closure_says(graph: tuple[int, float, int], turned
         assert sum(W[a, b] for a, b in pairwise(nodes)) == D[i, j]
 
 
-@pytest.mark.drawn(16)
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("ring", ["min_plus", "max_min", "min_max"])
 @pytest.mark.parametrize("dtype", ["float32", "float64", "int32", "int64"])
 @pytest.mark.parametrize("n", [1, 7, 64, 65, 200])
@@ -88,6 +88,7 @@ def test_any_idempotent_semiring_by_its_meaning(ring: str, dtype: str, n: int) -
     np.testing.assert_array_equal(tw.closure(W, semiring=ring), squared_until_still(W, ring))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float64", "float32", "int32"])
 @pytest.mark.parametrize("n", [2, 70])
 def test_the_lowest_top_of_passes_below_the_sea(n: int, dtype: str) -> None:

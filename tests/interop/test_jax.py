@@ -63,6 +63,7 @@ def test_the_winning_k_under_jit():
     np.testing.assert_array_equal(k, host_k)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("axes", [(0, 0), (0, None), (None, 0)])
 @pytest.mark.parametrize("shapes", [((4, 5), (5, 3)), ((5,), (5, 3)), ((4, 5), (5,))], ids=str)
 def test_vmap(axes, shapes):
@@ -70,6 +71,7 @@ def test_vmap(axes, shapes):
     np.testing.assert_allclose(jax.vmap(tw.matmul, axes)(M, N), jax.vmap(jnp.matmul, axes)(M, N), rtol=1e-5, atol=1e-5)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_gradients_are_jaxs_own(shapes):
     M, N = values(*shapes[0]), values(*shapes[1], seed=1)
@@ -180,7 +182,7 @@ def test_integers_keep_no_edge_inside_jit():
     assert made.tolist() == [[8, top], [top, 8]]
 
 
-@pytest.mark.drawn(6)
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("dtype", ["int8", "int16", "int32", "uint8", "uint32", "bfloat16"])
 @pytest.mark.parametrize("semiring", ["min_plus", "max_plus", "plus_times"])
 def test_integers_and_halves_inside_jit_call_no_python(dtype, semiring, monkeypatch):

@@ -10,6 +10,7 @@ import pytest
 import tilewise as tw
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("words", ["ij,jk->ik", "bij,bjk->bik", "ij,jk,kl->il", "ij->j", "bi,bi->b"])
 def test_values_and_gradients_are_jaxs(words):
     sizes = {"i": 3, "j": 4, "k": 5, "l": 2, "b": 3}

@@ -73,7 +73,7 @@ CASES = [
 ]
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("ring", "shapes"), CASES)
 def test_grad_and_jvp_are_jaxs(ring, shapes):
     M, N, tM, tN = drawn(*shapes, *shapes)
@@ -88,7 +88,7 @@ def test_grad_and_jvp_are_jaxs(ring, shapes):
         np.testing.assert_allclose(made, right, rtol=1e-9, atol=1e-9)
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("ring", RINGS, ids=str)
 def test_second_order_vmap_and_jit_of_them(ring):
     M, N, batch = drawn((3, 4), (4, 2), (5, 3, 4))

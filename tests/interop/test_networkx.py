@@ -133,6 +133,7 @@ def test_cutoffs_are_networkxs_by_matrix_too(name, cutoff, monkeypatch):
         assert ours[u] == row
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("kind", [nx.Graph, nx.DiGraph])
 @pytest.mark.parametrize("fractions", [True, False])
 @pytest.mark.parametrize(("name", "how", "weight"), PATHS, ids=str)

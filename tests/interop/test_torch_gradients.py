@@ -16,6 +16,7 @@ def operands(*shapes, dtype=torch.float64):
     return [torch.randn(shape, dtype=dtype, requires_grad=True) for shape in shapes]
 
 
+@pytest.mark.drawn(12)
 @pytest.mark.parametrize("semiring", NUMERIC)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_the_gradient_is_the_one_differences_give(semiring, shapes):
@@ -23,6 +24,7 @@ def test_the_gradient_is_the_one_differences_give(semiring, shapes):
     assert torch.autograd.gradcheck(lambda M, N: tw.matmul(M, N, semiring=semiring), (M, N))
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("semiring", NUMERIC)
 def test_the_gradient_of_the_gradient_too(semiring):
     M, N = operands((4, 5), (5, 3))

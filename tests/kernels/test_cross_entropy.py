@@ -30,6 +30,7 @@ def launch(dtype, rows, stride, columns, gradient, kept):
     )
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize(("gradient", "kept"), [(True, True), (True, False), (False, False)])
@@ -66,6 +67,7 @@ def test_losses_and_gradients_of_rows(dtype, gradient, kept, tmp_path_factory):
     assert beyond.tobytes() == room[start + columns : start + stride].tobytes(), "nothing past a row is touched"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("each", [True, False])
@@ -102,6 +104,7 @@ def test_rows_that_start_anywhere_have_their_losses_and_a_gradient_on_lines(dtyp
     assert (made[:, columns:].astype(np.float64) == 7).all(), "nothing past a row is touched"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="needs a C++ compiler")
 @pytest.mark.parametrize("dtype", KINDS)
 @pytest.mark.parametrize("by", [1.0, 0.5])
@@ -124,6 +127,7 @@ def test_a_gradient_is_scaled_in_place_and_sums_are_rounded(dtype, by, tmp_path_
     np.testing.assert_array_equal(x, sums.astype(KINDS[dtype]))
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("dtype", "arch"), [("float32", "sm_90a"), ("float16", "sm_90a"), ("bfloat16", "sm_90a"), ("bfloat16", "sm_75")]
 )

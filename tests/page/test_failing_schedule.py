@@ -45,6 +45,7 @@ def matrices_of(document):
     return document["matrices"].values()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("kernel", [None, "tiled", "tiled_edges"])
 def test_the_failing_order_ends_with_a_wrong_p_that_a_second_program_finds_too(kernel):
     seed = time.time_ns() % 1000

@@ -35,7 +35,7 @@ def product(M, N, semiring, memory, slow=0.0, target=None, cut=None, most_pages=
     return P, schedule, queues
 
 
-@pytest.mark.drawn(5)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float32", "bfloat16", "float16", "int64", "complex64", "bool"])
 @pytest.mark.parametrize("turned", [False, True])
 def test_any_dtype_and_order_streams_right(dtype, turned):
@@ -47,6 +47,7 @@ def test_any_dtype_and_order_streams_right(dtype, turned):
     assert queues.allocated <= 400_000
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("semiring", ["min_plus", "max_times", "lor_land", "logaddexp_plus"])
 def test_any_algebra_streams_right(semiring):
     M, N = values((300, 200), "float32", 3), values((200, 333), "float32", 4)
@@ -96,7 +97,7 @@ def pinned(monkeypatch):
     monkeypatch.setattr(pinning.Pages.__init__, "__defaults__", (1.0, 8192))
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("turned", [False, True])
 @pytest.mark.parametrize("most", [0, 3, 10**6])  # the system may refuse to pin any more
 def test_pinned_pages_are_read_where_they_lie(turned, most, pinned):

@@ -33,11 +33,13 @@ def check(M, N, semiring="plus_times", **how):
     return P
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "logaddexp_plus"])
 def test_chunks_need_not_match(semiring):
     check(random((200, 250), (70, 90), 1), random((250, 150), (60, 110), 2), semiring)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", ["float16", "float32", "int32", "bool", "complex64"])
 def test_any_dtype(dtype):
     M, N = values((90, 80), dtype, 1), values((80, 70), dtype, 2)

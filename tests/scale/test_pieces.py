@@ -37,6 +37,7 @@ def short(monkeypatch):
     return seen
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "lor_land", "logaddexp_plus"])
 @pytest.mark.parametrize("dtype", ["float32", "float16", "int32", "bool"])
 def test_any_dtype_and_algebra(short, semiring, dtype):

@@ -42,6 +42,7 @@ def fuzzed(name, folder, seconds):
     return report
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("name", fuzzing.READERS)
 def test_a_moment_of_fuzzing(tmp_path, name):
     fuzzed(name, tmp_path, 0.4)

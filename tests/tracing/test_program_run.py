@@ -52,6 +52,7 @@ def test_a_right_program_is_run_and_nothing_is_said(check):
     assert "was run as it stands: status 0 after 1 launch" in report.text()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("copy", "kind"),
     [

@@ -28,6 +28,7 @@ def test_the_table_shows_loads_products_tiles_and_sums(four):
     assert repr(four) == text
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("width", [60, 80, 120])
 @pytest.mark.parametrize("tile", [2, 3, 8])
 def test_it_fits_the_width_and_says_what_it_left_out(width, tile):

@@ -87,7 +87,7 @@ def fork_often(count, monkeypatch, tmp_path):
 
 @pytest.mark.filterwarnings("ignore::DeprecationWarning")  # forks beside threads are what is tested
 def test_forks_at_random_moments_under_load(monkeypatch, tmp_path):
-    fork_often(2, monkeypatch, tmp_path)
+    fork_often(1, monkeypatch, tmp_path)
 
 
 @pytest.mark.slow

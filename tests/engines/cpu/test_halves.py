@@ -24,7 +24,7 @@ SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
 HALVES = ("float16", "bfloat16")
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("dtype", HALVES)
 @pytest.mark.parametrize("name", executable())
 def test_thin_products_of_half_precision_are_right(name: str, dtype: str) -> None:
@@ -50,6 +50,7 @@ def test_sums_of_few_rows_lie_behind_the_packed_ones(name: str) -> None:
     assert a.packed_m_bytes == (16 if name == "neon" else 4)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", executable())
 def test_rows_that_are_widened_and_rounded_together_are_right(name: str) -> None:
     """M's lie side by side with nothing between them, or not; P's are rounded a few panels at a time, or whole."""
@@ -77,6 +78,7 @@ def test_every_depth_that_is_packed_is_right(name: str, monkeypatch: pytest.Monk
         assert (kernel == "few_columns") == vectors
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("shape", [(40, 70, 90), (40, 70, 12), (40, 700, 90)])
 @pytest.mark.parametrize("dtype", [np.float16, ml_dtypes.bfloat16])
 def test_what_is_no_number_stays_none_and_what_is_large_is_infinite(dtype: type, shape: tuple[int, int, int]) -> None:

@@ -137,7 +137,7 @@ def deep_arithmetic(name: str, dtype: str, deep: int, features: str) -> Arithmet
     return arithmetic(algebra, number, number, target, deep=deep)
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("name", "dtype", "deep", "features", "instruction"),
     [
@@ -169,6 +169,7 @@ THIN = [
 ]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "dtype", "deep", "features", "instruction"), THIN)
 def test_few_rows_and_columns_stay_in_registers(
     name: str, dtype: str, deep: int, features: str, instruction: str

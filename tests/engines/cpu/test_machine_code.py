@@ -50,7 +50,7 @@ def multiply(target: Target, ring: str, dtype: str, shape: tuple[int, int, int])
     return P, tw.matmul(M, N, semiring=ring, kernel="reference")
 
 
-@pytest.mark.drawn(4)  # beside the random products of every instruction set
+@pytest.mark.drawn(2)  # beside the random products of every instruction set
 @pytest.mark.parametrize(("ring", "dtype"), CASES)
 @pytest.mark.parametrize("name", executable())
 def test_lesser_instruction_sets_make_the_same_products(name: str, ring: str, dtype: str) -> None:

@@ -100,6 +100,7 @@ def test_the_pool_of_windows_behind_a_fake_kernel32() -> None:
     assert len(took_part) > 1
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "triple", "platform", "magic", "calls"),
     [("avx2", "x86_64-pc-windows-msvc", "win32", b"\x64\x86", b"CreateThread"),

@@ -37,6 +37,7 @@ def same_bits_by_any_threads(M: np.ndarray, N: np.ndarray, said: str = "") -> No
         np.testing.assert_array_equal(made[0], other, said)
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize(
     "shape", [(300, 300, 300), (129, 700, 257), (5, 900, 2000), (2000, 900, 5), (3000, 400, 1), (40, 20000, 30)]
 )

@@ -196,6 +196,7 @@ DATA = {
 }
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("data", DATA)
 @pytest.mark.parametrize("k", [16, 100, 1024, 9000])
 def test_the_model_is_as_accurate_as_float32(data, k):

@@ -29,6 +29,7 @@ def source(kernel, semiring, dtype, **how):
     return render_rung(kernel, tw.semirings[semiring].over(DTYPES[dtype]), tile, **how)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("arch", "kernel", "semiring", "dtype"),
     [

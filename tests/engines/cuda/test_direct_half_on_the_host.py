@@ -40,6 +40,7 @@ def among_poison(rng, stack, rows, cols, dtype, turned):
     return x, memory
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize("dtype", [BF16, np.dtype(np.float16)])
 def test_random_stacks_among_poison(tmp_path_factory, dtype):
@@ -65,6 +66,7 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype):
         np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{said}: beside P")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("arch", ["sm_80", "sm_90a"])
 def test_a_sample_compiles(arch, tmp_path):
     text = render_direct_half(dtype_of(BF16), TILES[4], (True, False), True, Epilogue(2.0, dtype_of(BF16), "gelu"))

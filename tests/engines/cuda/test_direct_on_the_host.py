@@ -32,6 +32,7 @@ def lying(rng, shape, dtype):
     return x[::-1] if rng.random() < 0.2 else x
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_random_products_by_random_tiles(tmp_path_factory, name, dtype):

@@ -125,7 +125,7 @@ def run(plan, M, N, P, offsets, folder):
 CASES = [("plus_times", "bfloat16"), ("plus_times", "float32"), ("min_plus", "int32"), ("max_plus", "float64")]
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("along", ["rows", "k"])
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_groups_over_any_algebra(tmp_path_factory, name, dtype, along):
@@ -165,6 +165,7 @@ def check(rng, rows, k, n, groups, number, ring, choose, folder, words):
     assert after.tobytes() == memory.tobytes(), f"{words}: something was written beside P"
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("along", ["rows", "k"])
 def test_groups_on_tensor_cores(tmp_path_factory, along):
     seed = int(time.time())
@@ -176,6 +177,7 @@ def test_groups_on_tensor_cores(tmp_path_factory, along):
     check(rng, rows, k, n, groups, number, tw.semirings["plus_times"], "wgmma_half", folder, f"seed {seed}")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("number", [ml_dtypes.bfloat16, np.float16])
 def test_groups_of_lines_that_start_anywhere(tmp_path_factory, number):
     seed = int(time.time())
@@ -247,6 +249,7 @@ def test_gathered_rows_are_weighted(tmp_path_factory, dtype, weight, length):
     assert (room[:, length:] == 77).all()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("dtype", "weight", "n"),
     [("bfloat16", "float32", 30), ("bfloat16", "float32", 48), ("float32", None, 36), ("float64", "float64", 5)],

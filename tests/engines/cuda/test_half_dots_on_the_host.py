@@ -37,6 +37,7 @@ def among_poison(rng, rows, cols, dtype, turned):
     return x, memory
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize("dtype", [BF16, np.dtype(np.float16)])
 def test_random_products_among_poison(tmp_path_factory, dtype):

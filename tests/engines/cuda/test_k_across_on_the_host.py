@@ -98,6 +98,7 @@ def columns_of(apart, column_in_64):
     return row // 8 * 32 + row % 8 * 4 + warp if apart else column_in_64
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("leads", [(149, 150, 151), (152,)], ids=["lines apart", "lines alike"])
 @pytest.mark.parametrize("tile", [AcrossTile(rows=64), AcrossTile(rows=64, cluster=2)], ids=["alone", "in clusters"])
 def test_every_thread_gets_its_own_elements_of_N(tmp_path, leads, tile):
@@ -141,6 +142,7 @@ def test_every_thread_gets_its_own_elements_of_N(tmp_path, leads, tile):
 PLACES = ((64, 128, 131, 1), (7, 200, 203, 0), (70, 5, 8, 3), (17, 128, 128, 0))  # rows and columns of P, lead, offset
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("apart", [True, False])
 def test_sums_arrive_in_P_and_nothing_around_it_is_touched(tmp_path, apart):
     rng = np.random.default_rng(7)

@@ -76,7 +76,7 @@ SAMPLE = {
 }
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", SAMPLE)
 def test_a_sample_compiles(tmp_path, name):
     assert compile_source(SAMPLE[name](), "sm_90a", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"

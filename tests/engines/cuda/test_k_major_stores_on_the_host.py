@@ -91,7 +91,7 @@ def check(store, cols, size, m, n, extra, offset, onto=0):
         assert (memory == 77).all(), "something was written outside P"
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("size", "pack"), [(4, 1), (2, 1), (2, 2), (1, 1)])
 def test_rows_of_any_stride(tmp_path, size, pack):
     for cols in (64, 208):
@@ -104,6 +104,7 @@ def test_rows_of_any_stride(tmp_path, size, pack):
             check(store, cols, size, 33, 301, 3, 1, onto=1)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("size", [4, 2])
 def test_boxes_cover_a_tile_that_is_not_whole_boxes_wide(tmp_path, size):
     for cols in (176, 256):

@@ -24,6 +24,7 @@ def lying(rng, shape, dtype):
     return x[::-1] if rng.random() < 0.2 else x
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("name", "dtype"), [("plus_times", "float32"), ("min_plus", "int32")])
 def test_random_lists(tmp_path_factory, name, dtype):

@@ -51,6 +51,7 @@ def lying(rng, shape, dtype):
     return x[::-1] if rng.random() < 0.2 else x
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("dtype", "precision"), [("float64", "high"), ("float32", "tf32"), ("float32", "ieee")])
 def test_random_products_by_a_random_tile(tmp_path_factory, dtype, precision):
@@ -101,6 +102,7 @@ def test_every_tile_is_copied_evenly_and_fits(name):
                 assert tile.threads * each <= lines * tile.depth(size)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("arch", "name", "kernel"),
     [("sm_90a", "float64", MMA), ("sm_80", "float64", MMA), ("sm_120", "float32", MMA), ("sm_90a", "float32", FMA)],

@@ -56,6 +56,7 @@ def first(cases, rest):
 TILES = [("min_plus", "int32"), ("max_plus", "int16"), ("min_plus", "uint8")]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("semiring", "dtype"), first(TILES, [case for case in WEIGHED if case not in TILES]))
 def test_tiles_keep_it_apart(host, semiring, dtype):
     check(host, semiring, dtype, (40, 45, 33), "plain")

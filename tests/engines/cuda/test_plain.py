@@ -59,7 +59,7 @@ def forms(way):
     yield Form(way, False, False, full, full, False, False, tail=way.name != "where")
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("arch", "name", "dtype", "how"),
     [
@@ -108,6 +108,7 @@ def test_every_kernel_compiles_for_every_arch_and_none_spills(arch, name, dtype,
                 assert compiled(render_few(algebra, tile, accumulate=True), arch)[1] == 0, f"{tile} spills"
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("kernel", ["start", "heaviest", "close_block", "improve", "finish", "lost"])
 def test_the_closures_kernels_compile(kernel, tmp_path):
     cache = DiskCache("cubin", tmp_path)

@@ -87,7 +87,7 @@ def first(cases, rest):
     return [*cases, *(pytest.param(*case, marks=pytest.mark.slow) for case in rest)]
 
 
-@pytest.mark.drawn(4)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(("name", "dtype", "way_m", "way_n", "shape"), first(CASES, MORE_CASES))
 def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
     m, k, n = shape
@@ -98,6 +98,7 @@ def test_tiles_give_the_right_product(host, name, dtype, way_m, way_n, shape):
         assert_product(P, M, N, name)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("name", "dtype", "way", "shape", "kernel"),
     first(
@@ -133,6 +134,7 @@ def test_halves_of_few_rows_leave_their_pieces_in_planes_of_floats(host):
     assert_product(P, M, N, "plus_times")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("shape", [(6, 700, 90), (70, 400, 35), (90, 700, 6)])
 @pytest.mark.parametrize(
     "machine", [pytest.param(SMALL, marks=pytest.mark.slow), H200], ids=["few units", "many units"]
@@ -166,6 +168,7 @@ def test_thin_edges_are_made_apart(host, monkeypatch):
     tiles.choose.cache_clear()
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("name", ["plus_times", pytest.param("min_plus", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("shape", [(40, 300, 36), (3, 300, 36)])
 def test_accumulate_adds_onto_what_is_there(host, name, shape):
@@ -227,6 +230,7 @@ def test_few_and_many_pieces_of_k_are_combined(host, k):
     assert combine_share(choice.pieces) == (1 if k == 500 else 8)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("name", "way_n"), [("plus_times", "rows"), pytest.param("min_plus", "odd rows", marks=pytest.mark.slow)]
 )
@@ -249,6 +253,7 @@ def test_the_last_tiles_come_in_pieces_of_k(host, monkeypatch, name, way_n, cols
     assert_product(P, M, N, name)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ["min_plus", pytest.param("max_times", marks=pytest.mark.slow)])
 @pytest.mark.parametrize("odd", [None, -0.0, -1e6, np.nan, np.inf])
 def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(host, monkeypatch, name, odd):

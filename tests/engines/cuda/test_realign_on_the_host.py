@@ -78,6 +78,7 @@ def bytes_at(address, count):
     return bytes((ctypes.c_char * count).from_address(address))
 
 
+@pytest.mark.drawn(5)
 @pytest.mark.parametrize("name", ["bfloat16", "float32", "float64"])
 @pytest.mark.parametrize(
     ("rows", "cols", "extra", "offset", "turned"),
@@ -102,6 +103,7 @@ def test_lines_arrive_whole(realign, name, rows, cols, extra, offset, turned):
             assert bytes_at(target + line * lead_to * size, length * size) == wanted
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("along_k", [False, True])
 @pytest.mark.parametrize(
     ("lines", "length", "extra", "offset"),
@@ -138,6 +140,7 @@ def test_lines_are_multiplied_with_an_edge_on_the_way(realign_with_edges, lines,
     assert copied.reshape(3, -1).T.tobytes() == edge.tobytes()
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("members", "rows", "cols", "extra", "apart"),
     [(3, 17, 33, 0, 5), (1, 5, 7, 1, 0), (4, 9, 256, 3, 1), (2, 300, 1, 0, 0)],

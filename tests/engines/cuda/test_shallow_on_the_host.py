@@ -40,7 +40,7 @@ def lying(rng, shape, dtype, columns=True):
 
 
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("dtype", "precision"), KINDS)
 def test_random_products_of_a_short_k(tmp_path_factory, dtype, precision):
     seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
@@ -84,6 +84,7 @@ def test_blocks_cover_every_row_and_two_of_them_fit(dtype, precision):
             assert 16 * way.warps * (way.blocks - 1) * rounds < m, f"seed {seed}: a block of {way} has no rows"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("arch", "dtype", "tensor"),
     [

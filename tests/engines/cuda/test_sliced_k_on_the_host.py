@@ -65,6 +65,7 @@ def test_random_products_by_a_random_tile(tmp_path_factory, dtype):
         np.testing.assert_array_equal(whole, around, err_msg=f"written beside P, {said}")
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("arch", "name"), [("sm_80", "float64"), ("sm_90a", "float32")])
 def test_a_tile_compiles(arch, name):
     tile = min(TILES[DTYPES[name].itemsize], key=lambda tile: tile.rows * tile.cols)

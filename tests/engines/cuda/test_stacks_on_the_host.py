@@ -72,7 +72,7 @@ def test_thousands_of_small_products_are_a_few_launches(dtype, shape):
 CASES = [("plus_times", "float32"), ("min_plus", "int32"), ("max_plus", "float64"), ("lor_land", "bool")]
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
 @pytest.mark.parametrize(("name", "dtype"), CASES)
 def test_random_stacks_give_the_right_products(tmp_path_factory, name, dtype):

@@ -42,6 +42,7 @@ def host(monkeypatch, tmp_path_factory):
     card._launcher.cache_clear()
 
 
+@pytest.mark.drawn(1)
 @needs_compiler
 @pytest.mark.parametrize(
     ("ring", "dtypes"),
@@ -61,6 +62,7 @@ def test_products_are_right(host, ring, dtypes):
         assert_same(made, expected(ring, dtypes, M, tuple(y[::-1] for y in N)))
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("arch", ["sm_90", pytest.param("sm_75", marks=pytest.mark.slow)])
 @pytest.mark.parametrize(("ring", "dtypes"), [RINGS[1], RINGS[3]], ids=FIRST)
 def test_every_tile_compiles(ring, dtypes, arch, tmp_path):

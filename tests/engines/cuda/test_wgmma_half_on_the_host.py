@@ -96,6 +96,7 @@ def runnable(problem):
     return [way for way in ways(problem, H200) if way.tile.cluster == 1]
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", [ml_dtypes.bfloat16, np.float16])
 def test_random_stacks(tmp_path_factory, dtype):
     seed, folder = int(time.time()), tmp_path_factory.getbasetemp()

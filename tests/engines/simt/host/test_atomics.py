@@ -52,6 +52,7 @@ def run(folder, kernel):
     return run_program(path, [], Options(), capture=True)
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("kernel", "printed"), [(LARGEST, "82 28"), (OWN, "-1e+30 33"), (BEHIND_A_BARRIER, "32 32")])
 def test_no_race(tmp_path, kernel, printed):
     """A plain read before atomicCAS, one's own cell after atomicExch, a barrier between: each was called a race."""

@@ -91,6 +91,7 @@ int main() { Timer t; t.start(); printf("%d\n", t.ms() >= 0); std::shared_ptr<vo
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here to compare with")
 @pytest.mark.parametrize("text", [VIRTUAL, OWNERS, PIECES], ids=["virtual", "owners", "pieces"])
 def test_it_prints_what_a_compiler_prints(text, run, tmp_path):
@@ -111,6 +112,7 @@ def test_a_method_nobody_wrote_is_no_place_to_go(run):
     assert [(str(f.kind), f.line) for f in report.faults] == [("null-pointer", 4)]
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize(
     ("text", "ended", "says"),
     [

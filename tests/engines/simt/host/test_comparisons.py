@@ -55,6 +55,7 @@ def test_a_comparison_that_fails_is_no_fault_of_its_own(tmp_path):
     assert (report.output, report.findings) == ("FAILED\n", [])
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     ("changed", "line", "says"),
     [

@@ -106,6 +106,7 @@ def test_a_kernel_that_loops_for_long_is_begun_again_as_compiled_code(run):
     assert report.output.endswith("-22 -18\n")  # 2 · x: y was as before when it began again
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize(
     ("body", "kind", "words"),
     [

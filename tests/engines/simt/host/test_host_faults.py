@@ -104,6 +104,7 @@ def test_the_right_program_runs_and_nothing_is_found(tmp_path):
     assert report.findings == []
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("fault", WRONG)
 def test_each_fault_is_named_at_its_line(fault, tmp_path):
     before, after, kind, line = WRONG[fault]

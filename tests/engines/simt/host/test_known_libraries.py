@@ -127,7 +127,7 @@ PROGRAMS = {
 }
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", PROGRAMS)
 def test_a_program_prints_what_the_library_computes(name, tmp_path):
     text, prints = PROGRAMS[name]

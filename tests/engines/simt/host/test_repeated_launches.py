@@ -28,6 +28,7 @@ CASES = {
 }
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", CASES)
 def test_what_is_left_out_and_what_comes_of_it(tmp_path, name):
     body, between, printed, left_out = CASES[name]

@@ -62,6 +62,7 @@ def run(folder, text):
     return run_program(path, [], Options(), capture=True)
 
 
+@pytest.mark.drawn(3)
 @pytest.mark.parametrize("name", FAULTS)
 def test_a_fault_in_such_a_loop_is_found_at_its_line(tmp_path, name):
     kind, body, end = FAULTS[name]
@@ -123,6 +124,7 @@ ON_THE_CARD = {
 }
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", ON_THE_CARD)
 def test_a_compiled_kernels_loop_loses_none_either(tmp_path, name):
     kind, changes = ON_THE_CARD[name]
