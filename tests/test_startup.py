@@ -25,6 +25,11 @@ def test_multiplying_on_the_cpu_imports_no_framework():
     assert not {"numpy.ma", "numpy.random"} & set(loaded)
 
 
+def test_planning_for_a_card_imports_no_kernel_of_the_cpu():
+    code = "import sys, tilewise.api, tilewise.kernels.choosing; print(*sys.modules)"
+    assert "tilewise.engines.cpu.registry" not in run(code).split()
+
+
 def test_a_small_trace_imports_nothing_it_does_not_need():
     """Each of these took 10 ms or more of the 400 that a small trace may take."""
     traced = "from tilewise.cli.main import run; run(['trace', '--shape', '4x4x4'])"

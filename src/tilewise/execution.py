@@ -14,7 +14,7 @@ import numpy as np
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays import HostArray, Operand
-from tilewise.engines import cpu, reference
+from tilewise.engines import reference
 from tilewise.engines.reference.limits import NOMINAL, measured_machine
 from tilewise.finishing import Finishing, Scaling
 from tilewise.machine import Machine, Times
@@ -126,6 +126,8 @@ def _epilogue_after(call: Call, target: Operand, kernel: str | None, tile: int |
 
 
 def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
+    from tilewise.engines.cpu.run import run as run_on_cpu  # here: products on a card do without its kernels
+
     M, N, P = _hosts(call.M, call.N, target)
     problem = replace(call.problem, layout_p=target.layout(call.shape.stack))
     if call.scales is not None:  # sums stay float32 until they are scaled
@@ -133,7 +135,7 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
         sums = np.empty(P.shape, np.float32)
         single = replace(problem, wanted=DTYPES["float32"], layout_p=row_major(problem.m, problem.n), scaled=False)
         made = make_plan(single, machine_of("cpu"), kernel, tile)
-        ready = (reference if made.engine == "reference" else cpu).run(made, M, N, sums)
+        ready = (reference.run if made.engine == "reference" else run_on_cpu)(made, M, N, sums)
         with np.errstate(all="ignore"):
             P[...] = call.scales.apply(sums).astype(P.dtype)
         again = None
@@ -148,7 +150,7 @@ def _on_the_host(call: Call, target: Operand, kernel: str | None, tile: int | No
         where = None if arg is None else _hosts(arg)[0].reshape(P.shape)
         run_in_pieces(problem, made.machine, M, N, P, where)
     else:
-        ready = cpu.run(made, M, N, P, None if arg is None else _hosts(arg)[0].reshape(P.shape))
+        ready = run_on_cpu(made, M, N, P, None if arg is None else _hosts(arg)[0].reshape(P.shape))
         if ready is not None:
             ready.shape = call.shape.product
     spent, converted = Times(0.0, time.perf_counter() - start, 0.0), (call.M.converted, call.N.converted)

@@ -10,8 +10,6 @@ from dataclasses import replace
 from functools import lru_cache
 
 from tilewise.blocking import has_kernel
-from tilewise.engines.cpu.registry import FAMILIES as CPU_FAMILIES
-from tilewise.engines.cpu.registry import choose
 from tilewise.errors import DeviceError, DtypeError, UsageError
 from tilewise.machine import Machine
 from tilewise.plans import DEFAULT_TILE, Geometry, Plan, assemble, epilogue_after
@@ -40,9 +38,11 @@ def _plan(problem: Problem, machine: Machine, kernel: str | None, tile: int | No
 
 
 def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
+    from tilewise.engines.cpu.registry import FAMILIES, choose
+
     if problem.epilogue:
         return epilogue_after(_plan(problem.bare, machine, kernel, tile), problem)
-    if kernel is not None and kernel not in ("reference", *CPU_FAMILIES):
+    if kernel is not None and kernel not in ("reference", *FAMILIES):
         from tilewise.kernels.registry import family_of
 
         family_of(kernel)
@@ -54,7 +54,7 @@ def _on_cpu(problem: Problem, machine: Machine, kernel: str | None, tile: int | 
     cut = choose(problem, machine.vector_bytes, machine.registers, kernel, byte_dots=machine.byte_dots)
     packed_bytes = (cut.MC + cut.NC) * cut.KC * problem.algebra.partial.itemsize
     geometry = Geometry((1, 1), cut.MC, cut.NC, cut.KC, packed_bytes)
-    plan = assemble(problem, machine, "cpu", cut.kernel, CPU_FAMILIES[cut.kernel].idea, cut.NR, geometry)
+    plan = assemble(problem, machine, "cpu", cut.kernel, FAMILIES[cut.kernel].idea, cut.NR, geometry)
     words = f"MR {cut.MR} x NR {cut.NR} in registers; strips of KC {cut.KC}, MC {cut.MC}, NC {cut.NC}"
     ignored = f"tile={tile} is ignored: the cpu engine fits its own tiles to registers and caches"
     notes = () if tile is None else (ignored,)

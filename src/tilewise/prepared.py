@@ -19,7 +19,6 @@ from tilewise.algebra.builtin import is_structured_name
 from tilewise.algebra.structured import Structured
 from tilewise.arrays.extent import owned
 from tilewise.arrays.numpy_signature import quickest_signature, written_straight
-from tilewise.engines.cpu.kernels.narrow.run import narrowing_of
 from tilewise.engines.cpu.runtime import pool
 from tilewise.options import Key
 from tilewise.plans import Plan
@@ -139,6 +138,8 @@ class MoreThanAProduct:
 
     def as_a_call(self, M: Any, N: Any) -> Any:
         """As it is kept for arrays like M and N; None where an operand was copied for another reason than its dtype."""
+        from tilewise.engines.cpu.kernels.narrow.run import narrowing_of
+
         ways: list[Any] = []
         for x, dtype, converted in zip((M, N), self.ready.dtypes, self.converted, strict=True):
             if converted and (x.__class__ is not np.ndarray or x.dtype == dtype):

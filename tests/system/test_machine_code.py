@@ -92,3 +92,16 @@ def test_where_no_row_can_be_had_the_answer_is_infinite():
 
 def _never(row: Row, given: Row) -> float:
     return INFINITE
+
+
+def test_formulas_become_machine_code_behind_a_call(monkeypatch):
+    monkeypatch.setattr(machine_code, "_formulas", [])
+    monkeypatch.setattr(machine_code, "_threads", [])
+    formula, table = Formula(_first), Rows([(2.0,), (1.0,)])
+    for _ in range(2):
+        machine_code.behind()
+    (thread,) = machine_code._threads
+    thread.join()
+    assert not thread.daemon, "a compiler whose process is taken down under it may crash"
+    assert formula.least(table, (3.0,), 1) == (1, 4.0)
+    assert formula._native is not None or not native_calls()

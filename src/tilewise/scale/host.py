@@ -14,9 +14,10 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines import cpu, reference
+from tilewise.engines import reference
 from tilewise.engines.cpu.limits import host_machine
 from tilewise.engines.cpu.ready import Ready
+from tilewise.engines.cpu.run import run as run_on_cpu
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
@@ -43,7 +44,7 @@ def multiply(problem: Problem, M: Array, N: Array, P: Array, accumulate: bool) -
     if made.engine != "reference" and is_long(made.problem, made.machine):
         run_in_pieces(made.problem, made.machine, M, N, P)
         return made
-    (reference.run if made.engine == "reference" else cpu.run)(made, M, N, P)
+    (reference.run if made.engine == "reference" else run_on_cpu)(made, M, N, P)
     return made
 
 

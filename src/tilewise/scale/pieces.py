@@ -14,7 +14,6 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines import cpu
 from tilewise.machine import Machine
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
@@ -72,6 +71,8 @@ def run_in_pieces(problem: Problem, machine: Machine, M: Array, N: Array, P: Arr
 
 def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None) -> None:
     """A stack: so many of its first axis at a time."""
+    from tilewise.engines.cpu.run import run as run_on_cpu
+
     count, rest = problem.stack[0], problem.stack[1:]
     each = max(1, problem.steps // count)
     step = max(1, piece_steps(problem, machine) // each)
@@ -84,13 +85,15 @@ def _members(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, a
         if one and is_long(part, machine):
             run_in_pieces(part, machine, *parts)
         else:
-            cpu.run(make_plan(part, machine), *parts)
+            run_on_cpu(make_plan(part, machine), *parts)
 
 
 def _run(problem: Problem, machine: Machine, M: Array, N: Array, P: Array, arg: Array | None, accumulate: bool) -> None:
+    from tilewise.engines.cpu.run import run as run_on_cpu
+
     (m, k), n = M.shape, N.shape[1]
     part = _placed(replace(problem, m=m, k=k, n=n, accumulate=accumulate), M, N, P)
-    cpu.run(make_plan(part, machine), M, N, P, arg)
+    run_on_cpu(make_plan(part, machine), M, N, P, arg)
 
 
 def _placed(problem: Problem, M: Array, N: Array, P: Array) -> Problem:

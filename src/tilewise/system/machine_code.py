@@ -7,13 +7,15 @@ LLVM (`python_to_llvm`). Both give the same bits.
 
 from __future__ import annotations
 
+import contextlib
 import math
 from array import array
 from collections.abc import Callable, Sequence
-from threading import Lock
+from threading import Thread
 from typing import NamedTuple
 
 from tilewise.system.builtin_call import builtin, compiled_functions, native_calls
+from tilewise.system.llvm_lock import LLVM
 from tilewise.system.python_to_llvm import DECLARED, Translation
 
 LARGEST = 2**52
@@ -76,12 +78,9 @@ class Formula:
         self._native = builtin(address, "wwwww", keeps_gil=True)
 
 
-_translating = Lock()
-
-
 def now() -> None:
     """From here on every formula that there is runs as machine code, where there is a compiler."""
-    with _translating:
+    with LLVM:  # and no lock of its own, which a child might inherit held
         waiting = [*_formulas] if native_calls() else []
         _formulas.clear()
         if not waiting:
@@ -95,6 +94,17 @@ def now() -> None:
             return  # Python gives the same answers
         for formula, address in zip(waiting, addresses, strict=True):
             formula.use(address)
+
+
+def behind() -> None:
+    """The same in a thread of its own, which the interpreter waits for at its end."""
+    if _formulas and not _threads:
+        _threads.append(Thread(target=now, name="tilewise compiles"))
+        with contextlib.suppress(RuntimeError):  # no thread to be had: `now` comes with the calls
+            _threads[0].start()
+
+
+_threads: list[Thread] = []
 
 
 def translated(function: Callable[..., float], number: int = 0) -> str:

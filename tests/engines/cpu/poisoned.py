@@ -26,7 +26,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import part
 from tilewise.blocking import RegisterTile, register_tile
-from tilewise.engines import cpu
+from tilewise.engines.cpu import run as cpu
 from tilewise.engines.cpu.family import views
 from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.engines.cpu.kernels.weights.text import weights_module

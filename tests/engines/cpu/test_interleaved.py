@@ -14,7 +14,7 @@ from poisoned import here, laid, strides_of
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.engines import cpu
+from tilewise.engines.cpu import run as cpu
 from tilewise.engines.cpu.kernels.dots.text import widest
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.engines.cpu.kernels.short_rows.model import tile_rows

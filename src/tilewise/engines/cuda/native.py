@@ -244,9 +244,10 @@ def launchers() -> tuple[Callable[..., int], Callable[..., int]]:
     """
     if os.environ.get("TILEWISE_NATIVE_LAUNCH") == "0":
         return by_ctypes, _three_by_ctypes
-    machine_code.now()  # LLVM is loaded here anyway, and who launches once will plan again
     try:
-        return _compiled()
+        made = _compiled()
+        machine_code.behind()  # LLVM is here now, and who launches once will plan again
+        return made
     except (ImportError, RuntimeError, OSError):
         return by_ctypes, _three_by_ctypes
 
