@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import mmap
+import subprocess
 import sys
 
 import pytest
@@ -76,3 +77,26 @@ def test_pages_are_the_system_s():
     assert memory.PAGE == mmap.PAGESIZE
     if sys.platform == "linux":
         assert memory.resident() > 10**6
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="Linux says which pages were written")
+def test_pages_of_libraries_return_to_the_system_and_come_back():
+    """LLVM's, when kernels are loaded: tens of MB. Another kernel is loaded afterwards, and compiled."""
+    program = (
+        "import numpy as np, tilewise as tw\n"
+        "from tilewise.system.memory import give_back_code, resident\n"
+        "x = np.full((70, 70), 2.0)\n"
+        "tw.matmul(x, x)\n"
+        "before = resident()\n"
+        "assert give_back_code()\n"
+        "assert before - resident() > 10 * 10**6, (before, resident())\n"
+        "assert (tw.matmul(x, x) == 280).all()\n"
+        "assert (tw.matmul(x, x, semiring=tw.Semiring('own', add=tw.maximum, mul=tw.minimum, zero=-1.0)) == 2).all()\n"
+    )
+    ran = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True)
+    assert ran.returncode == 0, ran.stderr
+
+
+def test_pages_stay_where_no_system_says_which_were_written(monkeypatch):
+    monkeypatch.setattr(memory, "_libc", lambda: None)
+    assert not memory.give_back_code()

@@ -17,6 +17,7 @@ from typing import Any
 
 from tilewise import __version__
 from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DType
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.cpu.limits import host_machine
 from tilewise.engines.reference.limits import NOMINAL
@@ -29,18 +30,21 @@ from tilewise.scale.samples import ALL, rings_after, same
 from tilewise.scale.schedule import GRAIN, Level, Schedule, Tile
 from tilewise.scale.sources import BAND, ZarrSource, open_source
 from tilewise.scale.targets import NpyTarget, ZarrTarget
+from tilewise.system.memory import give_back_code
 from tilewise.system.memory import resident as memory_now
 from tilewise.system.output import Output
 
 Progress = Callable[[int, int], None]
-ZARR_BYTES = 26_000_000  # of the process, that Zarr and its codecs take
+ZARR_BYTES = 20_000_000  # of the process, that Zarr and its codecs take
 CHUNK_SECONDS = 7e-4  # that Zarr takes to find and decode a chunk, beside its bytes
 TIGHT = 10**9  # a budget below this has kernels compiled by another process: LLVM takes 60 MB for a moment
 GROWN = 40_000_000  # bytes beyond BASE that still count as this command's own start
 SPARE = 8 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
 PHASE = 40.0  # seconds of one core, by nominal rates, that a phase takes at most
 LEAST_TILE = (512, 512, 256)  # rows, columns and depth: with smaller tiles a product would hardly end
-BASE = 112_000_000  # bytes of the process beside that: the interpreter, NumPy and LLVM
+BASE = 112_000_000  # bytes of the process beside that: the interpreter, NumPy and LLVM,
+TRIMMED = 80_000_000  # and where LLVM's pages are given back before there are tiles
+CHUNK, SMALL_CHUNK = 1024, 512  # sides of P's chunks, where it is a Zarr array: four times one is held, beside a tile
 
 
 @dataclass(frozen=True)
@@ -98,21 +102,23 @@ class FileProduct:
         self.M, self.N = open_source(m_file), open_source(n_file)
         problem = problem_of(self.M, self.N, semiring, precision)
         result = problem.semiring.over(problem.dtype).result
-        kind = ZarrTarget if self.path.suffix == ".zarr" else NpyTarget
-        self.target = kind(self.path, self.output.part, (problem.m, problem.n), result)
+        self.tight = self.device == "cpu" and memory < TIGHT
+        self.target = self._target(self.output.part, (problem.m, problem.n), result)
         grain = self.target.grain or (64, 64)
         if self.device == "cpu":
-            decoded = sum(2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource))
+            decoded = max((2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource)), default=0)
             read = read_rate(self.M, self.N)
             known = level or Level("files → memory", read, host.DISK[1], host.USUAL)  # tiles depend on nothing measured
             if isinstance(self.target, ZarrTarget):  # a chunk is gathered, laid out, encoded, and read again
                 decoded += 4 * grain[0] * grain[1] * result.itemsize
             stores = decoded or isinstance(self.target, ZarrTarget)
-            spare = SPARE + decoded + resident() + (ZARR_BYTES if stores else 0)
+            spare = SPARE + decoded + resident(self.tight) + (ZARR_BYTES if stores else 0)
             self.schedule = host.host_schedule(problem, known, memory, spare=spare, grain=grain, least=LEAST_TILE)
             self.schedule = short_phases(self.schedule)
-            if memory < TIGHT:
+            if self.tight:
                 host.compile_apart(self.schedule)
+                host.load_kernels(self.schedule)  # none is loaded later: LLVM's pages are free for tiles
+                give_back_code()
             measured = level or replace(host.host_level(problem, files=True), read=read)
             self.schedule = replace(self.schedule, level=measured)
         else:
@@ -127,6 +133,11 @@ class FileProduct:
         self.rings = rings_after(Journal.idle(self.output.journal)) if begun else ALL
         self.journal = Journal(self.output.journal, self._job(memory))
         self.checkpoint = Checkpoint(self.output.folder, self.journal)
+
+    def _target(self, part: Path, shape: tuple[int, int], dtype: DType) -> NpyTarget | ZarrTarget:
+        if self.path.suffix == ".zarr":
+            return ZarrTarget(self.path, part, shape, dtype, SMALL_CHUNK if self.tight else CHUNK)
+        return NpyTarget(self.path, part, shape, dtype)
 
     def _job(self, memory: int) -> dict[str, Any]:
         s, p = self.schedule, self.schedule.problem
@@ -202,7 +213,7 @@ class FileProduct:
 
     def _as_said(self, known: list[dict[str, Any]], place: Path) -> frozenset[int]:
         """The finished tiles whose bytes are what the journal says of them."""
-        target = type(self.target)(self.path, place, self.target.shape, self.target.dtype)
+        target = self._target(place, self.target.shape, self.target.dtype)
         dtype = self.target.dtype.numpy
         said = {number: seal for number, seal in _tiles(known).items() if 0 <= number < self.schedule.tiles}
         return frozenset(n for n, seal in said.items() if host.checksum(self.schedule.tile(n), target, dtype) == seal)
@@ -236,11 +247,11 @@ def _sides(tile: list[Any]) -> bool:
     return all(isinstance(side, int) and side > 0 for side in tile)
 
 
-def resident() -> int:
-    """Bytes of memory this process takes beside its tiles: BASE, whatever it is at the moment, so that every run has
-    the same tiles; more only where a program that has grown calls."""
+def resident(tight: bool = False) -> int:
+    """Bytes of memory this process takes beside its tiles: BASE, or TRIMMED within a tight budget, whatever it is at
+    the moment, so that every run has the same tiles; more only where a program that has grown calls."""
     now = memory_now()
-    return BASE if now < BASE + GROWN else now
+    return now if now >= BASE + GROWN else TRIMMED if tight and give_back_code() else BASE
 
 
 def short_phases(schedule: Schedule) -> Schedule:

@@ -76,17 +76,28 @@ def compile_apart(schedule: Schedule) -> None:
         os.waitpid(child, 0)
         return
     try:
-        p = schedule.problem
-        shapes = {_edge(schedule, last) for last in product((False, True), repeat=3)}
-        for rows, cols, depth in {*shapes, (PROBE, PROBE, PROBE)}:
-            M, N = np.empty((rows, depth), p.dtype_m.numpy), np.empty((depth, cols), p.dtype_n.numpy)  # never touched
-            P = np.empty((rows, cols), p.result.numpy)
-            for accumulate in (False, True):
-                made = make_plan(of_panels(p, M, N, P, accumulate), host_machine(NOMINAL))
-                if made.engine == "cpu":
-                    Ready(made, M, N, P, None, None)
+        load_kernels(schedule)
     finally:
         os._exit(0)
+
+
+def load_kernels(schedule: Schedule) -> None:
+    """Every kernel that the tiles of a schedule need, and the one that is timed."""
+    p = schedule.problem
+    shapes = {_edge(schedule, last) for last in product((False, True), repeat=3)}
+    for rows, cols, depth in {*shapes, _probe(p)}:
+        M, N = np.empty((rows, depth), p.dtype_m.numpy), np.empty((depth, cols), p.dtype_n.numpy)  # never touched
+        P = np.empty((rows, cols), p.result.numpy)
+        for accumulate in (False, True):
+            made = make_plan(of_panels(p, M, N, P, accumulate), host_machine(NOMINAL))
+            if made.engine == "cpu":
+                Ready(made, M, N, P, None, None)
+
+
+def _probe(problem: Problem) -> tuple[int, int, int]:
+    """Rows, columns and depth of the product that is timed."""
+    rows, cols, depth = (max(1, min(PROBE, extent)) for extent in (problem.m, problem.n, problem.k))
+    return rows, cols, depth
 
 
 def _edge(s: Schedule, last: tuple[bool, ...]) -> tuple[int, int, int]:
@@ -97,13 +108,13 @@ def _edge(s: Schedule, last: tuple[bool, ...]) -> tuple[int, int, int]:
 
 def host_level(problem: Problem, files: bool) -> Level:
     """This machine: the rate of one product of PROBE³, measured now; the disk's bandwidth is a usual one."""
-    side = [max(1, min(PROBE, extent)) for extent in (problem.m, problem.k, problem.n)]
+    rows, cols, depth = _probe(problem)
     rng = np.random.default_rng(0)
     M, N = (
         rng.integers(0, 2, shape).astype(dtype.numpy)
-        for shape, dtype in (((side[0], side[1]), problem.dtype_m), ((side[1], side[2]), problem.dtype_n))
+        for shape, dtype in (((rows, depth), problem.dtype_m), ((depth, cols), problem.dtype_n))
     )
-    P = np.empty((side[0], side[2]), problem.result.numpy)
+    P = np.empty((rows, cols), problem.result.numpy)
     multiply(problem, M, N, P, False)  # compiles
     times = []
     for _ in range(2):
@@ -111,7 +122,7 @@ def host_level(problem: Problem, files: bool) -> Level:
         multiply(problem, M, N, P, False)
         times.append(time.perf_counter() - start)
     read, write = DISK if files else MEMORY
-    return Level("files → memory" if files else "memory → tiles", read, write, side[0] * side[1] * side[2] / min(times))
+    return Level("files → memory" if files else "memory → tiles", read, write, rows * depth * cols / min(times))
 
 
 def stream(

@@ -12,6 +12,7 @@ import mmap
 import os
 import sys
 from collections.abc import Iterator
+from functools import lru_cache
 from pathlib import Path
 
 from tilewise.errors import TooLargeError
@@ -21,6 +22,7 @@ PAGE = mmap.PAGESIZE  # 4 KiB on most machines, 16 on Apple's, 64 on some server
 UNKNOWN = 4 * 10**9  # bytes, where no system answers
 KEEP = 32 * 1024 * 1024  # bytes that are left to everything else when a limit is near
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's mallopt
+MADV_DONTNEED = 4  # of Linux
 
 
 def total(root: Path = Path("/")) -> tuple[int, str]:
@@ -167,3 +169,31 @@ def give_back_at_once() -> None:
         return
     mallopt(M_MMAP_THRESHOLD, 256 * 1024)
     mallopt(M_ARENA_MAX, 2)
+
+
+def give_back_code() -> bool:
+    """Pages of libraries that nothing was written into return to the system, which reads what is needed of them again
+    (LLVM has 65 MB of them when the last kernel is loaded); whether that can be done here. A page that was written,
+    if only when the library was loaded, stays: the system counts those of each range as anonymous."""
+    libc = _libc()
+    if libc is None:
+        return False
+    try:
+        with open("/proc/self/smaps", encoding="ascii", errors="replace") as ranges:
+            place: tuple[int, int] | None = None
+            for line in ranges:
+                words = line.split()
+                if not words[0].endswith(":"):
+                    first, _, last = words[0].partition("-")
+                    library = words[1] in ("r-xp", "r--p") and len(words) > 5 and ".so" in words[5]
+                    place = (int(first, 16), int(last, 16)) if library else None
+                elif words[0] == "Anonymous:" and words[1] == "0" and place is not None:
+                    libc.madvise(ctypes.c_void_p(place[0]), ctypes.c_size_t(place[1] - place[0]), MADV_DONTNEED)
+    except (OSError, ValueError, IndexError):
+        return False
+    return True
+
+
+@lru_cache(maxsize=1)
+def _libc() -> ctypes.CDLL | None:
+    return ctypes.CDLL(None) if sys.platform == "linux" else None
