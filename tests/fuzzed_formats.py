@@ -184,7 +184,7 @@ def _undisturbed(folder, faults):
     for name in ("SPARE", "ZARR_BYTES", "TIGHT"):
         setattr(product_files, name, 0)
     product_files.LEAST_TILE = (1, 1, 1)
-    product_files.resident = lambda *_: 0
+    product_files.resident = lambda *_: (0, 0)
     checkpoint.LEAST = checkpoint.SHARE = 0
     made = faults.job(folder)
     job = made.journal.job

@@ -35,7 +35,7 @@ MEMORY = 600_000
 @pytest.fixture(autouse=True)
 def small_process(monkeypatch):
     """Budgets of a few tiles: what the test process itself holds does not count."""
-    monkeypatch.setattr(files, "resident", lambda *_: 0)
+    monkeypatch.setattr(files, "resident", lambda *_: (0, 0))
     monkeypatch.setattr(files, "SPARE", 0)
     monkeypatch.setattr(files, "LEAST_TILE", (1, 1, 1))
     monkeypatch.setattr(files, "ZARR_BYTES", 0)

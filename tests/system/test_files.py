@@ -130,7 +130,7 @@ def test_links_fifos_and_devices_are_not_opened(tmp_path):
 
 
 def test_a_product_of_files_the_windows_way(tmp_path, windows, monkeypatch):
-    monkeypatch.setattr(product_files, "resident", lambda: 0)
+    monkeypatch.setattr(product_files, "resident", lambda *_: (0, 0))
     monkeypatch.setattr(product_files, "SPARE", 0)
     monkeypatch.setattr(product_files, "LEAST_TILE", (1, 1, 1))
     rng = np.random.default_rng()

@@ -36,7 +36,7 @@ def small(monkeypatch):
     for name in ("SPARE", "ZARR_BYTES", "TIGHT"):
         monkeypatch.setattr(product_files, name, 0)
     monkeypatch.setattr(product_files, "LEAST_TILE", (1, 1, 1))
-    monkeypatch.setattr(product_files, "resident", lambda *_: 0)
+    monkeypatch.setattr(product_files, "resident", lambda *_: (0, 0))
     monkeypatch.setattr(checkpoint, "LEAST", 0.0)
     monkeypatch.setattr(checkpoint, "SHARE", 0)
 

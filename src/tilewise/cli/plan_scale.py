@@ -65,7 +65,7 @@ def plan_closure(problem: Problem, memory: str | None, as_json: bool) -> None:
     algebra = algebra_for(problem.semiring, problem.dtype)
     room = budget(memory, "--memory") if memory else usual_budget()
     steps = measured_steps(algebra)
-    rounds = choose_rounds(problem.m, algebra.partial.itemsize, room, resident() + ENGINE_BYTES, steps)
+    rounds = choose_rounds(problem.m, algebra.partial.itemsize, room, resident()[0] + ENGINE_BYTES, steps)
     if as_json:
         print_json(rounds.to_json())
     else:

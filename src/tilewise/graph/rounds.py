@@ -174,7 +174,7 @@ def _close_into(
         raise ShapeError(f"{path} is {W.shape[0]}×{W.shape[1]}: a closure takes a square matrix, rows being the nodes")
     algebra = algebra_for(semiring, W.dtype)
     steps = measured_steps(algebra)
-    taken = resident() + ENGINE_BYTES if base is None else base
+    taken = resident()[0] + ENGINE_BYTES if base is None else base
     rounds = choose_rounds(n, algebra.partial.itemsize, memory, taken, steps)
     D = NpyTarget(place.path, place.part, W.shape, algebra.result)
     place.discard_begun()

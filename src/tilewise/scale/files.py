@@ -43,7 +43,8 @@ SPARE = 8 * BAND  # bands that are converted, checked or encoded, and what the e
 PHASE = 40.0  # seconds of one core, by nominal rates, that a phase takes at most
 LEAST_TILE = (512, 512, 256)  # rows, columns and depth: with smaller tiles a product would hardly end
 BASE = 112_000_000  # bytes of the process beside that: the interpreter, NumPy and LLVM,
-TRIMMED = 80_000_000  # and where LLVM's pages are given back before there are tiles
+TRIMMED = 64_000_000  # and where LLVM's pages are given back before there are tiles,
+LOADING = 104_000_000  # while it takes so many to load the kernels
 CHUNK, SMALL_CHUNK = 1024, 512  # sides of P's chunks, where it is a Zarr array: four times one is held, beside a tile
 
 
@@ -106,14 +107,17 @@ class FileProduct:
         self.target = self._target(self.output.part, (problem.m, problem.n), result)
         grain = self.target.grain or (64, 64)
         if self.device == "cpu":
-            decoded = max((2 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource)), default=0)
+            # as it is stored, as it is decoded, and once more of the chunk before: Zarr's thread lets go a little later
+            decoded = max((3 * x.chunk_bytes for x in (self.M, self.N) if isinstance(x, ZarrSource)), default=0)
             read = read_rate(self.M, self.N)
             known = level or Level("files → memory", read, host.DISK[1], host.USUAL)  # tiles depend on nothing measured
             if isinstance(self.target, ZarrTarget):  # a chunk is gathered, laid out, encoded, and read again
                 decoded += 4 * grain[0] * grain[1] * result.itemsize
             stores = decoded or isinstance(self.target, ZarrTarget)
-            spare = SPARE + decoded + resident(self.tight) + (ZARR_BYTES if stores else 0)
-            self.schedule = host.host_schedule(problem, known, memory, spare=spare, grain=grain, least=LEAST_TILE)
+            taken, loading = resident(self.tight)
+            spare, floor = (x + (ZARR_BYTES if stores else 0) for x in (SPARE + decoded + taken, loading))
+            how: dict[str, Any] = {"spare": spare, "floor": floor, "grain": grain, "least": LEAST_TILE}
+            self.schedule = host.host_schedule(problem, known, memory, **how)
             self.schedule = short_phases(self.schedule)
             if self.tight:
                 host.compile_apart(self.schedule)
@@ -247,11 +251,13 @@ def _sides(tile: list[Any]) -> bool:
     return all(isinstance(side, int) and side > 0 for side in tile)
 
 
-def resident(tight: bool = False) -> int:
-    """Bytes of memory this process takes beside its tiles: BASE, or TRIMMED within a tight budget, whatever it is at
-    the moment, so that every run has the same tiles; more only where a program that has grown calls."""
+def resident(tight: bool = False) -> tuple[int, int]:
+    """Bytes of memory this process takes beside its tiles, and before there are any: whatever it takes at the moment,
+    so that every run has the same tiles; more only where a program that has grown calls."""
     now = memory_now()
-    return now if now >= BASE + GROWN else TRIMMED if tight and give_back_code() else BASE
+    if now >= BASE + GROWN:
+        return now, now
+    return (TRIMMED, LOADING) if tight and give_back_code() else (BASE, BASE)
 
 
 def short_phases(schedule: Schedule) -> Schedule:

@@ -240,13 +240,14 @@ def make_schedule(
     align: int = 1,
     bands: int = 1,
     least: tuple[int, int, int] = (GRAIN, GRAIN, GRAIN),
+    floor: int = 0,
     name: str = "memory",
 ) -> Schedule:
     """The schedule with the least expected time within `memory` bytes.
 
     grain: P's tiles come in multiples of it (the chunks of a store). least: rows, columns and depth of the smallest
-    tile that is worth its while; a budget too small for it is refused. `problem` should be `unrounded`, so that sums
-    are counted as they are kept.
+    tile that is worth its while; a budget too small for it, or below `floor`, is refused. `problem` should be
+    `unrounded`, so that sums are counted as they are kept.
     """
     smallest = Schedule(
         problem,
@@ -260,10 +261,11 @@ def make_schedule(
         align,
         bands,
     )
-    if smallest.needs > memory:
+    needs = max(smallest.needs, floor)
+    if needs > memory:
         raise TooLargeError(
             f"{name}={size(memory)} is too small for one tile of {problem.shape} {problem.dtype}: "
-            f"the least that works is {-(-smallest.needs // 1000) * 1000:,} bytes ({size(smallest.needs * 1.005)})"
+            f"the least that works is {-(-needs // 1000) * 1000:,} bytes ({size(needs * 1.005)})"
         )
     best: Schedule | None = None
     cuts = product(_sides(problem.m, grain[0]), _sides(problem.n, grain[1]))

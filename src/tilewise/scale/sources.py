@@ -6,7 +6,6 @@ of raising. Every reader fills memory it is given, may be called by several thre
 
 from __future__ import annotations
 
-import gc
 import io
 import os
 from bisect import bisect_right
@@ -206,9 +205,6 @@ class ZarrSource:
                         f"{right - 1} came as {written(part.shape)} {part.dtype}; finished tiles are kept"
                     )
                 out[top - rows.start : bottom - rows.start, left - cols.start : right - cols.start] = part
-                del part
-                if self.chunk_bytes >= BAND:
-                    gc.collect(1)  # Zarr leaves cycles behind that hold the chunk, as it is stored and decoded
 
     def identity(self, rings: int = 0) -> dict[str, Any]:
         known = {"zarr": self.name, "shape": list(self.shape), "dtype": self.dtype.name, "chunks": list(self.chunks)}
