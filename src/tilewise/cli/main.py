@@ -7,6 +7,7 @@ is asked for is imported, so `tilewise --help` stays fast.
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import os
 import sys
@@ -16,6 +17,7 @@ import click
 from tilewise import __version__, words
 from tilewise.errors import TilewiseError
 
+INTERRUPTED = 130
 COMMANDS = {
     "demo": "A first run: multiply on the best device present, check, show the phases.",
     "multiply": "Multiply two matrices from files, or of a shape made up.",
@@ -72,7 +74,13 @@ def tilewise() -> None:
 def main() -> None:
     from tilewise.cli.guard import guarded
 
-    sys.exit(guarded(sys.argv[1:], run))
+    code = guarded(sys.argv[1:], run)
+    if code == INTERRUPTED:  # at once: an interpreter that ends waits for a compiler in another thread
+        for stream in (sys.stdout, sys.stderr):
+            with contextlib.suppress(OSError, ValueError):
+                stream.flush()
+        os._exit(code)
+    sys.exit(code)
 
 
 def run(arguments: list[str]) -> int:
@@ -83,10 +91,10 @@ def run(arguments: list[str]) -> int:
         return result if isinstance(result, int) else 0
     except click.exceptions.Abort:
         print("interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except KeyboardInterrupt:
         print("interrupted", file=sys.stderr)
-        return 130
+        return INTERRUPTED
     except click.ClickException as error:
         error.show()
         return 2
