@@ -121,6 +121,7 @@ class FileProduct:
             self.schedule = short_phases(self.schedule)
             if self.tight:
                 host.compile_apart(self.schedule)
+            if taken < loading:
                 host.load_kernels(self.schedule)  # none is loaded later: LLVM's pages are free for tiles
                 give_back_code()
             measured = level or replace(host.host_level(problem, files=True), read=read)
