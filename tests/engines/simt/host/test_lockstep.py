@@ -41,7 +41,9 @@ TAKEN = {
     "parts of rows": ("5, 4", "p[threadIdx.y * 5 + threadIdx.x] = threadIdx.y;", 8),
     "unsigned steps back": ("32", "unsigned i = threadIdx.x - 1; if (i < 31u) p[i] = i;", 16),
     "a walk by pointers": ("32", "float* q = p + threadIdx.x; for (int k = 0; k < 3; k++, q += 32) *q = k;", 16),
-    "printing": ("8", 'if (threadIdx.x == 2) printf("%d\\n", (int)threadIdx.x); p[threadIdx.x] = 1;', 1),
+    "printing": ("8", 'if (threadIdx.x > 5) printf("%d %s\\n", (int)threadIdx.x, "me"); p[threadIdx.x] = 1;', 8),
+    "blocks of four by four": ("4, 4", "p[threadIdx.y * 4 + threadIdx.x] = threadIdx.y;", 4),
+    "a choice of cases": ("8", "switch (threadIdx.x) { case 2: p[2] = 3; break; default: p[threadIdx.x] = 1; }", 1),
 }
 
 

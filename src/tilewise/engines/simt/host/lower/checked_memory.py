@@ -26,7 +26,7 @@ def load(b: Builder, place: Place) -> Value:
     if place.check == SHARED:
         note_touch(b, address, type_)
     elif not place.register and place.check != KNOWN:
-        address = check_read(b, address, type_.size, place.check)
+        address = check_read(b, address, type_.size, place.check, place.span)
     text = b.make(f"load {stored(type_)}, ptr {address}, align 1")
     return Value(type_, b.from_memory(type_, text))
 
@@ -95,9 +95,19 @@ def _may_write(b: Builder, state: str, size: int) -> str:
     return b.make(f"icmp eq i{bits} {b.make(f'and i{bits} {state}, {ones}')}, {ones}")
 
 
-def check_read(b: Builder, address: str, size: int, check: int) -> str:
+def check_read(b: Builder, address: str, size: int, check: int, span: tuple[str, str] | None = None) -> str:
     """The address to read from: this one, or where a thread of a kernel is led that went astray."""
     good, bad, look = b.label(), b.label(), b.label()
+    direct = ""
+    if span is not None:
+        direct, careful = b.label(), b.label()
+        start = b.make(f"ptrtoint ptr {address} to i64")
+        above = b.make(f"icmp uge i64 {start}, {span[0]}")
+        below = b.make(f"icmp ule i64 {b.make(f'add i64 {start}, {size}')}, {span[1]}")
+        b.branch(b.make(f"and i1 {above}, {below}"), direct, careful)
+        b.begin(direct)
+        b.jump(good)
+        b.begin(careful)
     if check == FULL:
         inside, at = _inside(b, address)
         b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
@@ -109,7 +119,7 @@ def check_read(b: Builder, address: str, size: int, check: int) -> str:
     fine = _has_value(b, state, size)
     b.emit(f"br i1 {fine}, label %{good}, label %{bad}, !prof !1")
     b.open = False
-    return _complain(b, bad, good, "rt_bad_read", address, at, size, look)
+    return _complain(b, bad, good, "rt_bad_read", address, at, size, look, direct)
 
 
 def check_write(b: Builder, address: str, size: int) -> str:
@@ -132,7 +142,8 @@ def check_write(b: Builder, address: str, size: int) -> str:
     return _complain(b, bad, good, "rt_bad_write", address, at, size, fine_label)
 
 
-def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: str, size: int, fine: str) -> str:
+def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: str, size: int, fine: str,
+              direct: str = "") -> str:  # fmt: skip
     """Tell the runtime. A host program goes on or is ended there; a thread goes on at the address it is given."""
     b.begin(bad)
     if not b.program.device:
@@ -148,7 +159,8 @@ def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: st
     led = b.make(f"call ptr @rt_astray(i64 {at}, i64 {size}, i32 {kind}, i32 {b.line_text()}) cold")
     b.jump(good)
     b.begin(good)
-    return b.make(f"phi ptr [ {address}, %{fine} ], [ {led}, %{bad} ]")
+    further = f", [ {address}, %{direct} ]" if direct else ""
+    return b.make(f"phi ptr [ {address}, %{fine} ], [ {led}, %{bad} ]{further}")
 
 
 WORDS_INLINE = 16  # objects up to 128 bytes are looked at in place

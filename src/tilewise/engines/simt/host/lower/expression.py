@@ -217,7 +217,8 @@ def _index(b: Builder, node: tree.Index) -> Any:
         raise b.refuse(f"{pointer.type} has no elements", node)
     to = pointer.type.to
     step = b.make(f"mul i64 {wide}, {element_size(b, to, node)}")
-    return Place(to, b.offset(pointer.text, step), KNOWN if id(node) in b.trusted else FULL)
+    span = b.lanes.span(b, node.base.name) if b.lanes is not None and isinstance(node.base, tree.Name) else None
+    return Place(to, b.offset(pointer.text, step), KNOWN if id(node) in b.trusted else FULL, span=span)
 
 
 def _row(b: Builder, node: tree.Index, base: Any, slot: str) -> Value:

@@ -96,6 +96,9 @@ class Program:
         self._constants: dict[str, Any] = {}
         self.device = False  # what is lowered now runs in a kernel's threads
         self.shared: list[tuple[int, int]] = []  # __shared__ variables of the kernel: address and size
+        self.spans: list[
+            tuple[int, int]
+        ] = []  # of the kernel lowered last: a pointer's number, and the cell of its ends
         self.watched = False  # the kernel that is lowered is watched for races in shared memory
         self.dynamic_shared = 0  # the address of extern __shared__ memory
         self.catches = False  # it has a catch: exceptions are followed

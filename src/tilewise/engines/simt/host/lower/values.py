@@ -37,6 +37,7 @@ class Place:
     register: bool = False
     moved: bool = False  # std::move(x): may be taken apart
     const: bool = False
+    span: tuple[str, str] | None = None  # the addresses from which to which everything has a value
 
 
 @dataclass(slots=True)

@@ -18,12 +18,14 @@ from tilewise.engines.simt.host.lower.lockstep.kernel import width_of
 from tilewise.engines.simt.host.lower.program import Environment
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.linking import symbols_of
+from tilewise.engines.simt.host.runtime.memory import Allocation, Memory
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
 from tilewise.engines.simt.machine.lanes import Geometry
 from tilewise.errors import EngineError, TilewiseError
 
 SCRATCH = 1 << 16
+PIECE, LARGE = 1 << 20, 256 << 20  # bytes that are looked at together, and above which a block is not
 WATCHED_THREADS = 4096  # of a launch in which races in shared memory are looked for, where the machine cannot
 COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
 
@@ -32,6 +34,7 @@ class CompiledKernel:
     def __init__(self, s: Session, site: Any, geometry: Geometry) -> None:
         self.s, self.site = s, site
         self._made: dict[Any, Any] = {}
+        self._spans: dict[Any, list[tuple[int, int]]] = {}
         self._function(geometry)
 
     def _function(self, geometry: Geometry) -> tuple[Any, int]:
@@ -47,6 +50,19 @@ class CompiledKernel:
                 return self._made[group], width if group is not None else 1
         raise EngineError("this kernel cannot be compiled")
 
+    def _fill_spans(self, group: Any, arguments: int) -> None:
+        """Where each pointer's block begins and ends, if it has values everywhere; threads one by one may undo that."""
+        memory, offsets = self.s.memory, self.site.offsets
+        if group is None:
+            for any_of_them in memory.device_blocks:
+                any_of_them.whole = False
+            return
+        for number, cell in self._spans[group]:
+            (target,) = struct.unpack("<Q", memory.view(arguments + offsets[number], 8).tobytes())
+            block = memory.find(target)
+            ends = (block.address, block.end) if block is not None and _whole(memory, block) else (0, 0)
+            memory.put(cell, struct.pack("<2Q", *ends))
+
     def watched(self) -> Any:
         """The kernel with a note at every touch of shared memory; None where it has none, or orders warps itself."""
         program = self.s.program
@@ -61,6 +77,8 @@ class CompiledKernel:
 
     def _compiled(self, group: tuple[int, bool] | None) -> Any:
         text = kernel_module(self.s.program, self.site, group)
+        if group is not None:
+            self._spans[group] = [] if "call void @copy_states" in text else self.s.program.spans
         start = compile_module(text, symbols_of(self.s), entry="run_blocks", wide=group is not None)
         return ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
 
@@ -80,11 +98,24 @@ class CompiledKernel:
             self.watched()(arguments, 0, few, geometry.threads, min(shared, DYNAMIC_SHARED))
             blocks = [(max(first, few), last) for first, last in blocks]
         run, width = self._function(geometry)
+        self._fill_spans(width_of(geometry.block) if width > 1 else None, arguments)
         for first, last in blocks:
             if first < last and not s.cuda.sticky:
                 run(arguments, first, last, -(-geometry.threads // width), min(shared, DYNAMIC_SHARED))
         state.geometry = None
         return width
+
+
+def _whole(memory: Memory, block: Allocation) -> bool:
+    """Whether all of a block has values. What the host cannot reach keeps them but for copies, which say so."""
+    if block.freed or block.size > LARGE:
+        return False
+    if not block.whole:
+        state = memory.state(block.address, block.size)
+        full = all((state[at : at + PIECE] & 2).all() for at in range(0, len(state), PIECE))
+        block.whole = full and not block.host
+        return full
+    return True
 
 
 def _address(s: Session, name: str) -> int:

@@ -240,7 +240,7 @@ def move(s: Session, to: int, source: int, size: int) -> None:
     state[:] = (state & 5) | has
     block = memory.find(to)
     if block is not None:
-        block.written = True
+        block.written, block.whole = True, False
 
 
 @runtime("__cuda_copy2d")

@@ -107,6 +107,7 @@ def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, 
     for block, data, state in before:
         run.s.memory.view(block.address, block.size)[:] = data
         run.s.memory.state(block.address, block.size)[:] = state
+        block.whole = False
     if isinstance(compiled(run.s, run.site, run.geometry), str):
         fresh = Arguments(run.s, run.site, run.program)
         values = fresh.read(run.arguments)

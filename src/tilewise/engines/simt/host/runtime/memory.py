@@ -38,6 +38,7 @@ class Allocation:
     copied: bool = False  # its values were taken to the host
     pitch: int = 0
     stored: int = 0  # the line of the launch whose kernel stored to it
+    whole: bool = False  # of the card alone, and seen to have values everywhere
 
     @property
     def end(self) -> int:

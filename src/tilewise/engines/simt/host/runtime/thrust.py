@@ -35,7 +35,7 @@ def copy(s: Session, to: int, source: int, size: int) -> None:
     state[:] = (state & 253) | (m.state(source, size) & 2)
     block = m.find(to)
     if block is not None:
-        block.written = True
+        block.written, block.whole = True, False
     taken = m.find(source)
     if taken is not None:
         taken.copied, taken.stored = True, 0

@@ -14,7 +14,6 @@ from tilewise.engines.simt.host.lower.lockstep.wide import Wide, convert, lanes_
 from tilewise.engines.simt.host.lower.values import KNOWN, Local, Value
 
 VECTORS = {"sqrtf": "sqrt", "sqrt": "sqrt", "fabsf": "fabs", "fabs": "fabs"}
-IN_ORDER = frozenset({"printf", "assert", "__assert_failed"})  # what threads say one after another
 
 UNSET = """
 define internal void @unset({bits} %mask, i32 %line, i32 %word) noinline cold #0 {{
@@ -58,7 +57,7 @@ def tell_unset(b: Builder, lacks: str, name: str) -> None:
 def lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
     """The call's value in all lanes; `given` are literals as they stand, Values and Wides."""
     name = node.function.name.rpartition("::")[2]
-    if name in IN_ORDER or node.function.name in late.BUILTIN:
+    if node.function.name in late.BUILTIN:
         raise NotInLockstep(f"a call of {name} at line {node.line}")
     if name in VECTORS and len(given) == 1 and b.find(name) is None and isinstance(given[0], Wide):
         made = _as_vector(b, VECTORS[name], name.endswith("f"), given[0])

@@ -241,7 +241,8 @@ def _index(b: Builder, node: tree.Index) -> Any:
         if not isinstance(pointer.type, Pointer):
             raise NotInLockstep(f"elements of {pointer.type}")
         at = memory.moved(b, widen(b, pointer), index, late.element_size(b, pointer.type.to, node))
-        return WidePlace(pointer.type.to, at, FULL, pointer.type.const)
+        span = lanes_of(b).span(b, node.base.name) if isinstance(node.base, tree.Name) else None
+        return WidePlace(pointer.type.to, at, FULL, pointer.type.const, span)
     array = base.type
     place = base if isinstance(base, WidePlace) else object_place(base)
     if isinstance(place, Place):

@@ -5,7 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
-from tilewise.engines.simt.host.language.types import Reference
+from tilewise.engines.simt.host.language.types import Pointer, Reference
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import rvalue
 from tilewise.engines.simt.host.lower.escapes import escaping
@@ -44,7 +44,7 @@ declare {bits} @llvm.cttz.{bits}({bits}, i1)
 
 def width_of(block: tuple[int, int, int]) -> tuple[int, bool]:
     """Lanes of a group, and whether they lie in one row of the block."""
-    for width in (16, 8):
+    for width in (16, 8, 4):
         if block[0] % width == 0:
             return width, True
     return 8, False
@@ -70,6 +70,7 @@ def write_lockstep(p: Program, instance: Instance, width: int, rows: bool) -> La
         for i, (parameter, type_) in enumerate(zip(node.parameters, instance.parameters, strict=True)):
             if id(parameter) in lanes.divergence.varying:
                 declare(b, parameter.name, type_, Value(type_, f"%p{i}"), True)
+        _spans(b, lanes, instance)
         statement(b, body)
     if b.open:
         b.jump("leave")
@@ -98,6 +99,20 @@ def _begin(b: Builder, lanes: Lanes) -> None:
     number = b.make(f"mul i32 {b.make(f'mul i32 {x.text}, {y.text}')}, {z.text}")
     here = scalars(b, "<", Wide(types.UINT, thread.text), Value(types.UINT, number))
     b.emit(f"store {truths} {here.text}, ptr {slot}")
+
+
+def _spans(b: Builder, lanes: Lanes, instance: Instance) -> None:
+    """Pointers that stay what they are: a cell each of the block's ends, which a launch fills in."""
+    known = lanes.divergence
+    b.program.spans = []
+    for i, (parameter, type_) in enumerate(zip(instance.node.parameters, instance.parameters, strict=True)):
+        kept = isinstance(type_, Pointer) and id(parameter) not in known.varying | known.assigned
+        if not kept or not parameter.name:
+            continue
+        cell = b.program.memory.static(16, "", False)
+        low, high = (b.make(f"load i64, ptr inttoptr (i64 {cell + 8 * k} to ptr)") for k in range(2))
+        lanes.spans[parameter.name] = (b.find(parameter.name), low, high)
+        b.program.spans.append((i, cell))
 
 
 def _component(b: Builder, name: str, which: str) -> Value:

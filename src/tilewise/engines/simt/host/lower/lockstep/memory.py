@@ -130,14 +130,19 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
     lanes, memory, at = lanes_of(b), b.program.memory, place.address
     whole = lanes.width * size
     fine = both(b, at.valid, lanes.all(b))
+    if place.span is not None and not write:
+        above = b.make(f"icmp uge i64 {at.base}, {place.span[0]}")
+        below = b.make(f"icmp ule i64 {b.make(f'add i64 {at.base}, {whole}')}, {place.span[1]}")
+        other = b.label()
+        b.branch(both(b, fine, both(b, above, below)), quick, other)
+        b.begin(other)
     if place.check == FULL:
         off = b.make(f"sub i64 {at.base}, {memory.base}")
         fine = both(b, fine, b.make(f"icmp ult i64 {off}, {memory.size - 64 - whole}"))
-    pointer = b.make(f"inttoptr i64 {at.base} to ptr")
     if place.check == KNOWN:
         b.branch(fine, quick, slow)
         b.begin(quick)
-        return pointer
+        return b.make(f"inttoptr i64 {at.base} to ptr")
     look = b.label()
     b.emit(f"br i1 {fine}, label %{look}, label %{slow}, !prof !1")
     b.open = False
@@ -159,7 +164,7 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
         if place.check == FULL:
             mark = b.make(f"or {kind} {state}, splat ({bits} {_repeat(2, size)})")
         b.emit(f"store {kind} {mark}, ptr {shadow}, align 1")
-    return pointer
+    return b.make(f"inttoptr i64 {at.base} to ptr")
 
 
 def load(b: Builder, place: WidePlace) -> Wide:

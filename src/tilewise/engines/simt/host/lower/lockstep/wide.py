@@ -39,6 +39,7 @@ class WidePlace:
     address: Wide
     check: int
     const: bool = False
+    span: tuple[str, str] | None = None  # as of a Place
 
 
 @dataclass(slots=True)
@@ -90,6 +91,7 @@ class Lanes:
     loops: list[Loop] = field(default_factory=list)
     functions: dict[str, str] = field(default_factory=dict)  # text of what is called from here, by name
     index: dict[str, Any] = field(default_factory=dict)  # threadIdx
+    spans: dict[str, tuple[Any, str, str]] = field(default_factory=dict)  # pointers: the variable, and its block's ends
 
     @property
     def bits(self) -> str:
@@ -109,6 +111,11 @@ class Lanes:
 
     def all(self, b: Builder, mask: str = "") -> str:
         return b.make(f"icmp eq {self.bits} {self.mask_bits(b, mask)}, -1")
+
+    def span(self, b: Builder, name: str) -> tuple[str, str] | None:
+        """The ends of the block that the parameter of this name points into, where it has values everywhere."""
+        found = self.spans.get(name)
+        return found[1:] if found is not None and b.find(name) is found[0] else None
 
     def who(self, b: Builder) -> None:
         """Before something is told: it is the first lane that runs here."""
