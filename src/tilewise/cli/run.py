@@ -82,7 +82,7 @@ def command(
         defines={d.partition("=")[0]: d.partition("=")[2] if "=" in d else "1" for d in defines},
     )
     sys.stdout.flush()
-    report = run_program(program, arguments, options)
+    report = run_program(program, arguments, options, fork=True)
     form = "json" if as_json else form
     if form == "json":
         text = json_text(report.to_json())

@@ -220,7 +220,18 @@ def test_a_null_pointer_in_a_kernel_is_a_fault_and_a_sticky_error(run):
 def test_a_program_that_ctrl_c_reached_first_was_interrupted(tmp_path):
     """It ended without a word, and this process has not been told yet."""
     with pytest.raises(KeyboardInterrupt):
-        _report(tmp_path / "loop.cu", -signal.SIGINT, "", Options(), late=False)
+        _report(tmp_path / "loop.cu", -signal.SIGINT, "", False, Options())
+
+
+@pytest.mark.skipif(sys.platform != "linux", reason="asks /proc how many threads there are")
+def test_the_command_runs_a_program_in_a_copy_of_itself(tmp_path):
+    """A second interpreter would not list what it imports."""
+    (tmp_path / "own.cu").write_text('#include <cstdio>\nint main() { puts("here"); return 3; }\n')
+    words = [sys.executable, "-X", "importtime", "-m", "tilewise", "run", "own.cu"]
+    environment = os.environ | {"PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
+    ended = subprocess.run(words, cwd=tmp_path, env=environment, capture_output=True, text=True)
+    assert (ended.stdout, ended.returncode) == ("here\n", 3)
+    assert "tilewise.engines.simt.host.running" in ended.stderr
 
 
 def test_ctrl_c_ends_the_program_too(tmp_path):

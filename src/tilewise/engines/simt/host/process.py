@@ -66,9 +66,11 @@ class ProgramReport:
 
 def run_program(
     path: str | Path, arguments: list[str] | None = None, options: Options | None = None, capture: bool = False,
-    stdin: bytes | None = None, dump: str | None = None,
+    stdin: bytes | None = None, dump: str | None = None, fork: bool = False,
 ) -> ProgramReport:  # fmt: skip
-    """Run PROGRAM.cu. Its stdout and stderr are this process's own unless `capture`."""
+    """Run PROGRAM.cu. Its stdout and stderr are this process's own unless `capture`.
+
+    `fork`: by a copy of this process, where nothing but this thread would be left behind, instead of a new one."""
     options = options or Options()
     path = Path(path)
     if not path.is_file():
@@ -79,6 +81,8 @@ def run_program(
         "path": str(path), "name": f"./{path.stem}", "arguments": arguments or [], "report": writer,
         "options": asdict(options), "dump": dump, "began": time.monotonic(),
     }  # fmt: skip
+    if fork and not capture and stdin is None and _alone():
+        return _report(path, *_forked(settings, reader, writer, options.clock + GRACE), options)
     out = subprocess.PIPE if capture else None
     feed = subprocess.PIPE if stdin is not None else (subprocess.DEVNULL if capture else None)
     environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
@@ -104,7 +108,7 @@ def run_program(
         raise
     reading.join()
     text = "".join(parts)
-    report = _report(path, process.returncode, text, options, late)
+    report = _report(path, process.returncode, text, late, options)
     if capture:
         report.output = (output or b"").decode("utf-8", "replace")
         report.errors = (errors or b"").decode("utf-8", "replace")
@@ -116,7 +120,55 @@ def _read_all(descriptor: int) -> str:
         return pipe.read()
 
 
-def _report(path: Path, code: int, text: str, options: Options, late: bool) -> ProgramReport:
+def _alone() -> bool:
+    """Whether this process has one thread, so that a copy of it is whole."""
+    try:
+        return hasattr(os, "fork") and len(os.listdir("/proc/self/task")) == 1
+    except OSError:
+        return False
+
+
+def _forked(settings: dict[str, Any], reader: int, writer: int, most: float) -> tuple[int, str, bool]:
+    """The child's status, its report, and whether it had to be ended. It never returns into the caller."""
+    from importlib import import_module
+
+    sys.stdout.flush()
+    sys.stderr.flush()
+    child = os.fork()
+    if child == 0:
+        try:
+            os.close(reader)
+            os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
+            sys.stdin, sys.stdout, sys.stderr = (open(i, mode, closefd=False) for i, mode in enumerate("rww"))  # noqa: SIM115
+            sys.argv = [CHILD, json.dumps(settings)]
+            import_module(CHILD).main()
+        finally:
+            os._exit(4)
+    os.close(writer)
+    ended = threading.Event()
+
+    def end_late() -> None:
+        if not ended.wait(most):
+            late.append(True)
+            os.kill(child, signal.SIGKILL)
+
+    late: list[bool] = []
+    clock = threading.Thread(target=end_late, daemon=True)
+    clock.start()
+    try:
+        text = _read_all(reader)
+        _, status = os.waitpid(child, 0)
+    except BaseException:  # Ctrl-C: the program goes too, whatever it is doing
+        os.kill(child, signal.SIGKILL)
+        os.waitpid(child, 0)
+        raise
+    finally:
+        ended.set()
+    clock.join()
+    return os.waitstatus_to_exitcode(status), text, bool(late)
+
+
+def _report(path: Path, code: int, text: str, late: bool, options: Options) -> ProgramReport:
     if not text and late:
         message = f"the program took longer than {options.clock:g} s and could not be asked: --limit-time raises it"
         return ProgramReport(str(path), 4, "limit", message, card=options.card)
