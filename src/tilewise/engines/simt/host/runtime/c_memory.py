@@ -24,10 +24,10 @@ def _range(s: Session, address: int, size: int, access: str, wanted: int) -> boo
         return True
     memory = s.memory
     if memory.inside(address, size):
+        if memory.has(address, size, wanted):
+            return True
         state = memory.state(address, size)
         bad = (state & wanted) != wanted
-        if not bad.any():
-            return True
         first = int(bad.argmax())
         if wanted == HAS and (state & 1).all():
             judge(s, address + first, 1, s.line, access)
@@ -116,13 +116,13 @@ def memcpy(s: Session, to: int, source: int, size: int) -> int:
     memory = s.memory
     if size <= 0:
         return to
-    inside = memory.inside(source, size) and bool((memory.state(source, size) & 1).all())
+    inside = memory.inside(source, size) and memory.has(source, size, 1)
     if not inside:
         judge(s, source, size, s.line, "read")
         return to
     if writable(s, to, size):
-        memory.view(to, size)[:] = memory.view(source, size).copy()
-        memory.state(to, size)[:] = memory.state(source, size).copy()
+        memory.view(to, size)[:] = memory.view(source, size)
+        memory.state(to, size)[:] = memory.state(source, size)
     return to
 
 

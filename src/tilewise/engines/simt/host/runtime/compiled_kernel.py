@@ -25,7 +25,7 @@ from tilewise.engines.simt.machine.lanes import Geometry
 from tilewise.errors import EngineError, TilewiseError
 
 SCRATCH = 1 << 16
-PIECE, LARGE = 1 << 20, 256 << 20  # bytes that are looked at together, and above which a block is not
+LARGE = 256 << 20  # bytes above which a block is not looked at
 WATCHED_THREADS = 4096  # of a launch in which races in shared memory are looked for, where the machine cannot
 COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
 
@@ -111,8 +111,7 @@ def _whole(memory: Memory, block: Allocation) -> bool:
     if block.freed or block.size > LARGE:
         return False
     if not block.whole:
-        state = memory.state(block.address, block.size)
-        full = all((state[at : at + PIECE] & 2).all() for at in range(0, len(state), PIECE))
+        full = memory.has(block.address, block.size, 2)
         block.whole = full and not block.host
         return full
     return True

@@ -9,7 +9,7 @@ from tilewise.engines.simt.host.runtime.c_memory import writable
 from tilewise.engines.simt.host.runtime.comparisons import note_input
 from tilewise.engines.simt.host.runtime.graphs import captured
 from tilewise.engines.simt.host.runtime.host_faults import describe
-from tilewise.engines.simt.host.runtime.memory import BUSY, CARD, LACKS, Allocation
+from tilewise.engines.simt.host.runtime.memory import BUSY, CARD, LACKS, PIECE, Allocation
 from tilewise.engines.simt.host.runtime.releases import release
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
@@ -234,10 +234,11 @@ def _lengths(s: Session, to: int, source: int, size: int, names: tuple[str, str]
 def move(s: Session, to: int, source: int, size: int) -> None:
     """Bytes, and which of them have a value."""
     memory = s.memory
-    memory.view(to, size)[:] = memory.view(source, size).copy()
-    has = memory.state(source, size) & 2
-    state = memory.state(to, size)
-    state[:] = (state & 5) | has
+    memory.view(to, size)[:] = memory.view(source, size)
+    new, state = memory.state(source, size), memory.state(to, size)
+    step = PIECE if abs(to - source) >= size else size  # one over the other: as a whole
+    for i in range(0, size, max(1, step)):
+        state[i : i + step] = (state[i : i + step] & 5) | (new[i : i + step] & 2)
     block = memory.find(to)
     if block is not None:
         block.written, block.whole = True, False

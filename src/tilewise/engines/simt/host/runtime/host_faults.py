@@ -32,7 +32,7 @@ def bad_write(s: Session, address: int, size: int, line: int) -> None:
 @runtime("rt_check_range")
 def check_range(s: Session, address: int, size: int, write: int, line: int) -> None:
     memory = s.memory
-    if not memory.inside(address, size) or not (memory.state(address, size) & 1).all():
+    if not memory.inside(address, size) or not memory.has(address, size, 1):
         judge(s, address, size, line, "write" if write else "read")
 
 

@@ -24,6 +24,9 @@ CARD, CARD_HAS = 4, 6
 BUSY = 8  # beside 3: managed memory that a kernel has changed, and nobody has waited for it
 
 
+PIECE = 1 << 20
+
+
 @dataclass
 class Allocation:
     address: int
@@ -200,6 +203,11 @@ class Memory:
     def state(self, address: int, size: int) -> np.ndarray:
         at = address - self.base
         return self.shadow[at : at + size]
+
+    def has(self, address: int, size: int, wanted: int) -> bool:
+        """Whether all these bytes have these bits of their state; looked at in pieces, for an array may be large."""
+        state = self.state(address, size)
+        return all(bool(((state[i : i + PIECE] & wanted) == wanted).all()) for i in range(0, size, PIECE))
 
     def text(self, address: int, most: int = 1 << 20) -> bytes:
         """A string up to its zero."""
