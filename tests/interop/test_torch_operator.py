@@ -13,6 +13,7 @@ from tilewise.interop.torch import operator
 SHAPES = [((5, 7), (7, 3)), ((7,), (7, 3)), ((2, 1, 3, 4), (3, 4, 2)), ((4, 0), (0, 3))]
 
 
+@pytest.mark.drawn(6)
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "logaddexp_plus", "lor_land"])
 @pytest.mark.parametrize("shapes", SHAPES, ids=str)
 def test_opcheck(semiring, shapes):
@@ -51,6 +52,7 @@ class Step(torch.nn.Module):
 OWN = tw.Semiring("best_chance", add=tw.maximum, mul=lambda x, y: x * y, zero=0)
 
 
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("backend", ["aot_eager", "inductor"])
 @pytest.mark.parametrize("semiring", ["plus_times", "min_plus", "logaddexp_plus", OWN], ids=str)
 @pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")

@@ -32,6 +32,7 @@ EMULATED = os.environ.get("TILEWISE_EMULATED_PYTHON")
 POISONED = Path(__file__).parent / "poisoned.py"
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", HERE)
 def test_random_products_are_right(name: str) -> None:
     print(f"seed {SEED}")
@@ -48,6 +49,7 @@ def test_twenty_thousand_random_products_are_right(name: str, part: int) -> None
         check(case, here(name), SEED + i)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", HERE)
 def test_a_slice_of_all_small_extents_is_written_whole(name: str) -> None:
     print(f"seed {SEED}")
@@ -66,6 +68,7 @@ def test_all_small_extents_are_written_whole(name: str, ring: str, dtype: str) -
         check_sweep(here(name), ring, dtype, kernel, SEED)
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", HERE)
 def test_a_p_that_leaves_the_caches_is_written_along_its_rows(name: str) -> None:
     """Another order of tiles than that of a little P."""
@@ -78,6 +81,7 @@ def test_a_p_that_leaves_the_caches_is_written_along_its_rows(name: str) -> None
         )
 
 
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("name", HERE)
 def test_a_signalling_nan_is_skipped_like_any_other(name: str) -> None:
     """vrangeps and fminnm skip a quiet one only."""
