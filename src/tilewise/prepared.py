@@ -106,25 +106,24 @@ class CardLibrary(Protocol):
 class OnHost:
     """A product on the CPU of operands that lie as those it was prepared for."""
 
-    __slots__ = ("_dtypes", "_fresh", "_ready", "_straight", "tick")
+    __slots__ = ("_dtypes", "_fresh", "_given", "_straight", "_takes", "tick")
 
     def __init__(self, ready: Any, dtypes: tuple[Any, ...], straight: bool = False) -> None:
         """`dtypes`: those of M, N and P. A signature may know them by their addresses, so they stay. `straight`: `out`
         is known to be writeable, and apart from M and N."""
-        self._ready, self._dtypes = ready, dtypes
-        self._fresh = ready.into_fresh_memory()
-        self._straight = ready.into_given_memory() if straight else None
+        self._takes, self._dtypes, self._straight = ready.takes, dtypes, straight
+        self._fresh, self._given = ready.into_fresh_memory(), ready.into_given_memory()
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where `out` cannot be written straight."""
         if not keywords:
             return self._fresh(M, N)
-        if self._straight is not None:
-            return self._straight(M, N, keywords["out"])
+        if self._straight:
+            return self._given(M, N, keywords["out"])
         out = keywords.get("out")
         if out is None:
             return self._fresh(M, N)
-        return self._ready.multiply(M, N, out) if self._ready.takes(out, M, N) else None
+        return self._given(M, N, out) if self._takes(out, M, N) else None
 
 
 class MoreThanAProduct:

@@ -8,11 +8,15 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.algebra.builtin import find_semiring
+from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cpu import registry
 from tilewise.engines.cpu.family import Family
 from tilewise.engines.cpu.registry import FAMILIES, TIERS
+from tilewise.engines.cpu.runtime.target import known_target
 from tilewise.errors import UsageError
 from tilewise.planning import _plan
+from tilewise.problem import Problem, row_major
 
 
 @pytest.fixture
@@ -50,3 +54,29 @@ def test_any_kernel_that_takes_a_product_can_be_asked_for() -> None:
         np.testing.assert_array_equal(tw.matmul(M, N, kernel=kernel), M @ N)
     with pytest.raises(UsageError, match="kernel='bits' does not fit 14x40x3 float64: 'tiny' would run"):
         tw.plan(M, N, kernel="bits")
+
+
+LONG_ROWS = [  # instruction set, dtype, semiring, shape, and whether dot products are the way
+    ("avx512", "float32", "plus_times", (900, 400, 12), True),
+    ("avx512", "float32", "plus_times", (900, 320, 16), True),
+    ("avx512", "float64", "plus_times", (900, 200, 6), True),
+    ("avx2", "float32", "plus_times", (900, 800, 6), True),
+    ("avx512", "float32", "plus_times", (60, 400, 12), False),  # M lies near
+    ("avx512", "float32", "plus_times", (900, 1008, 12), False),  # N does not
+    ("avx512", "float32", "plus_times", (900, 96, 12), False),  # lanes are added up too often
+    ("avx512", "float32", "plus_times", (900, 284, 12), False),  # not of whole vectors
+    ("avx512", "float32", "min_plus", (900, 400, 12), False),
+    ("avx512", "int32", "plus_times", (900, 400, 12), False),
+    ("neon", "float32", "plus_times", (900, 400, 12), False),
+]
+
+
+@pytest.mark.parametrize(("name", "dtype", "ring", "shape", "dots"), LONG_ROWS, ids=str)
+def test_many_long_rows_and_a_few_columns_are_dot_products(
+    name: str, dtype: str, ring: str, shape: tuple[int, int, int], dots: bool
+) -> None:
+    m, k, n = shape
+    number, layouts = DTYPES[dtype], (row_major(m, k), row_major(k, n), row_major(m, n))
+    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
+    target = known_target(name)
+    assert (registry.choose(problem, target.vector_bytes, target.registers).kernel == "dots") == dots

@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.blocking import FEW, Blocking, RegisterTile
+from tilewise.blocking import FEW, Blocking, RegisterTile, multiplies
 from tilewise.engines.cpu.family import View, halves, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
@@ -12,6 +12,14 @@ IDEA = "a column or a few; dot products along k"
 HALVES = 8  # columns of half precision: M's rows are widened for every tile of columns
 MORE, LONGER = 12, 24  # columns of it, from so many vectors of k, which pay for adding across their lanes
 LONG = 4  # vectors of k, from which adding across their lanes is little beside the rest
+ROWS = 256  # from which more columns pay: other ways read such an M, element by element, from the second cache
+# by bytes of a vector and of a float: columns, from so many vectors of k, to so many bytes of N; of float32 where k is
+# whole vectors (284 of k and 12 columns took half as long again as by `little`)
+WIDER = {
+    (64, 4): ((12, 8, 2**15), (16, 16, 3 * 2**13)),
+    (64, 8): ((6, 16, 3 * 2**13),),
+    (32, 4): ((6, 16, 2**16),),
+}
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -22,12 +30,24 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     if view.n == 1 and view.m > 1:
         return "one column, and M's rows lie along k: dot products read M once"
-    few = (HALVES if tile.registers >= 32 else HALVES * 3 // 4) if halves(problem) else min(lanes // 2, FEW)
-    if halves(problem) and tile.vector_bytes == 64 and view.m > FEW and view.k >= LONGER * lanes:
-        few = MORE
+    few = _few(problem, view, tile, lanes)
     if 1 < view.n <= few and view.m > 1 and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
     return ""
+
+
+def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
+    """Columns up to which whole vectors along k are worth their sums across lanes."""
+    if halves(problem):
+        long = tile.vector_bytes == 64 and view.m > FEW and view.k >= LONGER * lanes
+        return MORE if long else HALVES if tile.registers >= 32 else HALVES * 3 // 4
+    few, size = min(lanes // 2, FEW), problem.dtype.itemsize
+    whole = size == 8 or view.k % lanes == 0
+    if view.m >= ROWS and whole and problem.dtype.kind == "f" and multiplies(problem):
+        for columns, vectors, near in WIDER.get((tile.vector_bytes, size), ()):
+            if view.k >= vectors * lanes and view.k * view.n * size <= near:
+                few = max(few, columns)
+    return few
 
 
 def KC(problem: Problem) -> int:
