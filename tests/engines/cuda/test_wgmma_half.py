@@ -9,6 +9,7 @@ import shutil
 import subprocess
 import time
 from dataclasses import replace
+from functools import partial
 from itertools import product
 
 import numpy as np
@@ -56,23 +57,33 @@ FORMS = [
 ]
 
 
+PASSES = [
+    render_realign,
+    partial(render_realign_with_edges, "float16", True),
+    partial(render_gather, "float16", True, 8),
+    partial(render_gather, "bfloat16", False, 1),
+]
+
+
 def test_a_sample_compiles(tmp_path):
-    """The passes beside it, and two forms drawn by the clock; all of them in `test_no_form_spills_or_serialises`."""
+    """Of the passes beside it two and of its forms one, drawn by the clock; `test_no_form_spills_or_serialises` has all
+    forms, `test_every_pass_compiles` all passes."""
     seed = time.time_ns() % 10**9
     print("seed", seed)
     cache = DiskCache("cubin", tmp_path)
-    texts = [
-        render_realign(),
-        render_realign_with_edges("float16", True),
-        render_gather("float16", True, 8),
-        render_gather("bfloat16", False, 1),
-    ]
-    turned = TensorTile(128, 176, 2), {"m_along_k": False, "n_along_k": True, "store": "turned"}
     draw = random.Random(seed)
-    for tile, form in draw.sample([turned, *zip(TILES, FORMS, strict=False)], 2):
+    texts = [render() for render in draw.sample(PASSES, 2)]
+    turned = TensorTile(128, 176, 2), {"m_along_k": False, "n_along_k": True, "store": "turned"}
+    for tile, form in draw.sample([turned, *zip(TILES, FORMS, strict=False)], 1):
         texts.append(render_wgmma_half(draw.choice(("bfloat16", "float16")), tile, **form))
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
+
+
+@pytest.mark.slow
+def test_every_pass_compiles(tmp_path):
+    for render in PASSES:
+        assert compile_source(render(), "sm_90a", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"
 
 
 def said_of(text, path):
