@@ -42,7 +42,8 @@ START_SECONDS = 6.1e-6  # the launches: of the split, the product, and the plain
 CLUSTER_SECONDS = 0.79e-6  # blocks of a cluster wait for one another
 GATHER_SECONDS = 1.14e-6  # adding up the parts of k: its launch,
 GATHER_BANDWIDTH = 2.05e12  # the bytes,
-CELL_SECONDS = 4.96e-11  # and blocks of 32 cells
+CELL_SECONDS = 4.96e-11  # and blocks of 32 cells; of 256 up to so many parts
+MANY_PARTS = 16
 
 
 @dataclass(frozen=True)
@@ -160,13 +161,14 @@ def _seconds(row: Row, given: Row) -> float:
     if most <= 1:
         return INFINITE
     seconds = -(-tiles * most // at_once) * (-(-phases // most) * stage + start) + meeting
-    return seconds + given[6] + most * given[5]
+    cells = given[7] if most > MANY_PARTS else given[7] / 8
+    return seconds + given[6] + cells + most * given[5]
 
 
 def _given(problem: Problem, machine: Machine) -> Row:
     """What all rows share."""
     m, n, phases = problem.m, problem.n, -(-problem.k // DEPTH)
-    return m, n, phases, machine.units, phases // 8, 8 * m * n / GATHER_BANDWIDTH, GATHER_SECONDS + m * n * CELL_SECONDS
+    return m, n, phases, machine.units, phases // 8, 8 * m * n / GATHER_BANDWIDTH, GATHER_SECONDS, m * n * CELL_SECONDS
 
 
 def _way(number: int, given: Row, table: Rows) -> SplitWay:

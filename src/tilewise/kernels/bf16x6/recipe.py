@@ -13,7 +13,7 @@ from dataclasses import replace
 from tilewise.kernels.bf16x6.model import DEPTH, KERNEL, LINES, SplitWay, plane_bytes, slab_of
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.plain import recipe as plain
-from tilewise.kernels.plain.text import render_combine
+from tilewise.kernels.plain.text import combine_share, render_combine
 from tilewise.kernels.shared.placed import Operands, Placed, members
 from tilewise.kernels.shared.tensor_map import Size
 from tilewise.plans import Plan
@@ -113,8 +113,8 @@ class _Product:
         """So much of k from `start` on; without a place for the planes, its largest magnitudes alone."""
         (M, N), to = (self._M, self._N), (held.get("planes of M"), held.get("planes of N"))
         arguments = (
-            _operand(M, to[0], M.rows, M.layout.row, M.layout.col, start, depth),
-            _operand(N, to[1], N.cols, N.layout.col, N.layout.row, start, depth),
+            operand(M, to[0], M.rows, M.layout.row, M.layout.col, start, depth),
+            operand(N, to[1], N.cols, N.layout.col, N.layout.row, start, depth),
             largest,
         )
         return Launch.of(render_split(), "split", (self._blocks,), (32 * WARPS,), arguments)
@@ -138,16 +138,17 @@ class _Product:
 
     def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p = self._plan.problem
-        source = render_combine(p.algebra, self._fallback.choice.way, onto)
+        share = combine_share(self._way.splits)
+        source = render_combine(p.algebra, self._fallback.choice.way, onto, share)
         arguments = (
             held["partials"], self._P.pointer, ctypes.c_int(p.m), ctypes.c_int(p.n),
             ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),
             ctypes.c_int(self._way.splits), verdict, ctypes.c_uint(1 - UNSAFE),
         )  # fmt: skip
-        return Launch.of(source, "combine", (math.ceil(p.m * p.n / 32),), (256,), arguments)
+        return Launch.of(source, "combine", (math.ceil(p.m * p.n * share / 256),), (256,), arguments)
 
 
-def _operand(
+def operand(
     x: Placed, to: Address | None, lines: int, line_stride: int, k_stride: int, start: int, depth: int
 ) -> Argument:
     along_k = abs(k_stride) <= abs(line_stride) or lines == 1

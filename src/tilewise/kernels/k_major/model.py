@@ -28,6 +28,7 @@ from tilewise.kernels.k_major.seconds import (
     CUT,
     FEWEST_STAGES,
     IN_CLASSES,
+    MOST_TURNS,
     OVER,
     WHOLE,
     expected,
@@ -283,10 +284,11 @@ def _kind(problem: Problem) -> Kind:
     return kind
 
 
-FORMS: tuple[tuple[KMajorTile, int], ...] = (
-    *((tile, form) for tile in TILES for form in (WHOLE, CUT)),
-    *((tile, OVER) for tile in ACROSS_TILES),
-    *((tile, IN_CLASSES) for tile in ACROSS_TILES if tile.beside),
+FORMS: tuple[tuple[KMajorTile, int, int], ...] = (  # and waves of blocks that parts of k make
+    *((tile, form, 1) for tile in TILES for form in (WHOLE, CUT)),
+    *((tile, OVER, 1) for tile in ACROSS_TILES),
+    *((tile, IN_CLASSES, 1) for tile in ACROSS_TILES if tile.beside),
+    *((tile, CUT, turns) for tile in TILES for turns in range(2, MOST_TURNS + 1)),
 )
 
 
@@ -294,9 +296,9 @@ FORMS: tuple[tuple[KMajorTile, int], ...] = (
 def _table(kind: Kind, machine: Machine) -> Rows:
     """Of each form: its cluster's rows and columns, limits of a stage, seconds of a tile by rows and by boxes, of a
     launch; clusters that the card holds, blocks of one, whether they lie side by side, the form, whether it takes such
-    elements."""
+    elements, and the waves of parts of k."""
     f, rows = FIGURES[kind.size], []
-    for tile, form in FORMS:
+    for tile, form, turns in FORMS:
         down, across = (1, tile.cluster) if tile.beside else (tile.cluster, 1)
         over = form >= OVER
         ends = [f.tile[boxes][0] + f.tile[boxes][1] * (tile.rows if over else tile.cols) for boxes in (False, True)]
@@ -306,7 +308,7 @@ def _table(kind: Kind, machine: Machine) -> Rows:
         start = f.start + (f.cluster if tile.cluster > 1 else 0.0)
         sides = tile.rows * down, tile.cols * across
         counts = machine.units // tile.cluster, tile.cluster, tile.beside
-        rows.append((*sides, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind)))
+        rows.append((*sides, *_limits(tile, kind, machine), *ends, start, *counts, form, tile.takes(kind), turns))
     return Rows(rows)
 
 
@@ -319,18 +321,19 @@ def _given(p: Problem, machine: Machine, how: tuple[str, str]) -> Row:
     return (
         m, n, -(-k * size // LINE_BYTES), machine.units, p.member_bytes / (machine.bandwidth * f.memory),
         _turning(how, m, k, n, size), boxed(p.layout_p, m, n, p.layout_p.alignment, p.result.itemsize),
-        p.dtype.name == "float32" and not p.scaled, f.gather + m * n * f.cell, 8 * m * n / f.gathering,
+        p.dtype.name == "float32" and not p.scaled, f.gather, 8 * m * n / f.gathering,
         over + in_classes, lines % 2 == 0, _turning((how[0], ACROSS), m, k, n, size), f.across[how[0]], size,
-        4 * f.crowd, f.start, f.cluster, f.classes, f.across[BY_CLASSES],
+        4 * f.crowd, f.start, f.cluster, f.classes, f.across[BY_CLASSES], m * n * f.cell,
     )  # fmt: skip
 
 
 def _way(number: int, how: tuple[str, str], given: Row) -> KMajorWay:
     """What a row stands for."""
-    tile, form = FORMS[number]
+    tile, form, turns = FORMS[number]
     if form == CUT:
         m, n, stages, units = map(int, given[:4])
-        return KMajorWay(tile, how, parts_of(KMajorWay(tile, how).tiles(m, n) * tile.cluster, units, stages))
+        tiles = KMajorWay(tile, how).tiles(m, n)
+        return KMajorWay(tile, how, parts_of(tiles * tile.cluster, units, stages, turns))
     return KMajorWay(tile, (how, (how[0], ACROSS), (BY_CLASSES, ACROSS))[max(0, form - CUT)])
 
 

@@ -18,7 +18,7 @@ from tilewise.kernels.k_major.model import (
     paired,
 )
 from tilewise.kernels.k_major.text import render_k_across, render_k_major, render_turn
-from tilewise.kernels.plain.text import render_combine
+from tilewise.kernels.plain.text import combine_share, render_combine
 from tilewise.kernels.plain.ways import way_of
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size
@@ -64,7 +64,7 @@ def _scales(scales: Scales | None) -> Argument:
     return structure(_Scales, *held, *(step or 0 for step in steps), scales.factor)
 
 
-class _Lines:
+class Lines:
     """An operand as lines along k: the rows of M, or the columns of N."""
 
     def __init__(self, x: Placed, of_m: bool) -> None:
@@ -92,11 +92,23 @@ class _Lines:
         )
 
 
+def turning(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Launch:
+    """One operand or both, in one launch: each to its place."""
+    lines = [x for x, _ in sides]
+    grid = (
+        max(math.ceil(x.k * x.size / LINE_BYTES) for x in lines) or 1,
+        max(math.ceil(x.lines / TURN_LINES) for x in lines),
+        len(lines),
+    )
+    turned = [x.transposed(member, to) for x, to in sides]
+    return Launch.of(render_turn(lines[0].x.dtype.name), "turn", grid, (256,), (turned[0], turned[-1]))
+
+
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have any strides, P has rows side by side."""
     p, way = plan.problem, plan.way
     assert isinstance(way, KMajorWay)
-    operands = {"M": _Lines(given.M, True), "N": _Lines(given.N, False)}
+    operands = {"M": Lines(given.M, True), "N": Lines(given.N, False)}
     needs = {side: operands[side].bytes for side, how in zip("MN", way.routes, strict=True) if how == TURNED}
     if way.splits > 1:
         needs["partials"] = 4 * way.splits * p.m * p.n
@@ -132,7 +144,7 @@ class _Product:
 
     plan: Plan
     way: KMajorWay
-    operands: dict[str, _Lines]
+    operands: dict[str, Lines]
     P: Placed
     member: tuple[int, ...]
     held: dict[str, Address]
@@ -154,22 +166,16 @@ class _Product:
                 ctypes.c_longlong(p.n), ctypes.c_longlong(P.lead), ctypes.c_longlong(1), ctypes.c_int(way.splits),
                 None, ctypes.c_uint(0),
             )  # fmt: skip
-            text = render_combine(p.algebra, way_of(p.algebra, self.plan.machine), p.accumulate)
-            made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n / 32),), (256,), adding))
+            share = combine_share(way.splits)
+            text = render_combine(p.algebra, way_of(p.algebra, self.plan.machine), p.accumulate, share)
+            made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n * share / 256),), (256,), adding))
         return made
 
     def _transposing(self) -> list[Launch]:
-        p, sides = self.plan.problem, [side for side in "MN" if side in self.held]
+        sides = [side for side in "MN" if side in self.held]
         if not sides:
             return []
-        turned = [self.operands[side].transposed(self.member, self.held[side]) for side in sides]
-        lines = [self.operands[side] for side in sides]
-        grid = (
-            max(math.ceil(x.k * p.dtype_m.itemsize / LINE_BYTES) for x in lines) or 1,
-            max(math.ceil(x.lines / TURN_LINES) for x in lines),
-            len(lines),
-        )
-        return [Launch.of(render_turn(p.dtype_m.name), "turn", grid, (256,), (turned[0], turned[-1]))]
+        return [turning([(self.operands[side], self.held[side]) for side in sides], self.member)]
 
     def _side_by_side(self, into: _Into) -> tuple[str, str, tuple[Value, ...]]:
         """The product where both operands have k side by side: its text, name and arguments."""

@@ -9,12 +9,18 @@ from tilewise.system.machine_code import INFINITE, Formula, Row
 
 WHOLE, CUT, OVER, IN_CLASSES = range(4)  # forms of a way: k whole, in parts; N from registers; and M by classes of rows
 FEWEST_STAGES = 4  # of a part of k
+MOST_TURNS, MOST_PARTS = 5, 8  # waves of blocks that parts of k may make, and parts where it is more than one
+MANY_PARTS = 16  # of k, beyond which eight warps add up those of a cell
 CLASSES = 4  # of lines of 4-byte elements that start equally far from a 16-byte boundary
 
 
-def parts_of(tiles: int, units: int, stages: int) -> int:
-    """k is cut only where its tiles leave most of the card idle."""
-    return min(units // max(1, tiles), stages // FEWEST_STAGES)
+def parts_of(tiles: int, units: int, stages: int, turns: int) -> int:
+    """k is cut where tiles leave much of the card idle: into as many parts as make so many whole waves of blocks; more
+    than one wave only where that is of no more than MOST_PARTS. 0 where it is not cut."""
+    if turns == 1:
+        return min(units // max(1, tiles), stages // FEWEST_STAGES)
+    parts = turns * units // max(1, tiles)
+    return parts if parts <= MOST_PARTS and parts * FEWEST_STAGES <= stages else 0
 
 
 def beside(busy: float, passing: float, size: float) -> float:
@@ -43,12 +49,13 @@ def expected(row: Row, given: Row) -> float:
         each = max(stages, 1) * stage_of(row[2], row[3], tiles * cluster, units, power) + end
         return beside(-(-tiles // at_once) * each, passing, size) + row[6] + turning
     if form == CUT:
-        most = parts_of(tiles * cluster, units, stages)
+        most = parts_of(tiles * cluster, units, stages, int(row[12]))
         if given[7] == 0.0 or most <= 1:
             return INFINITE
         each = -(-stages // most) * stage_of(row[2], row[3], tiles * most * cluster, units, power) + end
         work = beside(-(-tiles * most // at_once) * each, passing, size)
-        return work + row[6] + turning + given[8] + most * given[9]
+        cells = given[20] if most > MANY_PARTS else given[20] / 8  # one warp to a cell's parts, or eight
+        return work + row[6] + turning + given[8] + cells + most * given[9]
     if form == OVER and given[10] > 0.0:
         stage = stage_of(row[2], row[3], tiles * cluster, units, power) * given[13]
         stage = stage * (EVEN_SHARE if given[11] > 0.0 and row[9] == 0.0 else 1.0)
