@@ -33,6 +33,8 @@ def on_hopper(text):
     narrowing = r'asm\("cvt\.rn\.(bf16|f16)x2\.f32 %0, %1, %2;".*?\);'
     text = re.sub(narrowing, lambda m: f"pair = {m[1]}_bits(low) | {m[1]}_bits(high) << 16;", text)
     text = re.sub(r'asm\("cvt\.f32\.f16 %0, %1;".*?\);', "value = half_bits_to_float(bits);", text)
+    text = re.sub(r'asm\("cvt\.rna\.tf32\.f32 %0, %1;".*?\);', "bits = __float_as_uint(x);", text)
+    text = re.sub(r"(unsigned left0,.*?int add\)\n{\n)(.*?);\n}", _wgmma_from_registers, text, flags=re.DOTALL)
     return re.sub(r"asm volatile\(\"wgmma\.mma_async.*?\);\n}", _wgmma, text, flags=re.DOTALL)
 
 
@@ -61,6 +63,33 @@ def _wgmma(found):
                 sums[i + 2 + e] += mine[1][k] * of_n;
             }}
         }}
+}}"""
+
+
+def _wgmma_from_registers(found):
+    """The same with its left operand in the lanes' registers: lane (g, t) has rows g and g + 8, k and half of k on."""
+    width, depth = map(int, re.search(r"m64n(\d+)k(\d+)\.f32", found[2]).groups())
+    if depth == 16:
+        left, right = "of_pair(held[k / 2 % 4 + quad][half + k / 8 * 2], k % 2)", "bf16_value(element(k))"
+    else:
+        left = "__uint_as_float(held[k % 4 + quad][half + k / 4 * 2])"
+        right = "__uint_as_float(element(2 * k) | (unsigned)element(2 * k + 1) << 16)"
+    return f"""{found[1]}
+    static unsigned given[1024][4];
+    int me = threadIdx.x, lane = me % 32;
+    unsigned mine[4] = {{left0, left1, left2, left3}};
+    memcpy(given[me], mine, sizeof mine);
+    take_turns();
+    unsigned (*held)[4] = given + me / 32 * 32, quad = lane / 4 * 4;
+    auto of_pair = [](unsigned pair, int high) {{ return bf16_value((unsigned short)(pair >> 16 * high)); }};
+    for (int i = 0; i < {width} / 2; ++i) {{
+        int half = i / 2 % 2, column = i / 4 * 8 + lane % 4 * 2 + i % 2;
+        auto element = [&](int at) {{ return operand_at(right, column, at, false); }};
+        float sum = add ? sums[i] : 0.0f;
+        for (int k = 0; k < {depth}; ++k) sum += {left} * {right};
+        sums[i] = sum;
+    }}
+    take_turns();
 }}"""
 
 

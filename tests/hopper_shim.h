@@ -1,7 +1,7 @@
 // Hopper's instructions behind a C++ compiler: what kernels/shared/ptx.cuh names, done by the fibers of fibers.h.
 //
 // A tensor map is plain words here (host_card.py fills them in): address, rank, four extents, the strides above the first in
-// bytes, four box sides, swizzled. Copies are done at once and count as arrived; wgmma is done by each thread for its own sums,
+// bytes, four box sides, swizzled, bytes of an element. Copies are done at once and count as arrived; wgmma is done by each thread for its own sums,
 // when it is asked for. Blocks run one after the other, so there are no clusters.
 
 typedef unsigned long long Barrier;
@@ -38,19 +38,20 @@ static void barrier_wait(Barrier* barrier, unsigned parity) {
     }
 }
 
-struct Box { char* base; long long extent[4], stride[4], side[4]; bool swizzled; };
+struct Box { char* base; long long extent[4], stride[4], side[4]; bool swizzled; int size; };
 static Box box_of(const TensorMap* map) {
     const unsigned long long* w = map->word;
     return {(char*)w[0],
             {(long long)w[2], (long long)w[3], (long long)w[4], (long long)w[5]},
-            {2, (long long)w[6], (long long)w[7], (long long)w[8]},
+            {(long long)w[14], (long long)w[6], (long long)w[7], (long long)w[8]},
             {(long long)w[9], (long long)w[10], 1, 1},
-            w[13] != 0};
+            w[13] != 0,
+            (int)w[14]};
 }
 // Every element of a box: its place in shared memory, and in the matrix or null outside of it.
 template <class Visit> static void visit_box(void* shared, const TensorMap* map, const int (&at)[4], Visit visit) {
     Box box = box_of(map);
-    if (at[0] % 8) fprintf(stderr, "a box starts on no 16 bytes\n"), abort();  // an illegal instruction, on the card
+    if (at[0] * box.size % 16) fprintf(stderr, "a box starts on no 16 bytes\n"), abort();  // an illegal instruction, on the card
     if ((size_t)box.base % 16) fprintf(stderr, "a tensor map starts on no 16 bytes\n"), abort();
     if (at[2] < 0 || at[2] >= box.extent[2] || at[3] < 0 || at[3] >= box.extent[3])  // which the hardware would leave out
         fprintf(stderr, "a box of a member that is not there\n"), abort();
@@ -58,7 +59,7 @@ template <class Visit> static void visit_box(void* shared, const TensorMap* map,
         if (box.stride[d] % 16 || box.stride[d] < 0) fprintf(stderr, "a tensor map's stride is no 16 bytes\n"), abort();
     for (int y = 0; y < box.side[1]; ++y)
         for (int x = 0; x < box.side[0]; ++x) {
-            unsigned place = y * box.side[0] * 2 + x * 2;
+            unsigned place = (y * box.side[0] + x) * box.size;
             if (box.swizzled) place ^= place / 128 % 8 * 16;
             long long cell[4] = {at[0] + x, at[1] + y, at[2], at[3]}, offset = 0;
             bool inside = true;
@@ -66,7 +67,9 @@ template <class Visit> static void visit_box(void* shared, const TensorMap* map,
                 inside &= cell[d] >= 0 && cell[d] < box.extent[d];
                 offset += cell[d] * box.stride[d];
             }
-            visit((unsigned short*)((char*)shared + place), inside ? (unsigned short*)(box.base + offset) : nullptr);
+            for (int half = 0; half < box.size; half += 2)
+                visit((unsigned short*)((char*)shared + place + half),
+                      inside ? (unsigned short*)(box.base + offset + half) : nullptr);
         }
 }
 static void copy_box(void* to, const TensorMap* map, Barrier* barrier, int x, int y, int z = 0, int w = 0) {
@@ -107,6 +110,12 @@ static void prefetch_map(const TensorMap*) {}
 static void wgmma_fence() {}
 static void wgmma_commit() {}
 template <int pending> static void wgmma_wait() { take_turns(); }
+static void settle(float&) {}
+static void atomicMax(unsigned* at, unsigned x) { *at = max(*at, x); }
+static unsigned __reduce_max_sync(unsigned, unsigned x) {
+    for (int apart = 16; apart; apart /= 2) x = max(x, __shfl_xor_sync(~0u, x, apart));
+    return x;
+}
 template <int count> static void registers_give() {}
 template <int count> static void registers_take() {}
 
@@ -114,11 +123,21 @@ static unsigned long long tile_descriptor(const void* tile, unsigned lead, unsig
     unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
     return address | (unsigned long long)(lead >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
 }
+static unsigned long long plane_descriptor(const void* tile) { return tile_descriptor(tile, 16, 512) ^ 3ull << 62; }
+static void copy_bytes(void* to, const void* from, unsigned bytes, Barrier* barrier) {
+    memcpy(to, from, bytes);
+    state_of(barrier).bytes -= bytes;
+    complete(state_of(barrier));
+}
 // Element (line, k) of an operand as wgmma reads it. K-major: lines of 64 k. Else k across: 64 lines side by side in boxes of
 // 8,192 bytes, 128 bytes a k.
 static unsigned short operand_at(unsigned long long descriptor, int line, int k, bool transposed) {
     unsigned start = (unsigned)(descriptor & 0x3fff) << 4, place;
     unsigned lead = (unsigned)(descriptor >> 16 & 0x3fff) << 4, stride = (unsigned)(descriptor >> 32 & 0x3fff) << 4;
+    if (descriptor >> 62 == 2) {  // lines of 64 bytes
+        unsigned address = start + line / 8 * stride + line % 8 * 64 + k * 2;
+        return *(unsigned short*)shared_pointer(address ^ address / 128 % 4 * 16);
+    }
     if (transposed)
         place = line / 64 * lead + k / 8 * stride + k % 8 * 128 + line % 64 * 2;
     else

@@ -24,7 +24,9 @@ def tensor_map(made, address):
     """A tensor map as `hopper_shim.h` has them."""
     extents = (made.length, made.lines, *(count for count, _ in made.stack), 1, 1)[:4]
     strides = (made.lead, *(apart for _, apart in made.stack), 16, 16)[:3]
-    words = (address, 2 + len(made.stack), *extents, *strides, made.box, made.box_lines, 1, 1, int(made.swizzled), 0, 0)
+    size = {"uint8": 1, "uint16": 2}.get(made.kind, 4)
+    sides = (made.box, made.box_lines, 1, 1)
+    words = (address, 2 + len(made.stack), *extents, *strides, *sides, int(made.swizzled), size, 0)
     return struct.pack("<16Q", *words)
 
 

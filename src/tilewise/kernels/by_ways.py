@@ -34,6 +34,10 @@ class ByWays(Family):
         """What else people should know of the way."""
         return cut_over_a_cluster(way)
 
+    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        """The least seconds that the machine allows, and what sets them."""
+        return machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         """The plan with why it is this one; `kernel`: asked for by name."""
         asked = "the kernel was asked for" if kernel else f"{plan.kernel} has the least expected time"
@@ -44,7 +48,7 @@ class ByWays(Family):
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         seconds, _ = self.best(problem, machine)
-        floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        floor, _ = self.limits(problem, machine)
         return Offer(problem, machine, self.kernel_for(problem), max(seconds, floor), floor)
 
     def pinned(self, problem: Problem, machine: Machine, way: Any) -> Plan:
@@ -53,7 +57,7 @@ class ByWays(Family):
     def _planned(
         self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None, seconds: float, way: Any
     ) -> Plan:
-        limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
+        limits = self.limits(problem, machine)
         name, geometry, notes = self.kernel_for(problem), self.geometry(problem, way), self.notes(problem, way)
         plan = own_tiles(self, problem, machine, name, tile, geometry, seconds, limits, notes, packs=(), way=way)
         return self.reason(plan, kernel, self.tiles(problem, way))

@@ -31,14 +31,23 @@ static __device__ __forceinline__ unsigned pair_of(float low, float high) {
     return pair;
 }
 
+// Which of eight numbers are the pair `i`: neighbours, or with IN_TURNS (read_once.cu) four apart.
+#ifdef IN_TURNS
+#define LOW(i) (i)
+#define HIGH(i) ((i) + 4)
+#else
+#define LOW(i) (2 * (i))
+#define HIGH(i) (2 * (i) + 1)
+#endif
+
 // The next part of eight numbers, 16 bytes; what is left of them stays in x.
 static __device__ __forceinline__ uint4 take_part(float (&x)[8]) {
     unsigned part[4];
     #pragma unroll
     for (int i = 0; i < 4; ++i) {
-        part[i] = pair_of(x[2 * i], x[2 * i + 1]);
-        x[2 * i] -= __uint_as_float(part[i] << 16);
-        x[2 * i + 1] -= __uint_as_float(part[i] & 0xffff0000u);
+        part[i] = pair_of(x[LOW(i)], x[HIGH(i)]);
+        x[LOW(i)] -= __uint_as_float(part[i] << 16);
+        x[HIGH(i)] -= __uint_as_float(part[i] & 0xffff0000u);
     }
     return make_uint4(part[0], part[1], part[2], part[3]);
 }

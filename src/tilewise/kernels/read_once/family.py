@@ -1,0 +1,71 @@
+"""Few rows or columns of float32 on Hopper's tensor cores, the long operand read once as it lies."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import ClassVar
+
+from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.family import limits_of, tensor_reason
+from tilewise.kernels.k_major.text import render_turn
+from tilewise.kernels.read_once import model
+from tilewise.kernels.read_once.recipe import launches
+from tilewise.kernels.read_once.text import render_read_once, render_split_in_turns
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.sums import render_add_parts
+from tilewise.machine import Machine
+from tilewise.plans import Geometry, Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class ReadOnce(ByWays):
+    name = "read_once"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem, machine)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.OnceWay]:
+        way, seconds = model.best_way(problem, machine)
+        return seconds, way
+
+    def geometry(self, problem: Problem, way: model.OnceWay) -> Geometry:
+        return way.geometry
+
+    def notes(self, problem: Problem, way: model.OnceWay) -> list[str]:
+        return way.words()
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        return tensor_reason(plan, kernel, tiles)
+
+    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        kind, products = model.products_of(problem)
+        return limits_of(products * problem.steps / machine.tensor_rate(kind), problem, machine)
+
+    def tiles(self, problem: Problem, way: model.OnceWay) -> str:
+        return f"{way.geometry.rows}x{way.geometry.cols}"
+
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return min(problem.m, problem.n) <= model.MOST_FEW and super().takes(problem, machine)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return model.least_seconds(problem, machine)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        tf32 = problem.precision == "tf32"
+        yield render_turn("float32") if tf32 else render_split_in_turns()
+        for accumulate, shares in product((False, True), (1, 8)):
+            yield render_add_parts(problem.dtype, problem.result, accumulate, shares)
+        for tile, lies in product(model.TILES["tf32" if tf32 else "high"], model.LONG_BYTES):
+            yield render_read_once(tile, lies)
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.OnceWay]:
+        return model.ways(problem, machine)
+
+    def seconds(self, way: model.OnceWay, problem: Problem, machine: Machine) -> float:
+        return model.seconds(way, problem, machine)

@@ -1,0 +1,70 @@
+// stage: what a stage of `read_once` holds, what the kernel is given, and which words of a stage a thread has.
+
+#define LONG 128
+#define PRODUCERS (GATHERED ? 128 : 32)  // threads
+#define PAIRS (WIDTH / 8)  // of k and k + 4 of a few line, that a producer gathers in a stage
+#define BLOCK_K 32
+#define CONSUMERS 2
+#define SUMS (WIDTH / 2)  // of a thread
+#define CLASSES (ALONG || APART ? 4 : 1)
+#define PITCH (ALONG ? 144 : APART ? 528 : 544)  // bytes from line to line of a box of the long operand
+#define BOX_BYTES ((ALONG ? 32 : 8) * PITCH)     // the lines of a class
+#define LONG_BYTES ((ALONG ? LONG : BLOCK_K) * PITCH)
+#define PLANE_BYTES (WIDTH * 64)
+#define FEW_BYTES (PLANES == 1 ? WIDTH * 128 : PLANES * PLANE_BYTES)
+#define STAGE_BYTES ((FEW_BYTES + LONG_BYTES + 1023) / 1024 * 1024)
+#define MOST_BLOCKS 8  // of a cluster
+#define HELD_BYTES (4 * (LONG * (WIDTH + 4) > WIDTH * (LONG + 4) ? LONG * (WIDTH + 4) : WIDTH * (LONG + 4)))
+static_assert(HELD_BYTES <= STAGES * STAGE_BYTES, "the sums of a tile lie where its stages were");
+
+static __device__ __forceinline__ unsigned pair_of(float low, float high) {
+    unsigned pair;
+    asm("cvt.rn.bf16x2.f32 %0, %1, %2;" : "=r"(pair) : "f"(high), "f"(low));
+    return pair;
+}
+
+static __device__ __forceinline__ unsigned rounded(float x) {
+    unsigned bits;
+    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));
+    return bits;
+}
+
+struct MapsOfLong { TensorMap of[CLASSES]; };
+
+// `turned`: P has few rows. Its rows lie `ldp` apart, and `plane` elements on begins the matrix of a tile's next cluster.
+struct Product {
+    float* P;
+    const char* planes;  // of the few lines
+    const unsigned* largest;
+    unsigned* verdict;
+    long long ldp, plane;
+    int few, k, length, turned, onto, met, log_k;
+    int skews[4];  // in elements
+    const float* few_at;
+    const float* long_at;
+    long long few_stride, few_k, long_stride, long_k;  // in elements, from line to line and along k
+};
+
+struct Part { int from, to; };  // of the stages of k
+
+// The line of a tile that this thread's first sums are of, and how many lines on the second are.
+static __device__ __forceinline__ int line_of_thread() {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32 % 4, group = threadIdx.x / 128;
+    return group * 64 + (CLASSES > 1 ? lane / 4 * 4 + warp : warp * 16 + lane / 4);
+}
+#define LINES_ON (CLASSES > 1 ? 32 : 8)
+
+// Where the first word lies that this thread needs of a stage of the long operand.
+static __device__ __forceinline__ const char* first_word(const char* tile, const int* skews) {
+    int k = threadIdx.x % 4, line = line_of_thread();
+    if (ALONG) return tile + line % 4 * BOX_BYTES + line / 4 * PITCH + (k + skews[line % 4]) * 4;
+    return tile + k * (APART ? BOX_BYTES : PITCH) + (line + skews[APART ? k : 0]) * 4;
+}
+
+// A thread's share of a stage: for each eight of k two lines of k, then two of k + 4.
+static __device__ __forceinline__ void load_words(unsigned (&words)[16], const char* first) {
+    const int next_k = ALONG ? 16 : (APART ? 1 : 4) * PITCH, next_line = ALONG ? LINES_ON / 4 * PITCH : LINES_ON * 4;
+    #pragma unroll
+    for (int i = 0; i < 16; ++i)
+        words[i] = *reinterpret_cast<const unsigned*>(first + i / 2 * next_k + i % 2 * next_line);
+}

@@ -1,0 +1,66 @@
+// stores: sums of `read_once` to P: to shared memory as rows of P, added up over the blocks of a cluster in the order of their
+// ranks, and stored by fours where rows of P start on 16 bytes.
+
+// A tile in memory: P points at its first element, and has `height` rows and `width` columns from there.
+struct Target { float* P; long long ldp; int height, width, onto; };
+
+// Four elements side by side.
+static __device__ __forceinline__ void store_four(const Target& tile, int r, int c, float4 sum) {
+    float* to = tile.P + r * tile.ldp + c;
+    float made[4] = {sum.x, sum.y, sum.z, sum.w};
+    #pragma unroll
+    for (int e = 0; e < 4; ++e)
+        if (tile.onto && c + e < tile.width) made[e] += to[e];
+    if (c + 4 <= tile.width && reinterpret_cast<unsigned long long>(to) % 16 == 0) {
+        *reinterpret_cast<float4*>(to) = make_float4(made[0], made[1], made[2], made[3]);
+        return;
+    }
+    #pragma unroll
+    for (int e = 0; e < 4; ++e)
+        if (c + e < tile.width) to[e] = made[e];
+}
+
+// This block's share of a tile of `rows` x `quads` fours, `pitch` floats a row: the sums of MOST blocks or less, in order, AT_ONCE
+// fours of a thread on their way at once.
+template <int MOST, int AT_ONCE> static __device__ __forceinline__ void add_up_share(
+    const float* held, int blocks, int quads, int pitch, const Target& tile)
+{
+    const int threads = 128 * CONSUMERS;
+    int end = tile.height * quads, step = blocks * threads, first = threadIdx.x;
+    if (MOST > 1) first += cluster_rank() * threads;
+    for (int i = first; i < end; i += AT_ONCE * step) {
+        float4 part[AT_ONCE][MOST];
+        #pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            int at = i + j * step, r = at / quads, c = at % quads * 4;
+            bool there = at < end && c < tile.width;
+            #pragma unroll
+            for (int other = 0; other < MOST; ++other)
+                if (there && other < blocks) {
+                    const float* from = held + r * pitch + c;
+                    part[j][other] = MOST == 1 ? *reinterpret_cast<const float4*>(from) : load_from_block(from, other);
+                }
+        }
+        #pragma unroll
+        for (int j = 0; j < AT_ONCE; ++j) {
+            int at = i + j * step, r = at / quads, c = at % quads * 4;
+            if (at >= end || c >= tile.width) continue;
+            float4 sum = part[j][0];
+            #pragma unroll
+            for (int other = 1; other < MOST; ++other)
+                if (other < blocks)
+                    sum = make_float4(sum.x + part[j][other].x, sum.y + part[j][other].y, sum.z + part[j][other].z,
+                                      sum.w + part[j][other].w);
+            store_four(tile, r, c, sum);
+        }
+    }
+}
+
+// Sums to shared memory, as rows of P.
+static __device__ __forceinline__ void hold(const float (&sums)[SUMS], float* held, int turned) {
+    int lane = threadIdx.x % 32, line = line_of_thread();
+    int by_line = turned ? 1 : WIDTH + 4, by_few = turned ? LONG + 4 : 1;
+    #pragma unroll
+    for (int i = 0; i < SUMS; ++i)
+        held[(line + i / 2 % 2 * LINES_ON) * by_line + (i / 4 * 8 + lane % 4 * 2 + i % 2) * by_few] = sums[i];
+}
