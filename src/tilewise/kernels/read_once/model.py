@@ -37,8 +37,9 @@ FAR = 2**24  # elements from line to line, or from k to k, that the kernel does 
 CLASSES = 4  # of lines that start equally far from a 16-byte boundary
 LONG_BYTES = {ALONG: 128 * 144, APART: 32 * 528, ALIKE: 32 * 544}  # of a stage
 SHARED_BYTES = 227 * 1024
+MOST_ACROSS = 4  # tiles for the few lines
 MOST_FEW = 512  # rows or columns
-BLOCKS = (1, 2, 4, 8)  # of a cluster
+BLOCKS = (1, 2, 4)  # of a cluster
 PRODUCTS = 6  # of planes
 SEGMENT = 256  # stages whose sums of planes are added up in registers
 
@@ -193,8 +194,21 @@ def side_of(p: Problem, way: OnceWay) -> Side:
     return next(side for side in sides(p) if side.turned == way.turned)
 
 
-@lru_cache(maxsize=16)
-def _table(precision: str, machine: Machine) -> tuple[tuple[tuple[OnceTile, int, int], ...], Rows]:
+@lru_cache(maxsize=4096)
+def worthwhile(few: int, precision: str, in_place: bool) -> tuple[OnceTile, ...]:
+    """Tiles for so many few lines: of those that need as many, up to MOST_ACROSS, the narrowest. Lines that go as they
+    are need no gathering."""
+    found: dict[tuple[bool, int], OnceTile] = {}
+    for tile in TILES[precision]:
+        if -(-few // tile.width) <= MOST_ACROSS and not (in_place and tile.gathered):
+            found.setdefault((tile.gathered, -(-few // tile.width)), tile)
+    return tuple(found.values())
+
+
+@lru_cache(maxsize=256)
+def _table(
+    tiles: tuple[OnceTile, ...], precision: str, machine: Machine
+) -> tuple[tuple[tuple[OnceTile, int, int], ...], Rows]:
     """(tile, blocks of a cluster, half waves), and of each: its width, blocks of a multiprocessor, of a cluster, half
     waves; bytes of the few lines in a stage; seconds of a stage by the tensor cores and of one alone, and of the cells
     that a block stores; whether the few lines are gathered; clusters that the card holds, and with one block of each
@@ -202,7 +216,9 @@ def _table(precision: str, machine: Machine) -> tuple[tuple[tuple[OnceTile, int,
     f, places, rows = FIGURES[precision], [], []
     kind, products = ("tf32", 1) if precision == "tf32" else ("bfloat16", PRODUCTS)
     rate = machine.tensor_rate(kind) / machine.units * f.share
-    for tile, blocks, halves in product(TILES[precision], BLOCKS, HALVES):
+    for tile, blocks, halves in product(tiles, BLOCKS, HALVES):
+        if blocks > 1 and not halves:
+            continue
         cores = products * tile.width * LONG * DEPTH / rate
         alone, cells = f.alone + f.column * tile.width, f.cell * LONG * tile.width / blocks
         if tile.gathered:
@@ -236,9 +252,13 @@ def _precision(p: Problem) -> str:
     return "tf32" if p.precision == "tf32" else "high"
 
 
+def _ways(p: Problem, side: Side, machine: Machine) -> tuple[tuple[tuple[OnceTile, int, int], ...], Rows]:
+    return _table(worthwhile(side.few, _precision(p), side.in_place), _precision(p), machine)
+
+
 def _way(number: int, p: Problem, side: Side, machine: Machine) -> OnceWay:
     """What a row stands for."""
-    tile, blocks, halves = _table(_precision(p), machine)[0][number]
+    tile, blocks, halves = _ways(p, side, machine)[0][number]
     given = _given(p, side, machine)
     tiles = tiles_of(side.few, side.length, tile.width)
     at_once = rooms(machine.units, blocks, tile.resident)[-1] * blocks
@@ -248,9 +268,9 @@ def _way(number: int, p: Problem, side: Side, machine: Machine) -> OnceWay:
 
 def timed(p: Problem, machine: Machine) -> list[tuple[float, OnceWay]]:
     """Every way with its expected seconds; the same one may come more than once."""
-    rows, made = _table(_precision(p), machine)[1].rows, []
+    made = []
     for side in sides(p):
-        given = _given(p, side, machine)
+        given, rows = _given(p, side, machine), _ways(p, side, machine)[1].rows
         every = ((expected(row, given), number) for number, row in enumerate(rows))
         made += [(seconds, _way(number, p, side, machine)) for seconds, number in every if seconds < INFINITE]
     return made
@@ -261,8 +281,8 @@ def ways(p: Problem, machine: Machine) -> list[OnceWay]:
 
 
 def seconds(way: OnceWay, problem: Problem, machine: Machine) -> float:
-    places, rows = _table(_precision(problem), machine)
-    row = rows.rows[next(at for at, place in enumerate(places) if place[:2] == (way.tile, way.blocks))]
+    places, rows = _table((way.tile,), _precision(problem), machine)
+    row = rows.rows[next(at for at, place in enumerate(places) if place[1] == way.blocks)]
     return seconds_of(row, _given(problem, side_of(problem, way), machine), way.parts)
 
 
@@ -279,8 +299,9 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[OnceWay, float]:
     """The way with the least expected seconds."""
-    rows, best = _table(_precision(problem), machine)[1], []
+    best = []
     for number, side in enumerate(sides(problem)):
+        rows = _ways(problem, side, machine)[1]
         row, seconds = expected.least(rows, _given(problem, side, machine), problem.largest)
         best.append((seconds, number, row, side))
     seconds, _, row, side = min(best)

@@ -9,7 +9,7 @@ from tilewise.system.machine_code import INFINITE, Formula, Row
 
 LONG, DEPTH = 128, 32  # lines of the long operand in a tile; k of a stage
 MOST_PARTS, FEWEST_STAGES = 64, 4  # of k, and of a part
-HALVES = (0, 1, 2, 4, 6)  # half waves of blocks that parts of k make; 0: k is whole
+HALVES = (0, 1, 2, 4)  # half waves of blocks that parts of k make; 0: k is whole
 FEWEST = 0.15  # share of the multiprocessors, below which nothing is faster any more
 
 
@@ -93,13 +93,8 @@ def seconds_of(row: Row, given: Row, parts: int) -> float:
 
 @Formula
 def expected(row: Row, given: Row) -> float:
-    """Of a way, where its k can be cut so and no narrower tile does as well."""
+    """Of a way, where its k can be cut so."""
     few, width, blocks = int(given[0]), int(row[0]), int(row[2])
-    across = -(-few // width)
-    if across > 4 or (across > 1 and -(-few // across) <= width - 32):
-        return INFINITE
-    if row[8] > 0.0 and given[15] == 0.0:  # the few lines go as they are
-        return INFINITE
     at_once = int(row[9]) * blocks
     tiles = tiles_of(few, int(given[1]), width)
     parts = parts_of(tiles, at_once, int(given[2]), int(given[4]), int(row[3]), blocks)
