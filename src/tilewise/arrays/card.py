@@ -6,6 +6,9 @@ long as all else of a first product.
 
 from __future__ import annotations
 
+import importlib
+import os
+from threading import Lock
 from typing import Any, NamedTuple
 
 from tilewise.errors import DeviceError, OutOfMemoryError, ShapeError, UsageError
@@ -22,12 +25,29 @@ def card_number(device: str) -> int:
     return int(number or 0)
 
 
+_importing = Lock()
+
+
+def cuda_core() -> Any:
+    """The module. It changes its own name while it is imported: another thread would find half of it."""
+    with _importing:
+        return importlib.import_module("cuda.core")
+
+
+def _forked() -> None:
+    """Nobody holds the lock in a child."""
+    global _importing
+    _importing = Lock()
+
+
+if hasattr(os, "register_at_fork"):
+    os.register_at_fork(after_in_child=_forked)
+
+
 def card_count() -> int:
     """How many cards can be used; 0 where cuda.core or the driver is missing."""
     try:
-        from cuda.core import system
-
-        return int(system.get_num_devices())
+        return int(cuda_core().system.get_num_devices())
     except Exception:  # cuda.core raises whatever the missing driver made it raise
         return 0
 
@@ -108,7 +128,7 @@ def _driver() -> Any:
 def _find(device: str) -> Any:
     number = card_number(device)
     try:
-        from cuda.core import Device
+        Device = cuda_core().Device
     except ImportError:
         raise DeviceError(f"device={device!r} needs the CUDA packages, which are not installed: {INSTALL}") from None
     count = card_count()

@@ -3,6 +3,8 @@
 from __future__ import annotations
 
 import itertools
+import subprocess
+import sys
 
 import pytest
 
@@ -98,3 +100,31 @@ def test_sums_are_rounded_by_a_kernel_that_compiles(tmp_path):
     for name in ("float16", "bfloat16"):
         text = render_round(DTYPES["float32"], DTYPES[name])
         assert compile_source(text, "sm_90a", DiskCache("cubin", tmp_path))[:4] == b"\x7fELF"
+
+
+FIRST = """
+import sys
+from concurrent.futures import ThreadPoolExecutor
+from pathlib import Path
+from threading import Barrier
+from tilewise.cache import DiskCache
+from tilewise.engines.cuda.compile import compile_source
+
+store, ready = DiskCache("cubin", Path(sys.argv[1])), Barrier(8)
+sys.setswitchinterval(1e-5)
+
+
+def first(number):
+    ready.wait()
+    return compile_source(f'extern "C" __global__ void f{number}() {{}}', "sm_80", store)[:4]
+
+
+with ThreadPoolExecutor(8) as pool:
+    assert set(pool.map(first, range(8))) == {b"\\x7fELF"}
+"""
+
+
+def test_threads_that_compile_first_of_all_at_once(tmp_path):
+    """cuda.core is imported by the first of them: the others must not find half of it."""
+    done = subprocess.run([sys.executable, "-c", FIRST, tmp_path], capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr

@@ -14,7 +14,7 @@ from functools import lru_cache
 from typing import Any
 from weakref import finalize
 
-from tilewise.arrays.card import INSTALL, make_current
+from tilewise.arrays.card import INSTALL, cuda_core, make_current
 from tilewise.cache import PLACES, DiskCache
 from tilewise.engines.cuda.prebuilt import built_before, digest_of
 from tilewise.errors import DeviceError, EngineError, UsageError
@@ -99,10 +99,9 @@ def _compile(source: str, arch: str) -> bytes:
             f"the kernel {''.join(name)} is not built for {arch}, and TILEWISE_COMPILE=never forbids to compile it: "
             "build it first with `tilewise warm`, or install the package tilewise-kernels"
         )
-    from cuda.core import Program, ProgramOptions
-
+    core = cuda_core()
     try:
-        code = Program(source, "c++", ProgramOptions(arch=arch, std="c++17")).compile("cubin").code
+        code = core.Program(source, "c++", core.ProgramOptions(arch=arch, std="c++17")).compile("cubin").code
     except Exception as error:
         raise EngineError(f"NVRTC refused the kernel for {arch}: {error}") from error
     return bytes(code)

@@ -14,7 +14,7 @@ from contextlib import contextmanager
 from threading import Lock
 from typing import Any
 
-from tilewise.arrays.card import allocate, capturing
+from tilewise.arrays.card import allocate, capturing, cuda_core
 
 SCRATCH_LIMIT = 2**30  # bytes of one buffer that are kept; larger ones are allocated each time
 KEPT_LIMIT = 4 * SCRATCH_LIMIT  # bytes of all of them
@@ -46,9 +46,7 @@ def scratch(nbytes: int, library: str, device: str, stream: int) -> Iterator[int
 @contextmanager
 def _own(nbytes: int, device: str, handle: int) -> Iterator[int]:
     """While a graph is captured the buffer is the graph's own; one that is in use is not given to another thread."""
-    from cuda.core import Stream
-
-    stream, key = Stream.from_handle(handle), (device, handle)
+    stream, key = cuda_core().Stream.from_handle(handle), (device, handle)
     with _lock:
         buffer = None if capturing(stream) else _kept.pop(key, None)
     if buffer is not None and buffer.size < nbytes:
