@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.direct import model
 from tilewise.kernels.direct.recipe import launches
@@ -15,6 +16,8 @@ from tilewise.machine import Machine
 from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
+
+STACKED_LARGEST = 2**24  # steps of a member: 256 x 256 x 256
 
 
 class Direct(ByWays):
@@ -39,6 +42,12 @@ class Direct(ByWays):
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
         return problem.m * problem.k * problem.n <= model.LARGEST  # the kind says the rest
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        """In stacks of larger products by other semirings than plus_times, buffered or plain was always sooner."""
+        p = problem
+        larger = p.members > 1 and p.m * p.k * p.n >= STACKED_LARGEST and p.algebra.partial.itemsize <= 4
+        return not larger or is_plus_times(p.semiring)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
