@@ -53,7 +53,8 @@ FIGURES = Figures(
     (0.314, 0.363, 0.291, 0.381, 0.339, 0.47, 0.488, 0.549, 0.547, 0.545, 0.679, 0.432),
     77.7e9, 0.395, 1.03, 0.606, 0.116,
 )  # fmt: skip
-SLOWER, SLOT_POWER = 1.19, 0.515  # in other semirings, by a step's slots: stacks of min_plus and max_min, 256 to 1000
+# From these sides on other semirings are slower, by so much where a step is two slots (min_plus) and where it is more:
+SLOWER_SIDE, SLOWER_PAIR, SLOWER_REST = 200, 1.7, 1.21  # as stacks of min_plus and max_min of 256 to 1000 took
 FEWEST = 0.15  # share of the units, below which nothing is faster any more
 
 
@@ -146,14 +147,14 @@ ROOMS = 10  # where they begin in a row
 
 
 @lru_cache(maxsize=64)
-def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[BufferedWay, ...], Rows]:
+def _table(algebra: Algebra, machine: Machine, slower: float) -> tuple[tuple[BufferedWay, ...], Rows]:
     """Every way, with what its seconds are reckoned from: sides and depth of a strip; seconds until that is there where
     a block has a unit to itself; of each k on the cores of a unit that has many, and on its way into shared memory; of
     a block beside its strips, and of its stores; of a launch; blocks of a cluster."""
     rows, ways = list[tuple[float, ...]](), list[BufferedWay]()
     for tile, strip, share in zip(TILES, FIGURES.strip, FIGURES.shares, strict=True):
         held = min(machine.resident_threads // tile.threads, tile.resident, UNIT_SHARED // (tile.shared_bytes + 1024))
-        rate = rate_of(algebra, machine) / machine.units * share
+        rate = rate_of(algebra, machine) / slower / machine.units * share
         cells = tile.rows * tile.cols
         for cluster in clusters_of(machine):
             meeting = FIGURES.meet + FIGURES.met * cluster if cluster > 1 else 0.0
@@ -205,14 +206,14 @@ def _given(p: Problem, machine: Machine) -> Row:
 
 def ways(problem: Problem, machine: Machine) -> list[BufferedWay]:
     """Those whose blocks have more than a strip of k each."""
-    every, _ = _table(problem.algebra, machine)
+    every, _ = _table(problem.algebra, machine, _slower(problem))
     return [way for way in every if way.cluster == 1 or problem.k > way.tile.deep * way.cluster]
 
 
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[BufferedWay, float]:
     """The way with the least expected seconds."""
-    every, table = _table(problem.algebra, machine)
+    every, table = _table(problem.algebra, machine, _slower(problem))
     number, least = _seconds.least(table, _given(problem, machine), problem.largest)
     return every[number], least
 
@@ -227,9 +228,14 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
 @lru_cache(maxsize=256)
 def rate_of(algebra: Algebra, machine: Machine) -> float:
     """Steps a second of the whole card."""
-    slots = step_slots(algebra, machine)
-    slower = slots / 2 if is_plus_times(algebra.semiring) else SLOWER * math.pow(slots, SLOT_POWER)
-    return machine.step_rate("float32") / max(1.0, slower)
+    return machine.step_rate("float32") / max(1.0, step_slots(algebra, machine) / 2)
+
+
+def _slower(p: Problem) -> float:
+    """By how much steps of larger members take longer in other semirings than plus_times."""
+    if is_plus_times(p.semiring) or min(p.m, p.k, p.n) < SLOWER_SIDE:
+        return 1.0
+    return SLOWER_PAIR if step_slots(p.algebra) <= 2 else SLOWER_REST
 
 
 def tiles_of(problem: Problem, tile: BufferedTile) -> tuple[int, int]:
@@ -243,7 +249,7 @@ def piece(problem: Problem, way: BufferedWay) -> int:
 
 def seconds(way: BufferedWay, problem: Problem, machine: Machine) -> float:
     """What the model expects of one way."""
-    every, table = _table(problem.algebra, machine)
+    every, table = _table(problem.algebra, machine, _slower(problem))
     return _seconds(table.rows[every.index(way)], _given(problem, machine))
 
 

@@ -17,7 +17,7 @@ from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
-STACKED_LARGEST = 2**24  # steps of a member: 256 x 256 x 256
+STACKED_SIDE = 200  # of a member
 
 
 class Direct(ByWays):
@@ -44,9 +44,9 @@ class Direct(ByWays):
         return problem.m * problem.k * problem.n <= model.LARGEST  # the kind says the rest
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        """In stacks of larger products by other semirings than plus_times, buffered or plain was always sooner."""
+        """In stacks of larger products by other semirings than plus_times, `buffered` or `plain` was always sooner."""
         p = problem
-        larger = p.members > 1 and p.m * p.k * p.n >= STACKED_LARGEST and p.algebra.partial.itemsize <= 4
+        larger = p.members > 1 and min(p.m, p.k, p.n) >= STACKED_SIDE and p.dtype.itemsize == 4
         return not larger or is_plus_times(p.semiring)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
