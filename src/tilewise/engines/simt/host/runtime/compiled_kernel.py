@@ -223,3 +223,27 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
         Kind.OUT_OF_BOUNDS, line, message,
         "check the index against the length before the access", array=block.name or str(block.line), access=verb,
     )  # fmt: skip
+
+
+@runtime("rt_race")
+def race(s: Session, address: int, line: int, other: int, _: int, kind: int) -> None:
+    """Two threads in shared memory; either line may come first, and the pair is told once."""
+    block = s.memory.find(address)
+    name, byte = (block.name, address - block.address) if block is not None else ("shared memory", 0)
+    pairs: dict[tuple[str, frozenset[int]], int] = s.state.setdefault("races", {})
+    told = pairs.setdefault((name, frozenset((line, other))), line)
+    who, between = _thread(s), f"put __syncthreads() between line {min(line, other)} and line {max(line, other)}"
+    message = (
+        f"{who} reads {name} at byte {byte}, which another thread wrote at line {other} with no barrier between them"
+    )
+    if kind == 1:
+        message = (
+            f"{who} stores to {name} at byte {byte}, where another thread wrote at line {other} "
+            "with no barrier between them"
+        )
+    elif kind == 2:
+        message = (
+            f"{who} stores to {name} at byte {byte}, which another thread read at line {other} "
+            "with no barrier between them"
+        )
+    s.faults.add(Kind.RACE, told, message, between, array=name, access="kernel", other_line=other)
