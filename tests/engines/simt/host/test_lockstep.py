@@ -105,3 +105,10 @@ def test_each_lane_is_told_as_its_thread_would_be(tmp_path):
     assert ("uninitialised-read", 10) in told
     assert "thread (0, 5) of block (0, 0)" in told["uninitialised-read", 11]
     assert len(told) == 5, told
+
+
+def test_an_index_that_there_is_not_is_refused_in_a_sentence(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text("__global__ void k(float* p) { p[threadIdx.P] = 1; }\nint main() { k<<<1, 16>>>(0); }\n")
+    report = run_program(path, [], Options(interpret=0.0), capture=True)
+    assert (report.ended, "has no member P" in report.message) == ("refused", True), report.message

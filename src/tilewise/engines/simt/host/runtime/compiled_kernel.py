@@ -13,7 +13,6 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.device import DYNAMIC_SHARED, kernel_module
 from tilewise.engines.simt.host.lower.globals import memory_of
 from tilewise.engines.simt.host.lower.jit import compile_module
-from tilewise.engines.simt.host.lower.lockstep.divergence import NotInLockstep
 from tilewise.engines.simt.host.lower.lockstep.kernel import width_of
 from tilewise.engines.simt.host.lower.program import Environment
 from tilewise.engines.simt.host.runtime.host_faults import describe
@@ -44,7 +43,9 @@ class CompiledKernel:
             if group not in self._made:
                 try:
                     self._made[group] = self._compiled(group)
-                except NotInLockstep:
+                except TilewiseError:  # one by one they may; what keeps them from that as well is told
+                    if group is None:
+                        raise
                     self._made[group] = None
             if self._made[group] is not None:
                 return self._made[group], width if group is not None else 1

@@ -156,6 +156,8 @@ class Divergence:
         if isinstance(node, tree.Call):
             return self._call(node)
         if isinstance(node, tree.Member) and isinstance(node.base, tree.Name) and node.base.name == "threadIdx":
+            if node.name not in ("x", "y", "z"):
+                raise NotInLockstep(f"threadIdx.{node.name} at line {node.line}")
             return node.name == "x" or not self.rows
         if isinstance(node, (tree.SizeOf, tree.TypeName, tree.TypeFixed, tree.TypePointer, tree.TypeConst)):
             return False
