@@ -43,6 +43,7 @@ TAKEN = {
     "a walk by pointers": ("32", "float* q = p + threadIdx.x; for (int k = 0; k < 3; k++, q += 32) *q = k;", 16),
     "printing": ("8", 'if (threadIdx.x > 5) printf("%d %s\\n", (int)threadIdx.x, "me"); p[threadIdx.x] = 1;', 8),
     "blocks of four by four": ("4, 4", "p[threadIdx.y * 4 + threadIdx.x] = threadIdx.y;", 4),
+    "the size of a variable": ("8", "int v = threadIdx.x; float own[2]; p[v] = sizeof(own) / sizeof v;", 1),
     "a choice of cases": ("8", "switch (threadIdx.x) { case 2: p[2] = 3; break; default: p[threadIdx.x] = 1; }", 1),
 }
 
@@ -112,3 +113,12 @@ def test_an_index_that_there_is_not_is_refused_in_a_sentence(tmp_path):
     path.write_text("__global__ void k(float* p) { p[threadIdx.P] = 1; }\nint main() { k<<<1, 16>>>(0); }\n")
     report = run_program(path, [], Options(interpret=0.0), capture=True)
     assert (report.ended, "has no member P" in report.message) == ("refused", True), report.message
+
+
+def test_a_variable_that_is_called_is_refused_in_a_sentence(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(
+        "__global__ void k(float* p) { int v = threadIdx.x; p[0] = v(3); }\nint main() { k<<<1, 16>>>(0); }\n"
+    )
+    report = run_program(path, [], Options(interpret=0.0), capture=True)
+    assert (report.ended, "is not a function" in report.message) == ("refused", True), report.message

@@ -159,6 +159,8 @@ class Divergence:
             if node.name not in ("x", "y", "z"):
                 raise NotInLockstep(f"threadIdx.{node.name} at line {node.line}")
             return node.name == "x" or not self.rows
+        if isinstance(node, tree.SizeOf) and node.operand is not None:
+            raise NotInLockstep(f"sizeof of a value at line {node.line}")
         if isinstance(node, (tree.SizeOf, tree.TypeName, tree.TypeFixed, tree.TypePointer, tree.TypeConst)):
             return False
         if isinstance(node, tree.Ternary) or (isinstance(node, tree.Binary) and node.op in ("&&", "||")):
@@ -209,8 +211,10 @@ class Divergence:
         if not isinstance(node.function, tree.Name):
             raise NotInLockstep(f"a call that is not by a function's name at line {node.line}")
         name = node.function.name
+        if self._find(name) is not None:
+            raise NotInLockstep(f"a call by way of {name} at line {node.line}")
         if name == BARRIER:
             if self.region:
                 raise NotInLockstep(f"a barrier that only some threads may reach at line {node.line}")
             return False
-        return given or name.rpartition("::")[2] not in PURE or self._find(name) is not None
+        return given or name.rpartition("::")[2] not in PURE
