@@ -46,3 +46,14 @@ def test_files_that_are_not_open_and_iterators_astray(tmp_path):
     assert report.ended == "exit", report.message
     assert (report.output or "").splitlines()[0] == "0 0"
     assert "out-of-bounds" in [f.kind.value for f in report.faults]
+
+
+def test_a_read_that_only_ends_in_memory_a_kernel_works_on(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(
+        "__global__ void k(int* p) { p[0] = 1; }\n"
+        "int main() { int* p; cudaMallocManaged(&p, 64); k<<<1, 1>>>(p); return *(int*)((char*)p - 2); }\n"
+    )
+    report = run_program(path, [], Options(), capture=True)
+    assert report.ended != "failed", report.message
+    assert "not-synchronised" in [f.kind.value for f in report.faults]

@@ -43,8 +43,9 @@ def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
         _wild(s, address, line, access)
         return
     state = memory.state(address, size)
-    if (state & BUSY).any():
-        _busy(s, address, line)
+    busy = (state & BUSY) != 0
+    if busy.any() and memory.find(address + int(busy.argmax())) is not None:  # perhaps behind a first byte of nobody's
+        _busy(s, address + int(busy.argmax()), line)
         return
     if access == "read" and (state & 1).all():
         _without_value(s, address, size, line)
