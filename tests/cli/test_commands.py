@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import contextlib
+import importlib
 import json
 import os
 import subprocess
@@ -167,12 +168,11 @@ def test_a_folder_that_cannot_be_written(matrices, capsys):
 
 def test_interrupting_ends_with_130_and_no_file(matrices, monkeypatch, capsys):
     folder, *_ = matrices
-    import tilewise.execution as execution
 
     def interrupted(*_):
         raise KeyboardInterrupt
 
-    monkeypatch.setattr(execution.cpu, "run", interrupted)
+    monkeypatch.setattr(importlib.import_module("tilewise.engines.cpu.run"), "run", interrupted)
     says(capsys, ["multiply", folder / "A.npy", folder / "B.npy", "-o", folder / "C.npy"], 130)
     assert not (folder / "C.npy").exists()
 
