@@ -110,9 +110,11 @@ def busy_rows(way: TensorWay, problem: Problem) -> float:
 
 
 def drawn_turns(way: TensorWay, problem: Problem, units: int) -> float:
-    """Tiles of a multiprocessor, one after the other, where each draws the next when it is done."""
+    """Tiles of a multiprocessor, one after the other, where each draws the next when it is done: whole rounds, where
+    there are one or two."""
     tiles = expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.tile.cols)
-    return max(1.0, tiles / units + 0.5)
+    rounds = tiles / units
+    return max(1, math.ceil(rounds)) if rounds <= 2 else rounds + 0.5
 
 
 def phases_of(way: TensorWay, problem: Problem) -> int:
