@@ -103,6 +103,14 @@ def test_it_prints_what_a_compiler_prints(text, run, tmp_path):
     assert report.findings == []
 
 
+def test_static_functions_have_addresses(run):
+    text = """#include <stdio.h>
+struct A { static int two(int x) { return 2 * x; } };
+int main() { int (*f)(int) = A::two; int (*g)(int) = &A::two; printf("%d %d", f(3), g(4)); }
+"""
+    assert run(text).output == "6 8"
+
+
 def test_a_method_nobody_wrote_is_no_place_to_go(run):
     report = run(
         "struct S { virtual int f() = 0; int g() { return f(); } S() { g(); } }; struct D : S { int f() override { return 1; } }; int main() { D d; return d.g() - 1; }"
@@ -133,9 +141,14 @@ def test_a_method_nobody_wrote_is_no_place_to_go(run):
             "no constructor of S",
         ),
         ("int main() { for (auto& x : 3) x = 1; }", "refused", "int has no member begin"),
+        (
+            "struct A { int get() { return 1; } }; int main() { A a; return a.get; }",
+            "refused",
+            "get is a function of A and is not called: get()",
+        ),
         ("template <class T> " * 3000 + "int f(); int main() { return f(); }", "refused", "nested too deep"),
     ],
-    ids=["never made", "written over", "never defined", "no aggregate", "no range", "deep"],
+    ids=["never made", "written over", "never defined", "no aggregate", "no range", "not called", "deep"],
 )
 def test_what_leads_nowhere_ends_in_a_sentence(text, ended, says, run):
     """Each of these ended the process itself, or with an exception of Python's own."""

@@ -180,8 +180,11 @@ def explicit_instance(b: Builder, overloads: Overloads, wanted: Type | None) -> 
     target = wanted.to if isinstance(wanted, (Pointer, Reference)) else wanted
     program = b.program
     found: list[Instance] = []
-    for node in overloads.candidates:
-        env = surroundings(b, node, overloads.record)
+    for candidate in overloads.candidates:
+        node, record = candidate[:2] if isinstance(candidate, tuple) else (candidate, overloads.record)
+        if record is not None and "static" not in node.words:
+            raise b.refuse(f"{node.name} is a function of {record.name} and is not called: {node.name}()")
+        env = surroundings(b, node, record)
         bindings: dict[str, Any] = {}
         if node.template:
             made = deduce(program, node, overloads.arguments, [], env, b.env)
@@ -193,7 +196,7 @@ def explicit_instance(b: Builder, overloads: Overloads, wanted: Type | None) -> 
             parameters = tuple(program.resolve(p.type, inner) for p in node.parameters)
             if parameters != target.parameters:
                 continue
-        found.append(program.instance(program.definition(node), bindings, overloads.record))
+        found.append(program.instance(program.definition(node), bindings, record))
     if not found:
         raise b.refuse(f"no function {overloads.name} fits here")
     return found[0]
