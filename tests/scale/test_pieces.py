@@ -15,7 +15,7 @@ import pytest
 import tilewise as tw
 from oracle import assert_product
 from strategies import values
-from tilewise.engines import cpu
+from tilewise.engines.cpu import run as cpu
 from tilewise.scale import pieces
 
 
@@ -33,7 +33,7 @@ def short(monkeypatch):
         seen.append(plan.problem.steps)
         return run(plan, *arrays)
 
-    monkeypatch.setattr(pieces.cpu, "run", seeing)
+    monkeypatch.setattr(cpu, "run", seeing)
     return seen
 
 

@@ -15,13 +15,13 @@ import pytest
 import tilewise as tw
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.engines.cpu import run
 from tilewise.engines.cpu.kernels.bits.text import pack_bits_function
 from tilewise.engines.cpu.kernels.few_rows.text import few_rows_module
 from tilewise.engines.cpu.kernels.little.text import little_module
 from tilewise.engines.cpu.kernels.packed.text import packed_module
 from tilewise.engines.cpu.kernels.packed_n.text import packed_n_module
 from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.engines.cpu.run import run
 from tilewise.engines.cpu.runtime import compile
 from tilewise.engines.cpu.runtime.target import INSTRUCTION_SETS, Target, executable, host_target, known_target
 from tilewise.engines.reference.limits import NOMINAL
