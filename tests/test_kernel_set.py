@@ -9,7 +9,7 @@ from dataclasses import replace
 import pytest
 
 from drawn_problems import KINDS, drawn_problem
-from tilewise.epilogue import PLAIN
+from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.kernel_set import kernel_set
 from tilewise.kernels.registry import FAMILIES
@@ -17,6 +17,7 @@ from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Groups, problem_of_shape, row_major
 from tilewise.tuning import table_for
+from tilewise.warming import layer_set
 
 H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
 CARDS = {"h200": H200, "a100": KNOWN_CARDS["a100"], "rtx4090": KNOWN_CARDS["rtx4090"]}
@@ -53,6 +54,20 @@ def rng():
 @pytest.mark.parametrize(("card", "kind"), CASES)
 def test_no_problem_names_a_kernel_outside_its_table(rng, card, kind):
     assert outside(card, kind, 250 if card == "h200" else 80, rng) == []
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize(("card", "kind"), CASES)
+def test_no_layer_names_a_kernel_outside_the_layers_set(rng, card, kind):
+    dtype = kind if kind not in ("tf32", "ieee") else "float32"
+    alike = problem_of_shape(8, 8, 8, dtype, precision=KINDS[kind])
+    table = {*kernel_set(alike, CARDS[card]), *layer_set(alike, CARDS[card])}
+    for _ in range(80):
+        drawn = drawn_problem(rng, kind)
+        if drawn.members == 1 and drawn.dtype == drawn.result == alike.dtype:
+            problem = replace(drawn, epilogue=Epilogue(bias=drawn.dtype), accumulate=False)
+            recipe = recipe_of(make_plan(problem, CARDS[card]))
+            assert [step.name for step in recipe.steps if getattr(step, "source", None) not in (None, *table)] == []
 
 
 @pytest.mark.slow

@@ -22,8 +22,10 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.engines.cuda.builders import build, environment, workers_for
 from tilewise.engines.cuda.compile import at_hand, compile_source, missing, policy
 from tilewise.engines.cuda.loading import load_behind
+from tilewise.epilogue import Epilogue
 from tilewise.errors import UsageError
 from tilewise.kernels.choosing import plans_in_turn
+from tilewise.kernels.cross_entropy.text import render_cross_entropy, render_scaled
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.kernel_set import kernel_set, one_by_one
 from tilewise.machine import Machine
@@ -56,6 +58,7 @@ def warm(
     device: str = "cuda",
     arch: str | None = None,
     groups: bool = False,
+    layers: bool = False,
     workers: int | None = None,
     progress: Progress | None = None,
 ) -> list[Warmed]:
@@ -64,9 +67,10 @@ def warm(
     dtype: one, or several ("bfloat16", "bf16,tf32", np.float64); all of PyTorch's usual ones where it is left out.
     arch: build for a card that is not here, "sm_90a" say; else for `device`.
     groups: the kernels of `tw.grouped_matmul`, too.
+    layers: those of a model's layers, too: products with a bias, and the loss that `tw.torch.accelerate()` takes.
 
     After it no product of that dtype waits for a compiler, whatever its shape, layout and strides, and none in this
-    process for its kernel to be loaded. Products with an epilogue, with return_arg, and stacks that are added onto,
+    process for its kernel to be loaded. Products with other epilogues, with return_arg, and stacks that are added onto
     still compile when they are first met.
     """
     from tilewise.engines.cuda.device import full_name
@@ -79,11 +83,22 @@ def warm(
         problem = problem_of_kind(ring, kind)
         texts = kernel_set(problem, machine)
         if groups:
-            texts = tuple(dict.fromkeys((*texts, *kernel_set(replace(problem, groups=Groups(1)), machine))))
+            texts += kernel_set(replace(problem, groups=Groups(1)), machine)
+        if layers:
+            texts += layer_set(problem, machine)
+        texts = tuple(dict.fromkeys(texts))
         made.append(_warmed(texts, kind, machine, workers, progress))
         if arch is None:
             load_behind(kind, texts.__iter__, full_name(device), machine.arch, again=True).join()
     return made
+
+
+def layer_set(problem: Problem, machine: Machine) -> tuple[str, ...]:
+    """What the layers of a model name beside the products alone: those with a bias, and the loss of many logits."""
+    texts = kernel_set(replace(problem, epilogue=Epilogue(bias=problem.dtype)), machine)
+    if problem.dtype.name not in ("bfloat16", "float16", "float32"):
+        return texts
+    return (*texts, render_cross_entropy(problem.dtype), render_scaled(problem.dtype))
 
 
 def kinds_of(dtype: Any, ordinary: bool = True) -> tuple[str, ...]:

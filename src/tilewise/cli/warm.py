@@ -13,6 +13,7 @@ from tilewise.cli.output import json_option, print_json, print_table, progress
 @click.option("--arch", help="Build for a card that is not here: sm_80, sm_86, sm_89, sm_90a, sm_100, sm_120.")
 @click.option("--device", default="cuda", show_default=True, help="The card to build for.")
 @click.option("--groups", is_flag=True, help="The kernels of tw.grouped_matmul, too.")
+@click.option("--layers", is_flag=True, help="Those of a model's layers, too: with a bias, and accelerate()'s loss.")
 @click.option("--workers", type=click.IntRange(1), help="Processes; all cores where it is left out.")
 @json_option
 def command(
@@ -21,6 +22,7 @@ def command(
     arch: str | None,
     device: str,
     groups: bool,
+    layers: bool,
     workers: int | None,
     as_json: bool,
 ) -> None:
@@ -38,7 +40,9 @@ def command(
         bar.update(task, description=f"warm {kind}", completed=done, total=total)
 
     with bar:
-        made = warm(semiring, dtypes, device=device, arch=arch, groups=groups, workers=workers, progress=shown)
+        made = warm(
+            semiring, dtypes, device=device, arch=arch, groups=groups, layers=layers, workers=workers, progress=shown
+        )
     if as_json:
         print_json({"version": 1, "semiring": semiring, "warmed": [one.to_json() for one in made]})
         return

@@ -6,8 +6,8 @@ from collections.abc import Iterator
 from dataclasses import replace
 from itertools import product
 
-from tilewise.epilogue import PLAIN
 from tilewise.kernels.registry import FAMILIES
+from tilewise.kernels.shared.sums import render_add_parts
 from tilewise.kernels.shared.text import render_pack
 from tilewise.machine import Machine
 from tilewise.problem import Groups, Problem, row_major
@@ -16,8 +16,8 @@ SIDE = 8  # of a product that every family takes which takes any of its kind
 
 
 def kernel_set(problem: Problem, machine: Machine) -> tuple[str, ...]:
-    """The texts for a problem's dtypes, precision and semiring, whatever its shape and strides; each once. Those of
-    groups are another set: of any sizes and number, along either axis."""
+    """The texts for a problem's dtypes, precision, semiring and epilogue, whatever its shape and strides; each once.
+    Those of groups are another set: of any sizes and number, along either axis."""
     return tuple(dict.fromkeys(one_by_one(problem, machine)))
 
 
@@ -26,7 +26,7 @@ def one_by_one(problem: Problem, machine: Machine) -> Iterator[str]:
     lies = row_major(SIDE, SIDE)
     alone = replace(
         problem, m=SIDE, k=SIDE, n=SIDE, stack=(), layout_m=lies, layout_n=lies, layout_p=lies, accumulate=False,
-        return_arg=False, nonnegative=False, scaled=False, epilogue=PLAIN,
+        return_arg=False, nonnegative=False, scaled=False,
     )  # fmt: skip
     if problem.groups is None:
         yield from _texts(alone, machine)
@@ -49,7 +49,10 @@ def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
     for along_rows in (False, True):
         for dtype in dict.fromkeys((problem.dtype, problem.result)):
             yield render_pack(dtype, dtype, along_rows)
+    if problem.epilogue:  # of what does not fuse it
+        yield render_add_parts(problem.dtype, problem.result, False, 1, problem.epilogue)
     for family in FAMILIES:
         takes = not family.teaches and (family.groups or not problem.groups)
-        if takes and family.refusal(problem, machine) is None:
-            yield from family.texts(problem, machine)
+        asked = problem if family.fuses or not problem.epilogue else problem.bare
+        if takes and family.refusal(asked, machine) is None:
+            yield from family.texts(asked, machine)

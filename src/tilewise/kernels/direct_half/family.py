@@ -67,7 +67,8 @@ class DirectHalf(ByWays):
         if problem.groups:
             yield render_walk(problem.groups.wide)
         for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
-            yield render_direct_half(problem.dtype, tile, (m_along_k, n_along_k), by_rows=problem.groups is not None)
+            lying, by_rows = (m_along_k, n_along_k), problem.groups is not None
+            yield render_direct_half(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.HalfTile]:
         return alone.every(problem, machine) if _is_single(problem) else model.TILES

@@ -59,7 +59,7 @@ class HalfDots(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for tile in model.TILES:
-            yield render_half_dots(problem.dtype, tile)
+            yield render_half_dots(problem.dtype, tile, epilogue=problem.epilogue)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.DotsWay]:
         return model.ways(problem, machine)

@@ -68,7 +68,7 @@ class MmaSync(Family):
         return tensor_reason(plan, kernel, tiles)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return every_mma_sync(problem.dtype, problem.result, machine)
+        return every_mma_sync(problem.dtype, problem.result, machine, problem.epilogue)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

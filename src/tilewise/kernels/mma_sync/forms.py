@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tilewise.algebra.dtypes import DType
-from tilewise.epilogue import PLAIN
+from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.mma_sync.model import in_the_set
 from tilewise.kernels.mma_sync.text import Form, render_mma_sync
 from tilewise.kernels.shared.realign import render_realign
@@ -32,11 +32,11 @@ def form_of(
     return Form(m_along_k, n_along_k, vector, vector, store, accumulate, split)
 
 
-def texts(dtype: DType, result: DType, machine: Machine) -> Iterator[str]:
-    """Without epilogues, which are compiled when they are asked for."""
+def texts(dtype: DType, result: DType, machine: Machine, epilogue: Epilogue = PLAIN) -> Iterator[str]:
+    """Of one epilogue; sums of parts of k have theirs in `add_parts`."""
     yield render_realign()
     for accumulate, shares in product((False, True), (1, 8)):
-        yield render_add_parts(dtype, result, accumulate, shares, PLAIN)
+        yield render_add_parts(dtype, result, accumulate, shares, epilogue)
     tiles, vectors = in_the_set(dtype.itemsize, machine)
     for tile in tiles:
         stages = tile.stages(machine.arch)
@@ -46,9 +46,9 @@ def texts(dtype: DType, result: DType, machine: Machine) -> Iterator[str]:
             if vector < dtype.itemsize or not tile.takes(n_along_k, (vector, vector)):
                 continue
             forms = {
-                form_of(dtype, result, m_along_k, n_along_k, vector, store, apart=apart)
+                (form_of(dtype, result, m_along_k, n_along_k, vector, store, apart=apart), PLAIN if apart else epilogue)
                 for store, apart in ((16, False), (1, False), (16, True))
             }
-            for form in sorted(forms, key=repr):
-                text = render_mma_sync(dtype, result, tile, stages, form, PLAIN, min(90, arch_number(machine.arch)))
+            for form, finish in sorted(forms, key=repr):
+                text = render_mma_sync(dtype, result, tile, stages, form, finish, min(90, arch_number(machine.arch)))
                 yield stacked(text, ("M", "N", "P"))

@@ -68,7 +68,7 @@ class WgmmaHalf(Family):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         name, groups = problem.dtype.name, problem.groups
-        return every_wgmma_half(name) if groups is None else grouped_texts(name, groups)
+        return every_wgmma_half(name, problem.epilogue) if groups is None else grouped_texts(name, groups)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

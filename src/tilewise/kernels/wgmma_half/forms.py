@@ -5,6 +5,7 @@ from __future__ import annotations
 from collections.abc import Iterator
 from itertools import product
 
+from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.wgmma_half.text import render_gather, render_realign_with_edges, render_wgmma_half
@@ -24,34 +25,39 @@ SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along
 EDGES = ("dots", "dots")  # any: the kernel finds at run time how they are made
 
 
-def texts(dtype: str) -> Iterator[str]:
-    """Without epilogues, and without what is added onto P as it is stored: those are compiled when asked for."""
+def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
+    """Of one epilogue, and without what is added onto P as it is stored: that is compiled when asked for. Sums of parts
+    of k (`partial`) have none."""
     yield render_realign()
     for along_k in (False, True):
         yield render_realign_with_edges(dtype, along_k)
     for shares, accumulate in product((1, 8), (False, True)):
-        yield render_gather(dtype, accumulate, shares)
+        yield render_gather(dtype, accumulate, shares, epilogue)
     for tile, (stores, by_classes) in STORES.items():
         for store, (m, n) in product(sorted(stores), SIDES):
-            yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store)
+            finish = PLAIN if store == "partial" else epilogue
+            yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=finish)
         for store in sorted(by_classes):
-            yield render_wgmma_half(dtype, tile, m_along_k=True, n_along_k=False, store=store, classes=CLASSES)
+            yield render_wgmma_half(
+                dtype, tile, m_along_k=True, n_along_k=False, store=store, classes=CLASSES, epilogue=epilogue
+            )
         if tile.takes_edges:
-            yield from _with_edges(dtype, tile)
+            yield from _with_edges(dtype, tile, epilogue)
     for tile, m in product(INSIDE, (False, True)):
-        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="cut")
+        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="cut", epilogue=epilogue)
     for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TURNED_CLUSTERS, (False, True)):
         tile = TensorTile(TURNED_ROWS, cols, cluster)
-        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="turned")
+        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="turned", epilogue=epilogue)
 
 
-def _with_edges(dtype: str, tile: TensorTile) -> Iterator[str]:
+def _with_edges(dtype: str, tile: TensorTile, epilogue: Epilogue) -> Iterator[str]:
     for m, n in SIDES:
-        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store="carried", edges=EDGES)
+        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store="carried", edges=EDGES, epilogue=epilogue)
     if "carried" in STORES[tile][1]:
         yield render_wgmma_half(
-            dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=CLASSES
-        )
+            dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=CLASSES,
+            epilogue=epilogue,
+        )  # fmt: skip
 
 
 def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
