@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import itertools
+import math
 import time
 
 import numpy as np
@@ -23,6 +24,16 @@ def sparse(rng, m, n, density):
     made = sp.random_array((m, n), density=density, rng=rng, format="csr")
     made.data[:] = rng.integers(1, 20, made.nnz)
     return made
+
+
+def processor_seconds(work):
+    """The least of three."""
+    found = []
+    for _ in range(3):
+        start = time.process_time()
+        work()
+        found.append(time.process_time() - start)
+    return min(found)
 
 
 def dense_of(S, semiring, dtype=float):
@@ -150,8 +161,7 @@ def test_closures_by_search_and_by_tiles_agree(degree, monkeypatch):
     expected = {}
     for least in (0, 10**9):
         monkeypatch.setattr(sparse_closure, "LEAST", least)
-        monkeypatch.setattr(sparse_closure, "EDGE", 1e-9)
-        monkeypatch.setattr(sparse_closure, "LEVEL", 1e-9)
+        monkeypatch.setattr(sparse_closure, "STEP", {4: 1e9, 8: 1e9})  # so that only LEAST keeps from searching
         for given in (S, W, W.astype(np.float32)):
             D, before = tw.closure(given, return_predecessors=True)
             np.testing.assert_allclose(tw.closure(given), D, rtol=1e-6)
@@ -173,10 +183,52 @@ def test_the_choice_is_by_counts():
         return sparse_closure.Rows.of(S, "W")
 
     assert sparse_closure.by_search(rows(graph(rng, 3000, 0.8)), float64)
+    assert sparse_closure.by_search(rows(graph(rng, 2000, 10)), float64)
+    assert not sparse_closure.by_search(rows(graph(rng, 2000, 400)), float64)
     assert not sparse_closure.by_search(rows(graph(rng, 300, 200)), float64)
     assert not sparse_closure.by_search(rows(graph(rng, 100, 1)), float64)
     negative = graph(rng, 300, 1, low=-2.0)
     assert not sparse_closure.searchable(rows(negative), float64)
+
+
+def test_counting_ends_where_the_first_nodes_show_enough():
+    rng = np.random.default_rng(0)
+    S = sparse_closure.Rows.of(graph(rng, 500, 50), "W")
+    assert sparse_closure.search_cost(S) == pytest.approx(sparse_closure.search_cost(S, math.inf))
+    assert sparse_closure.search_cost(S, 1.0) < 0.2 * sparse_closure.search_cost(S)
+
+
+@pytest.mark.slow
+def test_the_way_taken_is_seldom_the_slower_one():
+    """30 drawn graphs about where both ways take as long: processor seconds of one thread, over the better way's."""
+    seed = time.time_ns() % 2**32
+    print(f"seed {seed}")
+    rng = np.random.default_rng(seed)
+    float64 = tw.semirings["min_plus"].over(dtype_named("float64"))
+    threads = tw.get_num_threads()
+    tw.set_num_threads(1)
+    try:
+        tw.closure(np.zeros((300, 300)))
+        lost = [loss_of_the_way_taken(graph(rng, int(n), degree), float64) for n, degree in drawn_graphs(rng, 30)]
+    finally:
+        tw.set_num_threads(threads)
+    print(f"mean {np.mean(lost):.2f}, largest {max(lost):.2f}")
+    assert np.mean(lost) < 1.1
+    assert max(lost) < 1.5
+
+
+def drawn_graphs(rng, count):
+    return zip(rng.integers(500, 2001, count), 2 ** rng.uniform(0, 6, count), strict=True)
+
+
+def loss_of_the_way_taken(S, algebra):
+    rows = sparse_closure.Rows.of(S, "W")
+    W = rows.dense(np.inf, float)
+    ways = {True: processor_seconds(lambda: sparse_closure.search(rows, False))}
+    with pytest.MonkeyPatch.context() as patch:
+        patch.setattr(sparse_closure, "LEAST", len(W) + 1)
+        ways[False] = processor_seconds(lambda: tw.closure(W))
+    return ways[sparse_closure.by_search(rows, algebra)] / min(ways.values())
 
 
 @pytest.mark.parametrize("semiring", ["min_plus", "max_min", "min_max"])
