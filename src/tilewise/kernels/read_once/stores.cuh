@@ -28,32 +28,8 @@ template <int MOST, int AT_ONCE> static __device__ __forceinline__ void add_up_s
     const int threads = 128 * CONSUMERS;
     int end = tile.height * quads, step = blocks * threads, first = threadIdx.x;
     if (MOST > 1) first += cluster_rank() * threads;
-    for (int i = first; i < end; i += AT_ONCE * step) {
-        float4 part[AT_ONCE][MOST];
-        #pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) {
-            int at = i + j * step, r = at / quads, c = at % quads * 4;
-            bool there = at < end && c < tile.width;
-            #pragma unroll
-            for (int other = 0; other < MOST; ++other)
-                if (there && other < blocks) {
-                    const float* from = held + r * pitch + c;
-                    part[j][other] = MOST == 1 ? *reinterpret_cast<const float4*>(from) : load_from_block(from, other);
-                }
-        }
-        #pragma unroll
-        for (int j = 0; j < AT_ONCE; ++j) {
-            int at = i + j * step, r = at / quads, c = at % quads * 4;
-            if (at >= end || c >= tile.width) continue;
-            float4 sum = part[j][0];
-            #pragma unroll
-            for (int other = 1; other < MOST; ++other)
-                if (other < blocks)
-                    sum = make_float4(sum.x + part[j][other].x, sum.y + part[j][other].y, sum.z + part[j][other].z,
-                                      sum.w + part[j][other].w);
-            store_four(tile, r, c, sum);
-        }
-    }
+    add_up_fours<MOST, AT_ONCE>(held, blocks, quads, pitch, first, end, step, tile.width,
+                                [&](int r, int c, float4 sum) { store_four(tile, r, c, sum); });
 }
 
 // Sums to shared memory, as rows of P.

@@ -30,7 +30,7 @@ def render_read_once(tile: OnceTile, lies: str) -> str:
         (
             f"// read_once: {kind}",
             *defined(macros),
-            kernel_text("shared/ptx.cuh"),
+            *map(kernel_text, ("shared/ptx.cuh", "shared/add_up.cuh")),
             _wgmma(tile.width, tile.planes),
             *(kernel_text(f"read_once/{name}") for name in FILES),
         )

@@ -10,24 +10,6 @@
 #define ALONG 1    // how: neighbours of an operand lie along k,
 #define VECTORS 2  // or across it, and start on 16 bytes
 
-extern __shared__ __align__(128) unsigned char memory[];
-
-// What has been reckoned so far is there before the kernel before is done; nothing has been read.
-static __device__ __forceinline__ void begin() {
-    wait_for_the_one_before();
-    let_the_next_start();
-}
-
-static __device__ __forceinline__ void now(const unsigned char*& at) { asm volatile("" : "+l"(at)); }
-static __device__ __forceinline__ void now(int& number) { asm volatile("" : "+r"(number)); }
-
-struct Operand {
-    const unsigned char* at;
-    int line_step, k_step;  // bytes
-    int first, last;        // lines
-    int how;
-};
-
 // The copies of one stage: `left` of k are left.
 template <int LINES, bool WHOLE>
 static __device__ __forceinline__ void fetch(float* to, const Operand& x, int k0, int left) {

@@ -7,24 +7,6 @@
 #define PAIRS 1    // how: a lane takes neighbouring k, of both operands alike,
 #define VECTORS 2  // and of this one at once: its lines lie along k and start on 16 bytes
 
-extern __shared__ __align__(128) unsigned char memory[];
-
-// What has been reckoned so far is there before the kernel before is done; nothing has been read.
-static __device__ __forceinline__ void begin() {
-    wait_for_the_one_before();
-    let_the_next_start();
-}
-
-static __device__ __forceinline__ void now(const unsigned char*& at) { asm volatile("" : "+l"(at)); }
-static __device__ __forceinline__ void now(int& number) { asm volatile("" : "+r"(number)); }
-
-struct Operand {
-    const unsigned char* at;
-    int line_step, k_step;  // bytes
-    int first, last;        // lines
-    int how;
-};
-
 // A number, and with it the line it lies in on its way to the L2: the rest is read by the next steps. Volatile, so that it is
 // not read before the kernel before is done.
 static __device__ __forceinline__ double load(const unsigned char* at) {

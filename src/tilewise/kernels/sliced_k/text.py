@@ -33,7 +33,7 @@ def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
             f"typedef {c_name(dtype)} Element;",
             "#define PITCH (TN + 16 / SIZE)  // of a tile's sums: rows start in different banks",
             product_of_fragments(dtype, 8, arch) if tensor else "",
-            *map(kernel_text, ("shared/cluster.cuh", "plain/in_turn.cuh", "mma_sync/copies.cuh", cores)),
-            kernel_text("sliced_k/sliced_k.cu"),
+            *map(kernel_text, ("shared/cluster.cuh", "plain/in_turn.cuh", "mma_sync/copies.cuh")),
+            *map(kernel_text, ("sliced_k/operand.cuh", cores, "sliced_k/sliced_k.cu")),
         )
     )

@@ -78,7 +78,7 @@ def render_wgmma_half(
             kernel_text("shared/words.cuh"),
             kernel_text("wgmma_half/thin_edges.cuh"),
             _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
-            kernel_text("shared/row_classes.cuh"),
+            *map(kernel_text, ("shared/row_classes.cuh", "shared/add_up.cuh")),
             *(kernel_text(f"wgmma_half/{name}") for name in FILES),
         )
     )
