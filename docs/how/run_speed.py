@@ -1,6 +1,7 @@
-"""What `tilewise run` takes for products on a simulated card: python docs/how/run_speed.py [SIZE ...]
+"""What `tilewise run` takes for products on a simulated card and on the host: python docs/how/run_speed.py [SIZE ...]
 
-Whole programs, naive and tiled; seconds of processor time of the command and its child, best of three."""
+Whole programs, naive and tiled kernels and three loops in a function;
+seconds of processor time of the command and its child, best of three."""
 
 from __future__ import annotations
 
@@ -51,6 +52,27 @@ int main(int argc, char** argv) {
 """
 
 
+HOST = """
+void product(const float* A, const float* B, float* C, int n) {
+  for (int i = 0; i < n; i++)
+    for (int j = 0; j < n; j++) {
+      float sum = 0;
+      for (int k = 0; k < n; k++) sum += A[i * n + k] * B[k * n + j];
+      C[i * n + j] = sum;
+    }
+}
+int main(int argc, char** argv) {
+  int n = atoi(argv[1]); size_t bytes = (size_t)n * n * sizeof(float);
+  float *a = (float*)malloc(bytes), *b = (float*)malloc(bytes), *c = (float*)malloc(bytes);
+  for (int i = 0; i < n * n; i++) { a[i] = i % 7 - 3; b[i] = i % 5 - 2; }
+  product(a, b, c, n);
+  double sum = 0; for (int i = 0; i < n * n; i++) sum += c[i] * (i % 3);
+  printf("%.6g\\n", sum);
+  free(a); free(b); free(c);
+}
+"""
+
+
 def seconds(path: Path, size: int) -> float:
     before = resource.getrusage(resource.RUSAGE_CHILDREN)
     words = [sys.executable, "-m", "tilewise", "run", "--limit-time", "120", str(path), "--", str(size)]
@@ -62,8 +84,8 @@ def seconds(path: Path, size: int) -> float:
 if __name__ == "__main__":
     sizes = [int(word) for word in sys.argv[1:]] or [1024]
     with tempfile.TemporaryDirectory() as folder:
-        for name, kernel in KERNELS.items():
+        for name, text in {**{n: kernel + MAIN for n, kernel in KERNELS.items()}, "host": HOST}.items():
             path = Path(folder) / f"{name}.cu"
-            path.write_text(f"#include <stdio.h>\n#include <stdlib.h>{kernel}{MAIN}")
+            path.write_text(f"#include <stdio.h>\n#include <stdlib.h>{text}")
             for size in sizes:
                 print(f"{name} {size}: {min(seconds(path, size) for _ in range(3)):.1f} s")

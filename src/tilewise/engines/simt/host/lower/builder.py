@@ -59,6 +59,7 @@ class Builder:
         self.limits: dict[int, Any] = {}  # and what they are held against
         self.trusted: set[int] = set()  # subscripts, by their node, that were looked at before the loop around them
         self.takes_values = False  # an object was copied: bytes may have lost theirs
+        self.nest: Any = None  # the loops around, one in the other, whose innermost sums are computed ahead
         self.sure = False  # nothing that is lowered now can overflow
         self.lanes: Any = None  # where threads run side by side: how many, and which of them run here
         self.outer: Any = None  # finds variables of the function around, where only a type is asked for

@@ -4,6 +4,8 @@ A shadow byte is 0 where nothing may be touched, 1 where there is memory without
 
 from __future__ import annotations
 
+from typing import Any
+
 from tilewise.engines.simt.host.language.types import Array, Record, Reference, Scalar, Type, stored
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.late import provide
@@ -44,6 +46,8 @@ def store(b: Builder, place: Place, text: str) -> None:
     text = b.to_memory(type_, text)
     if place.check == SHARED:
         note_touch(b, address, type_, text)
+    if b.nest is not None and not place.register:
+        b.nest.note_store(b, address, type_.size)
     b.emit(f"store {stored(type_)} {text}, ptr {address}, align 1")
 
 
@@ -57,6 +61,14 @@ def mark(b: Builder, address: str, size: int) -> None:
     """These bytes have a value now. They are known to be a variable's, of the host or of one thread or block."""
     shadow = _shadow(b, address)
     b.emit(f"store i{size * 8} {_repeat(3, size)}, ptr {shadow}, align 1")
+
+
+def holds_value(b: Builder, at: str, size: int, asked: Any) -> None:
+    """Require of `asked` that an address (as i64) is a program's own and has a value: looked at, never told."""
+    inside = b.make(f"icmp ult i64 {b.make(f'sub i64 {at}, {b.program.memory.base}')}, {b.program.memory.size - 64}")
+    safe = b.make(f"select i1 {inside}, i64 {at}, i64 {b.program.memory.base}")
+    _, state = _state(b, safe, size * 8)
+    asked.require(b.make(f"and i1 {inside}, {_has_value(b, state, size)}"))
 
 
 def _repeat(byte: int, size: int) -> int:
@@ -197,6 +209,8 @@ def check_range(b: Builder, address: str, size: int, write: bool) -> str:
 
 def copy_bytes(b: Builder, to: str, source: str, size: int) -> None:
     """An object's bytes and their states; whose memory it is stays as it is."""
+    if b.nest is not None:
+        b.nest.forget(b)
     b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {to}, ptr {source}, i64 {size}, i1 false)")
     first, second = _shadow(b, to), _shadow(b, source)
     copy_states(b, first, second, size)

@@ -22,6 +22,9 @@ def compile_module(text: str, symbols: dict[str, int], level: int = 2, entry: st
     cpu = {"cpu": llvm.get_host_cpu_name(), "features": llvm.get_host_cpu_features().flatten()} if wide else {}
     machine = llvm.Target.from_triple(triple).create_target_machine(opt=level, codemodel="jitdefault", jit=True, **cpu)
     try:
+        if "#1 {" in text:
+            text = text.replace("@@CPU@@", llvm.get_host_cpu_name(), 1)
+            text = text.replace("@@FEATURES@@", llvm.get_host_cpu_features().flatten(), 1)
         module = llvm.parse_assembly(f'target triple = "{triple}"\n{text}')
         module.data_layout = str(machine.target_data)
         module.verify()

@@ -29,6 +29,7 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 !0 = !{!"branch_weights", i32 1, i32 100000}
 !1 = !{!"branch_weights", i32 100000, i32 1}
 attributes #0 = { nounwind }
+attributes #1 = { nounwind "target-cpu"="@@CPU@@" "target-features"="@@FEATURES@@" }
 """
 PARTS = (builtin, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual,
          watched_comparison)  # fmt: skip
@@ -45,6 +46,7 @@ RUNTIME = {
     "rt_astray": "ptr (i64, i64, i32, i32)", "rt_wait": "void (i32)",
     "rt_race": "void (i64, i32, i32, i32, i32)",
     "rt_whole": "i32 (i64, i64, i64, i32)",
+    "rt_scratch": "i64 (i64, i64)",
     "rt_launch": "void (i32, ptr, ptr, ptr, i64, i64, ptr)",
 }  # fmt: skip
 INTRINSICS = {
@@ -73,6 +75,8 @@ def module_text(p: Program) -> str:
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     out += virtual.tables_text(p)
+    out += dict.fromkeys(line for text in p.sum_kernels.values() for line in text if line.startswith("declare"))
+    out += [line for text in p.sum_kernels.values() for line in text if not line.startswith("declare")]
     out += first
     out += start
     return "\n".join(out)

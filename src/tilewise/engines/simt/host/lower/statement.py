@@ -7,12 +7,14 @@ from typing import Any
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Record, Reference
 from tilewise.engines.simt.host.lower import constants
+from tilewise.engines.simt.host.lower.blocked_sums import take_sum
 from tilewise.engines.simt.host.lower.builder import Builder, Target
 from tilewise.engines.simt.host.lower.conversion import bind, convert, rvalue, truth
 from tilewise.engines.simt.host.lower.declare import lower_bindings, lower_declaration, lower_for_each
 from tilewise.engines.simt.host.lower.exceptions import lower_try
 from tilewise.engines.simt.host.lower.expression import lower
 from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.loop_nest import find_nest
 from tilewise.engines.simt.host.lower.program import AUTO
 from tilewise.engines.simt.host.lower.trusted_loop import choose, plain_loop
 from tilewise.engines.simt.host.lower.values import Overloads, Place, Unknown, Value
@@ -76,10 +78,21 @@ def _if(b: Builder, node: tree.If) -> None:
 
 
 def _for(b: Builder, node: tree.For) -> None:
+    nest = find_nest(b, node)
+    if nest is not None:
+        b.nest = nest
+    _for_loop(b, node)
+    if nest is not None:
+        b.nest = None
+
+
+def _for_loop(b: Builder, node: tree.For) -> None:
     with b.scope():
         if node.init is not None:
             statement(b, node.init)
         done = b.label()
+        if b.nest is not None and b.nest.inner is node:
+            take_sum(b, b.nest, node, done)
         loop = plain_loop(b, node)
         if loop is not None:
             quick, careful = b.label(), b.label()

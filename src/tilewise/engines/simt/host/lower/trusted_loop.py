@@ -15,10 +15,9 @@ from tilewise.engines.simt.host.language.types import Pointer, Record, Reference
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.escapes import walk
 from tilewise.engines.simt.host.lower.late import provide
-from tilewise.engines.simt.host.lower.values import Local
+from tilewise.engines.simt.host.lower.subscripts import Subscripts, whole_number
 
 LEAST = 8  # iterations for which asking pays
-FAR = 1 << 40
 PLAIN = (
     tree.Number, tree.Name, tree.Unary, tree.Step, tree.Binary, tree.Assign, tree.Ternary, tree.Index, tree.Cast,
     tree.Variable, tree.Declaration, tree.Expression, tree.Block, tree.If, tree.Jump, tree.Nothing, tree.Call,
@@ -61,7 +60,7 @@ def plain_loop(b: Builder, node: tree.For) -> Loop | None:
             return None
         if isinstance(item, tree.Variable) and item.words & {"static", "extern", "__shared__"}:
             return None
-    if counter in changed or _integer(b, counter) is None:
+    if counter in changed or whole_number(b, counter) is None:
         return None
     loop = Loop(counter, test.right, test.op == "<=", changed)
     loop.accesses = [item for item in inside if isinstance(item, tree.Index) and _known(b, loop, item)]
@@ -75,16 +74,6 @@ def _pure_calls(inside: list[Any]) -> bool:
 
 def _is(node: Any, name: str) -> bool:
     return isinstance(node, tree.Name) and node.name == name
-
-
-def _integer(b: Builder, name: str) -> Local | None:
-    """A variable that is a whole number in a register, where nobody else can change it."""
-    local = b.find(name)
-    fits = local is not None and local.register and not local.reference and isinstance(local.type, Scalar)
-    if not fits or name in b.escaping:
-        return None
-    assert local is not None
-    return local if local.type.integral and local.type.size in (4, 8) else None  # type: ignore[attr-defined]
 
 
 def _known(b: Builder, loop: Loop, node: tree.Index) -> bool:
@@ -130,7 +119,7 @@ def _affine(b: Builder, loop: Loop, node: Any, counted: bool) -> bool:
             return False
         if node.name == loop.counter:
             return counted
-        return node.name not in loop.changed and _integer(b, node.name) is not None
+        return node.name not in loop.changed and whole_number(b, node.name) is not None
     if isinstance(node, tree.Binary) and node.op in ("+", "-"):
         return _affine(b, loop, node.left, counted) and _affine(b, loop, node.right, counted)
     if isinstance(node, tree.Binary) and node.op == "*":
@@ -139,54 +128,18 @@ def _affine(b: Builder, loop: Loop, node: Any, counted: bool) -> bool:
     return False
 
 
-class Ends:
+class Ends(Subscripts):
     """The guard: addresses at both ends, and all that must hold for the loop to need no checks."""
 
     def __init__(self, b: Builder, loop: Loop) -> None:
-        self.b, self.loop = b, loop
-        self.holds = "true"
-
-    def require(self, condition: str) -> None:
-        self.holds = self.b.make(f"and i1 {self.holds}, {condition}")
-
-    def _variable(self, name: str) -> tuple[str, Scalar]:
-        b = self.b
-        local = _integer(b, name)
-        assert local is not None
-        assert isinstance(local.type, Scalar)
-        if local.flag:
-            self.require(b.make(f"load i1, ptr {local.flag}"))
-        text = b.make(f"load {local.type.llvm}, ptr {local.address}, align 1")
-        if local.type.size == 4:
-            text = b.make(f"{'sext' if local.type.signed else 'zext'} i32 {text} to i64")
-        return text, local.type
-
-    def value(self, node: Any, counter: str) -> tuple[str, Scalar]:
-        """A subscript as i64 with the counter at `counter`; every part of it within its own type."""
-        b = self.b
-        if isinstance(node, tree.Number):
-            return str(node.value), node.type if isinstance(node.type, Scalar) else types.INT
-        if isinstance(node, tree.Name):
-            text, type_ = self._variable(node.name)
-            return (counter, type_) if node.name == self.loop.counter else (text, type_)
-        (one, left), (two, right) = self.value(node.left, counter), self.value(node.right, counter)
-        kind = {"+": "sadd", "-": "ssub", "*": "smul"}[node.op]
-        b.program.external(f"llvm.{kind}.with.overflow.i64")
-        both = b.make(f"call {{i64, i1}} @llvm.{kind}.with.overflow.i64(i64 {one}, i64 {two})")
-        result = b.make(f"extractvalue {{i64, i1}} {both}, 0")
-        over = b.make(f"extractvalue {{i64, i1}} {both}, 1")
-        self.require(b.make(f"xor i1 {over}, true"))
-        wide = left if left.size > right.size or (left.size == right.size and not left.signed) else right
-        low, high = (-(1 << 31), 1 << 31) if wide.signed and wide.size == 4 else (0, 1 << 31 if wide.size == 4 else FAR)
-        self.require(b.make(f"icmp sge i64 {result}, {low}"))
-        self.require(b.make(f"icmp slt i64 {result}, {high}"))
-        return result, wide
+        super().__init__(b)
+        self.loop = loop
 
     def counters(self) -> tuple[str, str]:
         """The first and the last value of the counter."""
         b, loop = self.b, self.loop
-        first, _ = self._variable(loop.counter)
-        bound, _ = self.value(loop.bound, "0")
+        first, _ = self.variable(loop.counter)
+        bound, _ = self.value(loop.bound, {})
         last = bound if loop.closed else b.make(f"sub i64 {bound}, 1")
         self.require(b.make(f"icmp sge i64 {first}, 0"))
         self.require(b.make(f"icmp slt i64 {bound}, {(1 << 31) - 1}"))
@@ -198,8 +151,8 @@ class Ends:
         b = self.b
         of = elements(b, node.base)
         assert of is not None
-        one, _ = self.value(node.index, first)
-        two, _ = self.value(node.index, last)
+        one, _ = self.value(node.index, {self.loop.counter: first})
+        two, _ = self.value(node.index, {self.loop.counter: last})
         less = b.make(f"icmp slt i64 {one}, {two}")
         low, high = b.make(f"select i1 {less}, i64 {one}, i64 {two}"), b.make(f"select i1 {less}, i64 {two}, i64 {one}")
         base = b.make(f"ptrtoint ptr {first_element(b, node.base)} to i64")
@@ -219,11 +172,11 @@ def choose(b: Builder, loop: Loop, quick: str, careful: str) -> None:
     b.open = False
     b.begin(asked)
     for start, end in ranges:
-        _whole(b, start, end, careful)
+        ask_whole(b, start, end, careful)
     b.jump(quick)
 
 
-def _whole(b: Builder, start: str, end: str, careful: str) -> None:
+def ask_whole(b: Builder, start: str, end: str, careful: str) -> None:
     """Whether this range has values everywhere: as it was found last time, or as the runtime finds now."""
     memory = b.program.memory
     b.program.external("rt_whole")

@@ -102,7 +102,8 @@ class Session:
 
     def guarded(self, function: Function) -> Function:
         """A callback from compiled code: an error in it ends the program, it is never lost."""
-        next_epoch = self.memory.next_epoch if function is not FUNCTIONS.get("rt_whole") else _nothing
+        quiet = any(function is FUNCTIONS.get(name) for name in ("rt_whole", "rt_scratch"))
+        next_epoch = _nothing if quiet else self.memory.next_epoch
 
         def call(*arguments: Any) -> Any:
             try:

@@ -4,10 +4,13 @@ from __future__ import annotations
 
 import ctypes
 
+import numpy as np
+
 from tilewise.engines.simt.host.runtime.memory import HAS
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 
 PIECE = 1 << 20
+SCRATCH = 1 << 27
 MOST = 1 << 16  # times not to ask again after it was in vain
 
 
@@ -40,3 +43,14 @@ def _has_values(s: Session, start: int, end: int, card: bool) -> bool:
     """On the host exactly 3; a kernel may also read the card's memory (6), and managed memory that is in use."""
     pieces = (s.memory.state(at, min(PIECE, end - at)) for at in range(start, end, PIECE))
     return all(((piece & 2) != 0).all() if card else (piece == HAS).all() for piece in pieces)
+
+
+@runtime("rt_scratch")
+def scratch(s: Session, size: int, site: int) -> int:
+    """Memory beside the program's for sums that are computed ahead, aligned to 64; 0 where that would be too much."""
+    if size > SCRATCH:
+        return 0
+    kept = s.state.setdefault("scratch", {})
+    if site not in kept or len(kept[site]) < size + 64:
+        kept[site] = np.empty(size + 64, np.uint8)
+    return -(-int(kept[site].ctypes.data) // 64) * 64
