@@ -20,6 +20,7 @@ STANDARD = r"""
 #include <type_traits>
 #include <functional>
 #include <iterator>
+#include <sys/time.h>
 static int cmp(const void* a, const void* b) { return *(const int*)a - *(const int*)b; }
 template <class T> typename std::enable_if<std::is_floating_point<T>::value, T>::type halve(T x) { return x / 2; }
 template <class T> typename std::conditional<std::is_integral<T>::value, long, double>::type wide(T x) { return x; }
@@ -42,6 +43,7 @@ int main() {
   std::complex<double> z(1, 2), y = z * z + 2.0 * z; printf("%g %g %g\n", y.real(), y.imag(), std::abs(std::complex<float>(3, 4)));
   printf("%g %d %d\n", halve(3.0), (int)sizeof(wide(3)), (int)std::is_same<int, int>::value);
   std::vector<int> s(3); std::exclusive_scan(x1, x1 + 3, s.begin(), 0); printf("%d %d %d %d\n", s[0], s[1], s[2], std::logical_and<bool>()(true, false));
+  timeval t1 = {5, 100}, t2 = {3, 200}, t3; timersub(&t1, &t2, &t3); printf("%ld %ld ", t3.tv_sec, t3.tv_usec); timeradd(&t3, &t2, &t3); printf("%ld %ld %d %d ", t3.tv_sec, t3.tv_usec, timercmp(&t3, &t2, >), timercmp(&t3, &t1, !=)); timerclear(&t3); printf("%d %d\n", timerisset(&t3), timerisset(&t1));
   return 0;
 }
 """
@@ -64,6 +66,7 @@ abcd 0 2 3
 -1 8 5
 1.5 8 1
 0 1 5 0
+1 999900 5 100 1 0 0 1
 """
 OF_THE_CARD = r"""
 #include <cufft.h>

@@ -277,6 +277,20 @@ int clock_gettime(int which, struct timespec* t) {
     t->tv_nsec = n % 1000000000L;
     return 0;
 }
+#define timercmp(a, b, how) \
+    ((a)->tv_sec == (b)->tv_sec ? (a)->tv_usec how (b)->tv_usec : (a)->tv_sec how (b)->tv_sec)
+#define timerisset(t) ((t)->tv_sec || (t)->tv_usec)
+#define timerclear(t) ((t)->tv_sec = (t)->tv_usec = 0)
+void timeradd(const struct timeval* a, const struct timeval* b, struct timeval* sum) {
+    long sec = a->tv_sec + b->tv_sec, usec = a->tv_usec + b->tv_usec;
+    sum->tv_sec = usec >= 1000000 ? sec + 1 : sec;
+    sum->tv_usec = usec >= 1000000 ? usec - 1000000 : usec;
+}
+void timersub(const struct timeval* a, const struct timeval* b, struct timeval* difference) {
+    long sec = a->tv_sec - b->tv_sec, usec = a->tv_usec - b->tv_usec;
+    difference->tv_sec = usec < 0 ? sec - 1 : sec;
+    difference->tv_usec = usec < 0 ? usec + 1000000 : usec;
+}
 double difftime(time_t a, time_t b) { return (double)(a - b); }
 struct tm* localtime(const time_t* t) { static struct tm x; return &x; }
 char* ctime(const time_t* t);
