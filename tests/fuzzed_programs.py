@@ -143,10 +143,10 @@ def runnable(seed: int) -> str:
 
 
 def program(seed: int) -> str:
-    """Three programs in a thousand are bombs, one in ten a long one; the others are small, and many are tried in a second."""
+    """One program in two thousand is a bomb (seconds each), one in ten a long one; the others are small and take 10 ms."""
     draw = random.Random(seed)
     chosen = draw.random()
-    if chosen < 0.003:
+    if chosen < 0.0005:
         return str(draw.choice(hostile.CLASSES)(draw))[: 1 << 16]
     text = Draw(seed).program() if chosen < 0.06 else KERNELS if chosen < 0.1 else draw.choice(small_programs())
     return str(draw.choice([spoilt, *[exchanged] * 8, torn])(text, draw))

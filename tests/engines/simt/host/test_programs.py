@@ -37,6 +37,23 @@ def test_arguments_status_and_both_streams(run):
     assert (report.output, report.errors, report.status, report.ended) == ("3 one 42\n", "e\n", 7, "exit")
 
 
+def test_a_goto_passes_declarations(run):
+    """Of objects and of what others are given the address of, which live in the frame's memory."""
+    report = run(r"""
+#include <cstdio>
+int main(int argc, char** argv) {
+  int n = 3;
+  if (argc > 1) goto end;
+  float* q; cudaMalloc(&q, 16);
+  cudaEvent_t a; cudaEventCreate(&a);
+  float h[4]; h[0] = 1; cudaMemcpy(q, h, 4, cudaMemcpyHostToDevice); cudaEventDestroy(a); cudaFree(q);
+end:
+  if (argc < 2) printf("%g ", h[0]);
+  printf("%d\n", n);
+}""")
+    assert (report.ended, report.output, report.faults) == ("exit", "1 3\n", []), report.message
+
+
 def test_rand_is_glibcs(run):
     report = run(
         '#include <cstdio>\n#include <cstdlib>\nint main() { printf("%d %d ", rand(), rand()); srand(42); printf("%d\\n", rand()); }'

@@ -40,6 +40,7 @@ class Builder:
         self.library = library
         self.lines: list[str] = []
         self.allocas: list[str] = []
+        self.slots: list[str] = []  # addresses in the frame, made where it is entered: a goto may pass a declaration
         self.count = 0
         self.open = True
         self.frame = 0
@@ -120,8 +121,10 @@ class Builder:
         self.frame = -(-self.frame // align) * align
         offset = self.frame
         self.frame += size + max(FRAME_GAP, min(size, 1 << 20))
-        at = self.make(f"add i64 %frame, {offset + FRAME_GAP}")
-        return self.make(f"inttoptr i64 {at} to ptr")
+        at, address = self.name(), self.name()
+        self.slots.append(f"  {at} = add i64 %frame, {offset + FRAME_GAP}")
+        self.slots.append(f"  {address} = inttoptr i64 {at} to ptr")
+        return address
 
     def temporary(self, type_: Type) -> str:
         """Memory for an unnamed object; its bytes may be touched and are not yet given a value."""

@@ -82,7 +82,6 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
     yes, no, done = b.label(), b.label(), b.label()
     if isinstance(node.yes, tree.Throw) or isinstance(node.no, tree.Throw):
         return _or_throw(b, node, condition)
-    before = len(b.lines)  # where both sides go on from
     b.branch(condition, yes, no)
     b.begin(yes)
     kept, b.temporaries = b.temporaries, []
@@ -100,7 +99,7 @@ def _ternary(b: Builder, node: tree.Ternary) -> Any:
     temps_second, b.temporaries = b.temporaries, temps_first
     type_ = _common(b, first, second)
     b.open = first_open
-    space = _space(b, type_, before)
+    space = _space(b, type_)
     _join(b, first, type_, space)
     b.end_temporaries()
     b.jump(done)
@@ -135,15 +134,10 @@ def _or_throw(b: Builder, node: tree.Ternary, condition: str) -> Any:
     return lower(b, value)
 
 
-def _space(b: Builder, type_: Type, before: int) -> str:
-    """Memory for what either side gives; an object's address is made before they part, so that both know it."""
+def _space(b: Builder, type_: Type) -> str:
+    """Memory for what either side gives."""
     if isinstance(type_, Record):
-        kept, opened = b.lines, b.open
-        b.lines, b.open = [], True
-        address = b.frame_slot(type_.size, type_.align)
-        made, b.lines, b.open = b.lines, kept, opened
-        b.lines[before:before] = made
-        return address
+        return b.frame_slot(type_.size, type_.align)
     return b.alloca(type_.llvm) if type_ is not types.VOID else ""
 
 

@@ -172,6 +172,7 @@ def function_text(b: Builder, instance: Instance) -> list[str]:
         out.append(f"  store {result} zeroinitializer, ptr %returned")
     out += b.allocas
     out.append("@@ENTER@@")
+    out += b.slots
     out += b.lines
     out.append("leave:")
     out.append("@@LEAVE@@")

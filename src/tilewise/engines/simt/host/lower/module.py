@@ -108,8 +108,8 @@ def _first_values(p: Program) -> list[str]:
     b = Builder(p, Environment(), False)
     initialise_globals(b)
     b.jump("leave")
-    text = ["define void @first_values() #0 {", "entry:", *b.allocas, "@@ENTER@@", *b.lines, "leave:", "@@LEAVE@@",
-            "  ret void", "}"]  # fmt: skip
+    text = ["define void @first_values() #0 {", "entry:", *b.allocas, "@@ENTER@@", *b.slots, *b.lines, "leave:",
+            "@@LEAVE@@", "  ret void", "}"]  # fmt: skip
     return framed(p, text, b.frame, False, "global")
 
 
