@@ -14,6 +14,8 @@ REFUSED = {
     "only kernels have it": "int main() { __shared__ float a[4]; return (int)a[0]; }\n",
     "shared memory": "__shared__ float a[4];\nint main() { return (int)a[0]; }\n",
     "a name and not a value": "int f(int x) { return x; }\nint main() { return sizeof(f); }\n",
+    "nothing to go through": "int f(int x) { return x; }\nint main() { for (int v : f) return v; }\n",
+    "an empty list": "int main() { for (int v : {}) return v; }\n",
     "not \\[": "int main() [ return 0; }\n",  # was read for ever
 }
 RUN = """
@@ -57,3 +59,19 @@ def test_a_read_that_only_ends_in_memory_a_kernel_works_on(tmp_path):
     report = run_program(path, [], Options(), capture=True)
     assert report.ended != "failed", report.message
     assert "not-synchronised" in [f.kind.value for f in report.faults]
+
+
+def test_a_pointer_that_is_no_functions_address_is_called(tmp_path):
+    """A number, and a function of another form; one whose parameters are other pointers is called as C calls it."""
+    path = tmp_path / "program.cu"
+    text = (
+        "#include <cstdio>\n#include <cstdlib>\nint less(const int* a, const int* b) { return *a - *b; }\n"
+        "int main() { int v[2] = {2, 1}; qsort(v, 2, 4, (int (*)(const void*, const void*))less);"
+        ' printf("%d\\n", v[0]);'
+        " fflush(stdout);\nvoid (*f)() = (void (*)())WHERE; f(); return 0; }\n"
+    )
+    for where in ("12345", "less"):
+        path.write_text(text.replace("WHERE", where))
+        report = run_program(path, [], Options(), capture=True)
+        told = [(f.kind.value, f.place.line) for f in report.faults if f.place is not None]
+        assert (report.output, report.ended, told) == ("1\n", "crash", [("out-of-bounds", 5)]), report.message

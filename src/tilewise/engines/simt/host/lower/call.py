@@ -8,7 +8,7 @@ from typing import Any
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, FunctionType, Pointer, Record, Reference, Type
 from tilewise.engines.simt.host.lower.builder import Builder
-from tilewise.engines.simt.host.lower.conversion import convert, object_place, place_of, rvalue
+from tilewise.engines.simt.host.lower.conversion import call_form, convert, object_place, place_of, rvalue
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.overload import Choice, NoMatch, choose, methods
 from tilewise.engines.simt.host.lower.program import AUTO, Environment, Instance
@@ -175,6 +175,10 @@ def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.C
         raise b.refuse(f"this function takes {len(target.parameters)} arguments, {len(values)} are given", node)
     null = b.make(f"icmp eq ptr {pointer.text}, null")
     b.complain(null, "rt_null_call", [("i32", b.line_text())])
+    if not b.program.device:
+        known = b.make(f"call i1 @known_function(ptr {pointer.text}, i64 {call_form(target)})")
+        wild, at = b.make(f"xor i1 {known}, true"), b.make(f"ptrtoint ptr {pointer.text} to i64")
+        b.complain(wild, "rt_wild_call", [("i64", at), ("i32", b.line_text())])
     given: list[tuple[str, str]] = []
     space = ""
     if isinstance(target.result, (Record, Array)):

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 from tilewise.engines.simt.host.language import types
@@ -44,7 +45,16 @@ def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> V
         return handle
     instance = late.explicit_instance(b, overloads, wanted)
     b.calls.add(instance.symbol)
-    return Value(Pointer(FunctionType(instance.result, tuple(instance.parameters))), instance.symbol)
+    type_ = FunctionType(instance.result, tuple(instance.parameters))
+    if not b.program.device:
+        b.program.addressed[instance.symbol] = call_form(type_)
+    return Value(Pointer(type_), instance.symbol)
+
+
+def call_form(type_: FunctionType) -> int:
+    """A number for how a function is called: two types that differ only in what pointers point to have the same."""
+    parts = ["object" if isinstance(t, (Record, Array)) else t.llvm for t in (type_.result, *type_.parameters)]
+    return zlib.crc32(" ".join(parts).encode())
 
 
 def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Value:
@@ -52,6 +62,12 @@ def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Valu
     if isinstance(type_, Reference):
         return bind(b, value, type_)
     if isinstance(value, Overloads):
+        if (
+            explicit
+            and len(value.candidates) == 1
+            and not any(getattr(c, "on_device", False) for c in value.candidates)
+        ):
+            return Value(type_, function_address(b, value, None).text)  # (int (*)(const void*, const void*))compare
         return function_address(b, value, type_)
     if isinstance(type_, Record):
         if isinstance(value, Value) and value.type is type_:

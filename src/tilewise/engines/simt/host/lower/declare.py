@@ -248,6 +248,8 @@ def lower_for_each(b: Builder, node: tree.ForEach) -> None:
 def _range(b: Builder, node: tree.ForEach) -> Place:
     if isinstance(node.range, tree.Braces):
         items = node.range.items
+        if not items:
+            raise b.refuse("an empty list in braces has no type to go through", node)
         first = rvalue(b, late.lower(b, items[0]))
         declare(b, "<range>", Array(first.type, len(items)), node.range, False, None)
         hidden = b.find("<range>")
@@ -256,6 +258,8 @@ def _range(b: Builder, node: tree.ForEach) -> Place:
     value = late.lower(b, node.range)
     if isinstance(value, Place):
         return value
+    if isinstance(value, Overloads):
+        raise b.refuse("a function is nothing to go through", node)
     declare(b, "<range>", value.type, value, False, None)
     hidden = b.find("<range>")
     assert hidden is not None

@@ -31,12 +31,39 @@ declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
 attributes #0 = { nounwind }
 attributes #1 = { nounwind "target-cpu"="@@CPU@@" "target-features"="@@FEATURES@@" }
 """
+KNOWN_FUNCTION = """
+define internal i1 @known_function(ptr %f, i64 %form) #0 {{
+entry:
+  br label %more
+more:
+  %i = phi i64 [ 0, %entry ], [ %j, %next ]
+  %on = icmp ult i64 %i, {}
+  br i1 %on, label %look, label %no
+look:
+  %at = getelementptr {{ptr, i64}}, ptr @functions, i64 %i
+  %there = load ptr, ptr %at
+  %second = getelementptr i8, ptr %at, i64 8
+  %its = load i64, ptr %second
+  %same = icmp eq ptr %there, %f
+  %alike = icmp eq i64 %its, %form
+  %both = and i1 %same, %alike
+  br i1 %both, label %yes, label %next
+next:
+  %j = add i64 %i, 1
+  br label %more
+yes:
+  ret i1 true
+no:
+  ret i1 false
+}}
+"""
 PARTS = (builtin, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual,
          watched_comparison)  # fmt: skip
 RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
     "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
     "rt_unset": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)", "rt_divide": "void (i32)",
+    "rt_wild_call": "void (i64, i32)",
     "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_stack": "void (i64, i32, i32)",
     "rt_stack_overflow": "void (i32)", "rt_variable_length": "ptr (i64, i32, i32)",
     "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_count": "i64 (ptr, i64)",
@@ -75,11 +102,19 @@ def module_text(p: Program) -> str:
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     out += virtual.tables_text(p)
+    out += _known_functions(p)
     out += dict.fromkeys(line for text in p.sum_kernels.values() for line in text if line.startswith("declare"))
     out += [line for text in p.sum_kernels.values() for line in text if not line.startswith("declare")]
     out += first
     out += start
     return "\n".join(out)
+
+
+def _known_functions(p: Program) -> list[str]:
+    """Whether a pointer is the address of a function of the program that is called in this form."""
+    entries = [f"{{ptr, i64}} {{ptr {symbol}, i64 {form}}}" for symbol, form in p.addressed.items()]
+    table = f"@functions = internal constant [{len(entries)} x {{ptr, i64}}] [{', '.join(entries)}]"
+    return [table, KNOWN_FUNCTION.format(len(entries))]
 
 
 def _main(p: Program) -> Instance:

@@ -256,6 +256,19 @@ def null_call(s: Session, line: int) -> None:
     s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
 
 
+@runtime("rt_wild_call")
+def wild_call(s: Session, address: int, line: int) -> None:
+    where = f"{address & (1 << 64) - 1:#x}"
+    s.faults.add(
+        Kind.OUT_OF_BOUNDS,
+        line,
+        f"a pointer to a function is called that is {where}, which is no function of its type here",
+        "give it the address of a function that takes and returns what the pointer's type says",
+        access="call",
+    )
+    s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
+
+
 @runtime("rt_no_return")
 def no_return(s: Session, word: int, line: int) -> None:
     s.faults.add(
