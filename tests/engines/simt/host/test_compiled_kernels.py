@@ -44,6 +44,8 @@ KERNELS = {
     "reduce": f"{INDEX} __shared__ float s[256]; int t = threadIdx.x; s[t] = i < n ? x[i] : 0; __syncthreads();"
     " for (int d = blockDim.x / 2; d > 0; d /= 2) { if (t < d) s[t] += s[t + d]; __syncthreads(); }"
     " if (i < n) y[i] = s[0];",
+    "counted": f"{INDEX} __shared__ float s[256]; int t = threadIdx.x; s[t] = 1; __syncthreads();"
+    " atomicAdd(&s[t * 7 % blockDim.x], 2.0f); __syncthreads(); if (i < n) y[i] = s[t] + x[i];",
     "dynamic": f"{INDEX} extern __shared__ float s[]; s[threadIdx.x] = i < n ? x[i] : 1; __syncthreads();"
     " if (i < n) y[i] = s[blockDim.x - 1 - threadIdx.x];",
     "shuffle": f"{INDEX} float v = i < n ? x[i] : 0; for (int d = 16; d; d /= 2) v += __shfl_down_sync(0xffffffff, v, d);"

@@ -288,11 +288,11 @@ def _one_thread(kernel: Instance, site: LaunchSite) -> str:
 
 
 def _without_values(p: Program) -> str:
-    """Shared memory when a block begins: there, and nobody has written to it."""
+    """extern __shared__ memory when a block begins: there, and nobody has written to it.
+
+    Arrays of a known length are touched without a look at their states, so that stores leave no mark there: read
+    through a pointer (atomicAdd(&s[i], 1), a function that is given s) they must pass for memory that has values."""
     out = []
-    for number, (address, size) in enumerate(p.shared):
-        there = f"inttoptr (i64 {address + p.memory.shift} to ptr)"
-        out.append(f"  call void @llvm.memset.p0.i64(ptr {there}, i8 1, i64 {size}, i1 false) ; {number}")
     if p.dynamic_shared:
         there = p.dynamic_shared + p.memory.shift
         out.append(f"  %rest = sub i64 {DYNAMIC_SHARED}, %dynamic")
