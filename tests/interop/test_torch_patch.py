@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import copy
 import time
 
@@ -10,6 +11,7 @@ import torch
 from torch.utils.checkpoint import checkpoint
 
 import tilewise as tw
+from tilewise.interop.torch import choice
 from tilewise.interop.torch.patch import PatchedLinear
 
 
@@ -160,6 +162,37 @@ def test_fsdp_of_one_rank(seed, tmp_path):
         assert type(model.head) is torch.nn.Linear
     finally:
         torch.distributed.destroy_process_group()
+
+
+@pytest.mark.parametrize("way", ["patch", "accelerate"])
+def test_a_layer_that_torch_keeps_for_every_input_is_known_by_its_weight(seed, way, monkeypatch):
+    torch.manual_seed(seed)
+    inputs, outputs = (8 * int(x) for x in torch.randint(1, 9, (2,)))
+    layer = torch.nn.Linear(inputs, outputs).to(torch.bfloat16)
+    account = tw.torch.choices() if way == "patch" else tw.torch.accelerate()
+    layer = tw.torch.patch(layer) if way == "patch" else layer
+    row = f"mx{inputs}x{outputs}"
+    before = sum(c.calls for c in account.choices if c.shape == row and c.dtype == "bfloat16")
+    met = set(account.met)
+    monkeypatch.setattr(choice, "problem_of", None)  # nothing is planned, nor even described
+    many = [int(x) for x in torch.randint(1, 50, (6,))]
+    with contextlib.nullcontext() if way == "patch" else account:
+        for m in many:
+            x = torch.randn(m, inputs, dtype=torch.bfloat16, requires_grad=bool(m % 2))
+            assert "Addmm" in layer(x).grad_fn.name(), "no function of ours stands in its way"
+    found = [c for c in account.choices if c.shape == row and c.dtype == "bfloat16"]
+    assert [(c.calls, c.routed) for c in found] == [(before + len(many), False)]
+    assert set(account.met) == met, "what grows with every new m costs a server memory"
+
+
+def test_only_widths_of_whole_16_bytes_are_kept_by_their_weight(seed):
+    torch.manual_seed(seed)
+    for inputs, outputs, dtype in ((8, 9, torch.bfloat16), (12, 16, torch.float16), (8, 8, torch.float32)):
+        for when in ("plan", "always"):
+            account = choice.Account(when)
+            assert not account.keeps_layer(torch.empty(outputs, inputs, dtype=dtype)), (inputs, outputs, dtype, when)
+    assert not choice.Account("always").keeps_layer(torch.empty(8, 8, dtype=torch.bfloat16))
+    assert choice.Account().keeps_layer(torch.empty(8, 8, dtype=torch.bfloat16))
 
 
 def test_layers_of_other_kinds_are_left(seed):

@@ -19,7 +19,7 @@ from tilewise.algebra.dtypes import DTYPES
 from tilewise.errors import TilewiseError, UsageError
 from tilewise.execution import machine_of
 from tilewise.interop.torch.lines import best_laid
-from tilewise.interop.torch.vendor import on_sixteen_bytes, padded_seconds, vendor_seconds
+from tilewise.interop.torch.vendor import keeps_layers, on_sixteen_bytes, padded_seconds, vendor_seconds
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem, row_major
 from tilewise.quantities import seconds
@@ -28,6 +28,7 @@ MARGIN = 1.1  # both sides are models, so a win must be clear
 COMPILED_MARGIN = 0.8  # Inductor pads by a benchmark of its own, which left half of an all-odd GPT-2 unpadded
 LIMIT = 16384  # kinds of products that are kept in mind
 WHEN = ("plan", "always", "never")
+AT_THEIR_BEST = "torch's kernels are at their best on 16 bytes"
 
 
 class Surroundings(NamedTuple):
@@ -89,6 +90,7 @@ class Account:
         self._choices: dict[tuple[Any, ...], Choice] = {}
         self.met: dict[tuple[Any, ...], Any] = {}  # signature: what was chosen for it
         self.kinds_left: dict[tuple[Any, ...], Left] = {}
+        self.layers_left: dict[tuple[Any, ...], Left] = {}  # weight's shape and dtype: whatever the input
 
     @property
     def choices(self) -> list[Choice]:
@@ -101,7 +103,7 @@ class Account:
 
     def _counted(self) -> list[Choice]:
         """All choices, with the calls of layers that went straight to torch."""
-        for left in self.kinds_left.values():
+        for left in (*self.kinds_left.values(), *self.layers_left.values()):
             calls, left.calls = left.calls, 0
             for choice in left.choices:
                 choice.calls += calls
@@ -150,6 +152,7 @@ class Account:
                 del self._choices[old]
             self.met.clear()
             self.kinds_left.clear()
+            self.layers_left.clear()
 
     def keep_left(self, kind: tuple[Any, ...], choices: list[Choice]) -> None:
         """Layers of this kind go straight to torch from now on."""
@@ -157,6 +160,19 @@ class Account:
             self._counted()
             self.kinds_left.clear()
         self.kinds_left[kind] = Left(choices)
+
+    def keeps_layer(self, weight: Tensor) -> bool:
+        """Whether torch keeps a layer however many rows come; it is then known by its weight from now on, and each call
+        counts as one product, m x k x n with an m of its own."""
+        n, k = weight.shape
+        if self.when != "plan" or not keeps_layers(k, n, weight.element_size()) or not weight.is_floating_point():
+            return False
+        if len(self.layers_left) < LIMIT:
+            dtype = str(weight.dtype).removeprefix("torch.")
+            choice = Choice("linear", f"mx{k}x{n}", dtype, 0.0, 0.0, False, AT_THEIR_BEST)
+            choice = self._choices.setdefault(("linear", weight.shape, weight.dtype), choice)
+            self.layers_left[weight.shape, weight.dtype] = Left([choice])
+        return True
 
     def leave(self, operator: str, M: Tensor, N: Tensor, why: str) -> None:
         """Count a product that cannot be taken."""
@@ -255,7 +271,7 @@ def _kept(problem: Problem, theirs: float) -> str:
     """Why torch keeps a product whatever ours would take; empty where that is still to be seen."""
     if not theirs:
         return "nothing is known of torch's kernel here"
-    return "torch's kernels are at their best on 16 bytes" if on_sixteen_bytes(problem) else ""
+    return AT_THEIR_BEST if on_sixteen_bytes(problem) else ""
 
 
 def _ours(problem: Problem, device: str, bias: bool, within: Surroundings | None) -> float:

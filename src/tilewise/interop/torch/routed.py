@@ -50,12 +50,14 @@ def routed_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor 
 def stays(account: Account, input: Tensor, weight: Tensor) -> bool:
     """Whether a layer of this kind is known to stay with torch; counted. Asked of every layer that does, so by what is
     quickest to ask: torch's own is right however they lie."""
-    left = account.kinds_left.get(
-        (
-            input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
-            grad_enabled(), any_autocast(),
-        )
-    )  # fmt: skip
+    left = account.layers_left.get((weight.shape, weight.dtype))
+    if left is None:
+        left = account.kinds_left.get(
+            (
+                input.shape, weight.shape, input.dtype, weight.dtype, input.requires_grad, weight.requires_grad,
+                grad_enabled(), any_autocast(),
+            )
+        )  # fmt: skip
     if left is None:
         return False
     left.calls += 1
@@ -64,7 +66,7 @@ def stays(account: Account, input: Tensor, weight: Tensor) -> bool:
 
 def decided_linear(account: Account, input: Tensor, weight: Tensor, bias: Tensor | None) -> Tensor:
     """The same where nothing is known of the kind yet, or a product of it is ours."""
-    if not _is_layer(input, weight):
+    if not _is_layer(input, weight) or (account.keeps_layer(weight) and stays(account, input, weight)):
         return theirs(input, weight, bias)
     if follows_operators_only():
         return traced_linear(input, weight, bias, account.when)
