@@ -107,6 +107,22 @@ def test_values_of_the_graph_lie_on_lines_and_weights_and_gradients_stay_dense(c
         assert all(max(strides) in (wide, wider, 301, 523) for strides in (M, N))
 
 
+def test_a_product_that_backward_keeps_is_kept_as_it_lies(calls):
+    layer = torch.nn.Linear(301, 523, bias=False).bfloat16()
+    x = torch.randn(67, 301, generator=torch.Generator().manual_seed(1)).bfloat16()
+
+    def f(x):
+        return layer(x).sin()  # whose gradient is of what sin was given
+
+    expected = step(f, [layer.weight], x)
+    with tw.torch.accelerate("always"):
+        made = torch.compile(f, fullgraph=True)(x)
+        kept = {tensor.stride() for tensor in made.grad_fn.saved_tensors if tensor.shape == (67, 523)}
+        (grad,) = torch.autograd.grad(made.float().square().sum(), [layer.weight])
+    close([made.detach(), grad], expected)
+    assert kept == {(528, 1)}, "a dense copy beside it is a pass over all of P"
+
+
 def test_what_the_program_sees_is_dense(calls):
     weight = torch.randn(301, 523).bfloat16()
 

@@ -93,7 +93,11 @@ def test_autocast_returns_float32():
     torch.testing.assert_close(loss, functional.cross_entropy(logits.float(), target))
 
 
-def test_compiled_it_is_one_operator_forward_and_cell_by_cell_backward():
+@pytest.mark.parametrize("odd", [False, True])
+def test_compiled_it_is_one_operator_forward_and_cell_by_cell_backward_or_another(odd, monkeypatch):
+    """Cell by cell where rows are of whole 16 bytes, as they are taken to be on a CPU."""
+    if odd:
+        monkeypatch.setattr(row_losses, "_is_odd", lambda logits: True)
     logits, target = drawn(torch.float32, 65)
     seen = []
 
@@ -113,13 +117,26 @@ def test_compiled_it_is_one_operator_forward_and_cell_by_cell_backward():
     exact = functional.cross_entropy(logits * 2, target)
     torch.testing.assert_close(loss, exact)
     torch.testing.assert_close(got, torch.autograd.grad(exact, logits)[0])
-    assert sum("tilewise" in name for name in seen) == seen.count("tilewise.row_losses.default") == 1
+    ours = ["tilewise.row_losses.default", "tilewise.row_losses_gradient.default"]
+    assert [name for name in seen if "tilewise" in name] == ours[: 1 + odd]
     assert not any(word in name for name in seen for word in ("log_softmax", "scatter"))
 
 
 def test_the_operator_is_sound():
     logits, target = drawn()
     torch.library.opcheck(torch.ops.tilewise.row_losses, (logits, target, -100))
+    logits, counts = logits.detach(), torch.rand(len(logits))
+    given = logits, target, logits.logsumexp(-1), counts, -100
+    torch.library.opcheck(torch.ops.tilewise.row_losses_gradient, given)
+
+
+@pytest.mark.parametrize(("columns", "odd"), [(50257, True), (50264, False), ("s1", False)])
+def test_which_rows_are_odd(columns, odd):
+    logits = SimpleNamespace(
+        is_cuda=True, dtype=torch.bfloat16, shape=(9, columns), numel=lambda: 9, element_size=lambda: 2
+    )
+    assert row_losses._is_odd(logits) == odd
+    assert not row_losses._is_odd(torch.ones(3, 7, dtype=torch.bfloat16)), "no kernel of ours goes over a CPU's rows"
 
 
 @pytest.fixture

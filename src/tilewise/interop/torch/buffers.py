@@ -175,6 +175,8 @@ def arranged(M: Any, N: Any, node: Any) -> tuple[Any, Any, Any, bool]:
             operands[i] = ir.ExternKernel.realize_input(copy)
     P = laid.problem.layout_p
     if P.spare:
+        # as it was traced it would be dense, and Inductor copies what it hands to backward to lie as it was traced
+        node.meta["val"] = made.new_empty_strided(made.shape, (P.row, 1))
         return *operands, ir.FixedLayout(M.get_device(), made.dtype, size, [P.row, 1]), True
     return *operands, ir.FlexibleLayout(M.get_device(), made.dtype, size), False
 

@@ -5,8 +5,10 @@ keeps a logsumexp for each row, and backward reads them once more and writes sof
 start on 128-byte lines, so the products behind it need no odd rows. `accelerate()` puts it in cross_entropy's place.
 
     tilewise::row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor losses, Tensor logsumexp)
+    tilewise::row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor
 
-Compiled, backward is written out: Inductor makes one pointwise pass of it, which may lie where the logits lay.
+Compiled, backward is written out where rows are of whole 16 bytes: Inductor makes one pointwise pass of it, which may
+lie where the logits lay. Over other rows such a pass goes element by element, and ours is an operator of its own.
 """
 
 from __future__ import annotations
@@ -24,6 +26,10 @@ _LIBRARY = torch.library.Library("tilewise", "FRAGMENT")
 _ANY_STRIDES = (torch.Tag.flexible_layout,) if hasattr(torch.Tag, "flexible_layout") else ()
 _LIBRARY.define(
     "row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor, Tensor)",
+    tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
+)
+_LIBRARY.define(
+    "row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
 )
 
@@ -113,12 +119,18 @@ def _room_for(logits: Tensor) -> Tensor:
 
 for _key in ("CPU", "CUDA"):
     _LIBRARY.impl("row_losses", _losses, _key)
+    _LIBRARY.impl("row_losses_gradient", _gradient, _key)
 
 
 @torch.library.register_fake("tilewise::row_losses", lib=_LIBRARY)
 def _(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
     losses, logsumexp = (logits.new_empty(logits.shape[0], dtype=_wide(logits)) for _ in range(2))
     return losses, logsumexp
+
+
+@torch.library.register_fake("tilewise::row_losses_gradient", lib=_LIBRARY)
+def _(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
+    return _room_for(logits)
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
@@ -129,7 +141,17 @@ def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
 
 def _backward(ctx: Any, counts: Tensor, _: Any) -> Any:
     logits, target, logsumexp = ctx.saved_tensors
-    return _written_out(logits, target, logsumexp, counts, ctx.ignored), None, None
+    if _is_odd(logits):
+        made = torch.ops.tilewise.row_losses_gradient(logits, target, logsumexp, counts, ctx.ignored)
+    else:
+        made = _written_out(logits, target, logsumexp, counts, ctx.ignored)
+    return made, None, None
+
+
+def _is_odd(logits: Tensor) -> bool:
+    """Whether a row is no whole number of 16 bytes, and known to be: what is a symbol stays one."""
+    length = logits.shape[1]
+    return isinstance(length, int) and length * logits.element_size() % 16 != 0 and is_taken(logits)
 
 
 torch.library.register_autograd("tilewise::row_losses", _backward, setup_context=_remember, lib=_LIBRARY)
