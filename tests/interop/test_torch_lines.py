@@ -123,6 +123,33 @@ def test_a_product_that_backward_keeps_is_kept_as_it_lies(calls):
     assert kept == {(528, 1)}, "a dense copy beside it is a pass over all of P"
 
 
+@pytest.mark.parametrize("again", [False, True])
+def test_the_gradient_of_logits_lies_where_they_lay(calls, monkeypatch, again):
+    from torch._inductor.utils import run_and_get_code
+
+    from tilewise.interop.torch import row_losses
+
+    monkeypatch.setattr(row_losses, "_is_odd", lambda logits: logits.shape[1] % 8 != 0)
+    torch.manual_seed(0)
+    layer = torch.nn.Linear(301, 523, bias=False).bfloat16()
+    x, y = torch.randn(67, 301).bfloat16(), torch.randint(523, (67,))
+
+    def f(x):
+        logits = layer(x)
+        loss = torch.nn.functional.cross_entropy(logits, y).float()
+        return loss + logits.float().square().mean() if again else loss  # backward reads the logits a second time
+
+    def once():
+        with tw.torch.accelerate("always"):
+            return step(torch.compile(f, fullgraph=True), [layer.weight], x)
+
+    expected = step(f, [layer.weight], x)
+    got, texts = run_and_get_code(once)
+    close(got, expected)
+    assert any("row_losses_gradient_.default" in text for text in texts) == (not again)
+    assert any("row_losses_gradient.default(" in text for text in texts) == again
+
+
 def test_what_the_program_sees_is_dense(calls):
     weight = torch.randn(301, 523).bfloat16()
 

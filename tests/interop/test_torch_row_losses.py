@@ -128,6 +128,10 @@ def test_the_operator_is_sound():
     logits, counts = logits.detach(), torch.rand(len(logits))
     given = logits, target, logits.logsumexp(-1), counts, -100
     torch.library.opcheck(torch.ops.tilewise.row_losses_gradient, given)
+    expected = torch.ops.tilewise.row_losses_gradient(*given)
+    torch.library.opcheck(torch.ops.tilewise.row_losses_gradient_, given)
+    torch.ops.tilewise.row_losses_gradient_(*given)
+    assert torch.equal(logits, expected)
 
 
 @pytest.mark.parametrize(("columns", "odd"), [(50257, True), (50264, False), ("s1", False)])

@@ -77,10 +77,6 @@ def _matmul(account: Account, M: Tensor, N: Tensor, **other: Any) -> Any:
     return None if other else routed_matmul(account, M, N, "mm" if M.dim() == 2 or N.dim() == 2 else "bmm")
 
 
-def _turned(account: Account, N: Tensor, M: Tensor) -> Any:
-    return _matmul(account, M, N)
-
-
 def _with_sum(account: Account, bias: Tensor, M: Tensor, N: Tensor, **other: Any) -> Any:
     if "out" in other:  # as compiled code calls torch's own
         return None
@@ -172,10 +168,11 @@ def _compile(*args: Any, **kwargs: Any) -> Any:
 
 
 theirs_compile = torch.compile
+# each attribute of Tensor costs every block: Python forgets what it knew of the class, and of all that inherit from it;
+# Tensor.__rmatmul__ looks torch.matmul up
 ROUTES: tuple[tuple[Any, str, Callable[..., Any]], ...] = (
     *((torch, name, _matmul) for name in ("mm", "bmm", "matmul")),
     *((Tensor, name, _matmul) for name in ("mm", "bmm", "matmul", "__matmul__")),
-    (Tensor, "__rmatmul__", _turned),
     *((owner, name, _with_sum) for owner in (torch, Tensor) for name in ("addmm", "baddbmm")),
     (torch, "einsum", _einsum),
 )

@@ -10,6 +10,7 @@ from __future__ import annotations
 
 import sys
 from collections.abc import Callable
+from importlib import import_module
 from typing import TYPE_CHECKING, Any
 
 import torch
@@ -137,8 +138,7 @@ def hang_in_inductor() -> None:
     import, and is not fetched for a program that compiles nothing."""
     if "torch._inductor" not in sys.modules:
         return
-    from torch._inductor import config
-
+    config = import_module("torch._inductor.config")
     if "torch._inductor.lowering" in sys.modules:
         lowering.register()
     _hang_in(config, "joint_custom_pre_pass", take_products)
@@ -147,11 +147,10 @@ def hang_in_inductor() -> None:
 
 def _hang_in(config: Any, hook: str, work: Callable[[Graph], None]) -> None:
     """One of our passes behind whatever pass was there."""
-    from torch._inductor.custom_graph_pass import CustomGraphPass
-
     before = getattr(config, hook)
-    if getattr(before, "of_tilewise", False):
+    if getattr(before, "of_tilewise", False):  # as it is for all blocks of a process but the first
         return
+    from torch._inductor.custom_graph_pass import CustomGraphPass
 
     class Pass(CustomGraphPass):
         of_tilewise = True

@@ -13,7 +13,7 @@ from uuid import uuid4
 
 import torch
 
-from tilewise.interop.torch import called
+from tilewise.interop.torch import called, row_losses
 from tilewise.interop.torch.buffers import arranged, keeps_launches, settled
 
 NAME = "tilewise_matmul"
@@ -35,6 +35,16 @@ def register() -> None:
     def _(x: Any, lead: int) -> Any:
         return settled(x, lead)
 
+    gradient = torch.ops.tilewise.row_losses_gradient.default
+    beside = lowering.fallback_handler(gradient, add_to_fallback_set=False)
+
+    @lowering.register_lowering(gradient, type_promotion_kind=None)
+    def _(logits: Any, *given: Any) -> Any:
+        if not is_spent(logits, V.graph.current_node):
+            return beside(logits, *given)
+        ir.FallbackKernel.create(row_losses.IN_PLACE, logits, *given)
+        return logits
+
     @lowering.register_lowering(operator, type_promotion_kind=None)
     def _(M: Any, N: Any, semiring: str, precision: str, nonnegative: bool = False) -> Any:
         if V.graph.cpp_wrapper:  # C++ code has no way into Python but the dispatcher
@@ -50,3 +60,17 @@ def register() -> None:
             return plain.bind((M, N), layout).output_node()
         how = {"semiring": semiring, "precision": precision, "nonnegative": nonnegative}
         return over.bind((M, N), layout, **how).output_node()
+
+
+def is_spent(logits: Any, node: Any) -> bool:
+    """Whether a gradient may lie where its logits lay: forward left them to this graph, which reads them only here, and
+    their rows start on 16 bytes. Graphs that are captured count what they overwrite, and keep both."""
+    from torch._inductor import config, ir
+
+    box = logits.data if isinstance(logits, ir.TensorBox) else logits
+    held = box.data if isinstance(box, ir.StorageBox) else None
+    donated = getattr(ir, "DonatedBuffer", None)  # None before torch 2.6
+    if donated is None or not isinstance(held, donated) or config.triton.cudagraphs or len(node.args[0].users) != 1:
+        return False
+    lead, step = held.get_stride()
+    return bool(step == 1 and lead * held.get_dtype().itemsize % 16 == 0)

@@ -8,7 +8,8 @@ from __future__ import annotations
 
 import sys
 import threading
-from collections.abc import Iterable
+from collections.abc import Sequence
+from functools import cache
 from typing import Any
 
 import torch
@@ -28,7 +29,7 @@ class Places:
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._before: list[tuple[Any, str, Any]] = []
-        self._full: set[int] = set()
+        self._full: set[Any] = set()
         self._known_to_jit = False
 
     def __enter__(self) -> None:
@@ -37,11 +38,10 @@ class Places:
     def __exit__(self, *raised: Any) -> None:
         self._lock.release()
 
-    def take(self, standing: Iterable[tuple[Any, str, Any]]) -> None:
+    def take(self, standing: Sequence[tuple[Any, str, Any]]) -> None:
         """Put functions of ours in their places: (owner, name, function)."""
-        standing = list(standing)
         self._tell_jit(standing)
-        self._full = {id(table) for table in _tables() if table.cache_info().currsize}
+        self._full = {table for table in _tables("torch._dynamo.trace_rules" in sys.modules) if _is_full(table)}
         for owner, name, ours in standing:
             self._before.append((owner, name, vars(owner).get(name)))  # None: inherited
             setattr(owner, name, ours)
@@ -54,11 +54,11 @@ class Places:
                 delattr(owner, name)
             else:
                 setattr(owner, name, was)
-        for table in _tables():
-            if id(table) not in self._full:
+        for table in _tables("torch._dynamo.trace_rules" in sys.modules):
+            if table not in self._full:
                 table.cache_clear()
 
-    def _tell_jit(self, standing: list[tuple[Any, str, Any]]) -> None:
+    def _tell_jit(self, standing: Sequence[tuple[Any, str, Any]]) -> None:
         """What torch.jit.script knows of the functions we stand for it knows of ours."""
         if self._known_to_jit:
             return
@@ -71,15 +71,21 @@ class Places:
         self._known_to_jit = True
 
 
-def _tables() -> list[Any]:
-    """Torch's tables of its functions: caches without arguments."""
-    rules = sys.modules.get("torch._dynamo.trace_rules")
+def _is_full(table: Any) -> bool:
+    return bool(table.cache_info().currsize)
+
+
+@cache
+def _tables(traces: bool) -> tuple[Any, ...]:
+    """Torch's tables of its functions: caches without arguments. `traces`: those of the compiler too, once it is
+    there."""
+    rules = sys.modules["torch._dynamo.trace_rules"] if traces else None
     names = "get_ignored_functions", "get_testing_overrides", "_get_overridable_functions", "_get_tensor_methods"
     places: list[tuple[Any, tuple[str, ...]]] = [(torch.overrides, names)]
     if rules is not None:
         places.append((rules, ("get_torch_obj_rule_map", "get_tensor_method")))
     found = [getattr(module, name, None) for module, names in places for name in names]
-    return [table for table in found if hasattr(table, "cache_info")]
+    return tuple(table for table in found if hasattr(table, "cache_info"))
 
 
 OPEN, PLACES = Open(), Places()

@@ -6,9 +6,11 @@ start on 128-byte lines, so the products behind it need no odd rows. `accelerate
 
     tilewise::row_losses(Tensor logits, Tensor target, int ignored) -> (Tensor losses, Tensor logsumexp)
     tilewise::row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor
+    tilewise::row_losses_gradient_(Tensor(a!) logits, …) -> (), in the place of the logits, whose rows start on 16 bytes
 
 Compiled, backward is written out where rows are of whole 16 bytes: Inductor makes one pointwise pass of it, which may
-lie where the logits lay. Over other rows such a pass goes element by element, and ours is an operator of its own.
+lie where the logits lay. Over other rows such a pass goes element by element, and ours is an operator of its own; it
+lies where they lay too where nobody needs them any more (`lowering.py`).
 """
 
 from __future__ import annotations
@@ -32,6 +34,12 @@ _LIBRARY.define(
     "row_losses_gradient(Tensor logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> Tensor",
     tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
 )
+_LIBRARY.define(
+    "row_losses_gradient_(Tensor(a!) logits, Tensor target, Tensor logsumexp, Tensor counts, int ignored) -> ()",
+    tags=(torch.Tag.pt2_compliant_tag, *_ANY_STRIDES),
+)
+
+IN_PLACE = torch.ops.tilewise.row_losses_gradient_.default
 
 
 def loss_of(logits: Tensor, target: Tensor, ignored: int, reduction: str) -> Tensor:
@@ -92,6 +100,13 @@ def _gradient(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor,
     return made
 
 
+def _gradient_in_place(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> None:
+    if is_taken(logits):
+        gradient_of(logits, target, logits, logsumexp, counts, ignored)
+    else:
+        logits.copy_(_written_out(logits, target, logsumexp, counts, ignored))
+
+
 def _written_out(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
     """(softmax − onehot) · counts in torch's own operations, each cell by itself."""
     share = (logits.to(logsumexp.dtype) - logsumexp[:, None]).exp()
@@ -120,6 +135,7 @@ def _room_for(logits: Tensor) -> Tensor:
 for _key in ("CPU", "CUDA"):
     _LIBRARY.impl("row_losses", _losses, _key)
     _LIBRARY.impl("row_losses_gradient", _gradient, _key)
+    _LIBRARY.impl("row_losses_gradient_", _gradient_in_place, _key)
 
 
 @torch.library.register_fake("tilewise::row_losses", lib=_LIBRARY)
@@ -131,6 +147,11 @@ def _(logits: Tensor, target: Tensor, ignored: int) -> tuple[Tensor, Tensor]:
 @torch.library.register_fake("tilewise::row_losses_gradient", lib=_LIBRARY)
 def _(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> Tensor:
     return _room_for(logits)
+
+
+@torch.library.register_fake("tilewise::row_losses_gradient_", lib=_LIBRARY)
+def _(logits: Tensor, target: Tensor, logsumexp: Tensor, counts: Tensor, ignored: int) -> None:
+    return None
 
 
 def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
