@@ -21,6 +21,7 @@ from tilewise.interop.torch.function import cast, follows_operators_only
 from tilewise.interop.torch.gradients import of_sums
 from tilewise.interop.torch.operator import matmul
 from tilewise.interop.torch.routed_operator import traced_linear
+from tilewise.interop.torch.shared_lines import for_both
 from tilewise.prepared import PREPARED
 
 NOTHING: dict[str, Any] = {}
@@ -224,6 +225,8 @@ class Routed(torch.autograd.Function):
         wanted = ctx.needs_input_grad
         work = partial(_product if torch.is_grad_enabled() else multiply, ctx.account)  # the former to go on from here
         db = dP.sum_to_size(ctx.bias[0]).to(ctx.bias[1]) if wanted[2] else None
+        if not torch.is_grad_enabled():
+            dP = for_both(ctx.account, M, N, dP, wanted)
         return (*of_sums(work, M, N, dP, wanted), db, None, None)
 
 
