@@ -11,7 +11,7 @@ import pytest
 import torch
 
 from tilewise.arrays import torch_exchange, torch_quick_signature
-from tilewise.arrays.torch_exchange import CPU, UNREAD, exchange_functions, tensor_launcher
+from tilewise.arrays.torch_exchange import CPU, CUDA, UNREAD, exchange_functions, tensor_launcher
 from tilewise.arrays.torch_quick_signature import quickest_signature, wants_gradient
 from tilewise.prepared import OnTensors
 
@@ -145,7 +145,7 @@ def test_addresses_and_words_arrive_where_it_launches():
 def test_without_a_table_python_signs(monkeypatch):
     for room in (torch_exchange, torch_quick_signature):
         monkeypatch.setattr(room, "exchange_functions", lambda: None)
-    assert quickest_signature.__wrapped__(by_python) is by_python
+    assert torch_quick_signature._quickest_signature.__wrapped__(by_python, CUDA) is by_python
     assert tensor_launcher.__wrapped__(1) is None
 
 

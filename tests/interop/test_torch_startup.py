@@ -22,6 +22,32 @@ print(*sys.modules)
 """
 
 
+AHEAD = """
+import sys, torch
+import tilewise.torch
+from tilewise.interop.torch import ahead
+tilewise.torch.patch(torch.nn.Linear(3, 5))
+assert not ahead._threads, "nobody uses a card"
+torch.cuda.is_initialized = lambda: True
+tilewise.torch.WAY
+for thread in ahead._threads:
+    thread.join()
+tilewise.torch.patch(torch.nn.Linear(3, 5))
+print(len(ahead._threads), *sys.modules)
+"""
+
+
+@pytest.mark.parametrize("way", ["patch(torch.nn.Linear(3, 5))", "accelerate()"])
+def test_where_a_card_is_used_a_thread_fetches_what_the_first_product_needs(way):
+    program = AHEAD.replace("WAY", way)
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    threads, *loaded = done.stdout.split()
+    assert threads == "1"
+    assert {"tilewise.kernels.registry", "tilewise.engines.cuda.launcher", "tilewise.warming"} <= set(loaded)
+    assert not {"torch._dynamo", "torch._inductor"} & set(loaded)
+    assert not done.stderr
+
+
 def test_eager_products_do_not_import_torchs_compiler():
     loaded = subprocess.run([sys.executable, "-c", EAGER], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch._dynamo", "torch._inductor"} & set(loaded), "it takes as long to import as torch itself"

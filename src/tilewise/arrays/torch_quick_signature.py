@@ -18,6 +18,7 @@ from tilewise.arrays.torch_exchange import CUDA, exchange_functions, field
 from tilewise.arrays.torch_signature import GRADIENT
 from tilewise.options import GRADIENT_BYTE, Key
 from tilewise.system.builtin_call import CALL_READ, compiled, made_builtin
+from tilewise.system.llvm_lock import LLVM
 
 AXES = 4
 MARK = 8 * GRADIENT_BYTE  # the bit of the first word, which is 0 without keywords, that says that a gradient is wanted
@@ -28,9 +29,15 @@ _kept: list[Any] = []  # objects whose addresses machine code holds
 Sign = Callable[[Any, Any, Any], Key | None]
 
 
-@lru_cache(maxsize=2)
 def quickest_signature(otherwise: Sign, device: int = CUDA) -> Sign:
-    """The signature of tensors on such devices in machine code; `otherwise` takes all others, or all."""
+    """The signature of tensors on such devices in machine code; `otherwise` takes all others, or all. Made once: who
+    asks meanwhile waits for it."""
+    with LLVM:
+        return _quickest_signature(otherwise, device)
+
+
+@lru_cache(maxsize=2)
+def _quickest_signature(otherwise: Sign, device: int) -> Sign:
     if exchange_functions() is None:
         return otherwise
     try:

@@ -236,12 +236,22 @@ def _stored(name: str, base: int) -> str:
     return f"  %at.{name} = getelementptr i64, ptr %bases, i64 {base}\n  store i64 %{name}, ptr %at.{name}\n"
 
 
-@lru_cache(maxsize=1)
+_launchers: list[tuple[Callable[..., int], Callable[..., int]]] = []
+
+
 def launchers() -> tuple[Callable[..., int], Callable[..., int]]:
     """(with every base, with M, N, P and scratch alone): native where llvmlite is, else through ctypes.
 
-    TILEWISE_NATIVE_LAUNCH=0 asks for ctypes. The choice is made once.
+    TILEWISE_NATIVE_LAUNCH=0 asks for ctypes. The choice is made once, and who asks meanwhile waits for it.
     """
+    if not _launchers:
+        with LLVM:
+            if not _launchers:
+                _launchers.append(_chosen())
+    return _launchers[0]
+
+
+def _chosen() -> tuple[Callable[..., int], Callable[..., int]]:
     if os.environ.get("TILEWISE_NATIVE_LAUNCH") == "0":
         return by_ctypes, _three_by_ctypes
     try:

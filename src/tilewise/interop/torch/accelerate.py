@@ -16,6 +16,7 @@ import torch
 from torch import Tensor
 from torch.nn import functional
 
+from tilewise.interop.torch.ahead import get_ready
 from tilewise.interop.torch.choice import Account
 from tilewise.interop.torch.compiled import ACTIVE, arrange, arranged, hang_in_inductor
 from tilewise.interop.torch.constants import constant_in_traces
@@ -60,6 +61,7 @@ def accelerate(when: str = "plan") -> Acceleration:
     >>> done.routed, done.left
     (1, 0)
     """
+    get_ready()
     return Acceleration(when)
 
 

@@ -12,6 +12,7 @@ import torch
 from torch.nn import Module
 
 from tilewise.errors import UsageError
+from tilewise.interop.torch.ahead import get_ready
 from tilewise.interop.torch.linear import Linear, account_of
 
 Model = TypeVar("Model", bound=Module)
@@ -33,6 +34,7 @@ def patch(model: Model, when: str = "plan") -> Model:
     """
     _check(model)
     account_of(when)
+    get_ready()
     for layer in model.modules():
         if type(layer) in (torch.nn.Linear, PatchedLinear):
             layer.__class__ = PatchedLinear
