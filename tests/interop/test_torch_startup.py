@@ -48,6 +48,33 @@ def test_where_a_card_is_used_a_thread_fetches_what_the_first_product_needs(way)
     assert not done.stderr
 
 
+FIRST_COMPILED = """
+import torch, warnings
+import tilewise.torch
+from torch.nn import functional
+seen = []
+def backend(graph, inputs):
+    seen.extend(str(node.target) for node in graph.graph.nodes)
+    return graph.forward
+x, y = torch.randn(9, 65), torch.randint(65, (9,))
+loss = lambda x: functional.cross_entropy(x, y)
+warnings.simplefilter("ignore")
+BEFORE
+with tilewise.torch.accelerate("always"):
+    INSIDE
+    made(x)
+print(*seen)
+"""
+
+
+@pytest.mark.parametrize("where", ["BEFORE", "INSIDE"])
+def test_the_first_thing_that_a_process_compiles_is_taken(where):
+    program = FIRST_COMPILED.replace(where, "made = torch.compile(loss, backend=backend, fullgraph=True)")
+    program = program.replace("BEFORE\n", "").replace("    INSIDE\n", "")
+    done = subprocess.run([sys.executable, "-c", program], capture_output=True, text=True, check=True)
+    assert "tilewise.row_losses" in done.stdout
+
+
 def test_eager_products_do_not_import_torchs_compiler():
     loaded = subprocess.run([sys.executable, "-c", EAGER], capture_output=True, text=True, check=True).stdout.split()
     assert not {"torch._dynamo", "torch._inductor"} & set(loaded), "it takes as long to import as torch itself"

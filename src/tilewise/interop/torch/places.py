@@ -1,6 +1,7 @@
 """Where torch's own functions are looked up, and other functions standing there for a while.
 
-Tables that torch makes of its functions, by their identity and on first use, must not be made of ours: those that were
+Tables that torch makes of its functions, by their identity and on first use, must not be made of ours: the compiler's
+are made before, once it is there, because it would take ours for functions that it need not look into; others that were
 made while ours stood there are made anew afterwards.
 """
 
@@ -41,6 +42,8 @@ class Places:
     def take(self, standing: Sequence[tuple[Any, str, Any]]) -> None:
         """Put functions of ours in their places: (owner, name, function)."""
         self._tell_jit(standing)
+        for table in _tables_of_the_compiler():
+            table()
         self._full = {table for table in _tables("torch._dynamo.trace_rules" in sys.modules) if _is_full(table)}
         for owner, name, ours in standing:
             self._before.append((owner, name, vars(owner).get(name)))  # None: inherited
@@ -79,13 +82,16 @@ def _is_full(table: Any) -> bool:
 def _tables(traces: bool) -> tuple[Any, ...]:
     """Torch's tables of its functions: caches without arguments. `traces`: those of the compiler too, once it is
     there."""
-    rules = sys.modules["torch._dynamo.trace_rules"] if traces else None
     names = "get_ignored_functions", "get_testing_overrides", "_get_overridable_functions", "_get_tensor_methods"
-    places: list[tuple[Any, tuple[str, ...]]] = [(torch.overrides, names)]
-    if rules is not None:
-        places.append((rules, ("get_torch_obj_rule_map", "get_tensor_method")))
-    found = [getattr(module, name, None) for module, names in places for name in names]
+    found = [getattr(torch.overrides, name, None) for name in names]
+    found += _tables_of_the_compiler() if traces else ()
     return tuple(table for table in found if hasattr(table, "cache_info"))
+
+
+def _tables_of_the_compiler() -> list[Any]:
+    """Which of torch's functions stay calls in a graph; none where the compiler is not there."""
+    rules = sys.modules.get("torch._dynamo.trace_rules")
+    return [getattr(rules, name) for name in ("get_torch_obj_rule_map", "get_tensor_method") if hasattr(rules, name)]
 
 
 OPEN, PLACES = Open(), Places()
