@@ -221,6 +221,41 @@ def test_torchs_functions_come_back_and_blocks_may_overlap():
     assert places() == before
 
 
+def test_methods_of_tensors_stay_from_the_third_block_on_and_hand_on_to_torchs_own(monkeypatch):
+    from tilewise.interop.torch import places as rooms
+
+    made, torchs = rooms.Places(), {name: getattr(torch.Tensor, name) for name in ("mm", "__matmul__")}
+    called = []
+    standing = [
+        (torch.Tensor, "mm", lambda *args: called.append("mm") or torchs["mm"](*args)),
+        (torch, "mm", lambda *args: called.append("torch.mm") or torchs["mm"](*args)),
+    ]
+    own, before = torch.mm, vars(torch.Tensor).get("mm")
+    M = torch.randn(3, 3)
+    try:
+        for number in range(rooms.PATIENCE + 2):
+            with made:
+                made.take(standing)
+            M.mm(M), torch.mm(M, M)
+            with made:
+                made.give_back()
+            assert called == ["mm", "torch.mm"]
+            called.clear()
+            assert torch.mm is own
+            M.mm(M)
+            stays = number + 1 >= rooms.PATIENCE
+            assert called == (["mm"] if stays else [])
+            called.clear()
+    finally:
+        delattr(torch.Tensor, "mm") if before is None else setattr(torch.Tensor, "mm", before)
+    for _ in range(rooms.PATIENCE + 1):
+        with tw.torch.accelerate("always") as done:
+            M @ M
+        assert done.routed == 1
+        (M @ M).sum(), M.matmul(M)
+        assert done.routed == 1, "outside the block they are torch's"
+
+
 def test_other_threads_keep_torchs_own():
     M, found = torch.randn(5, 5), []
     with tw.torch.accelerate("always") as done:

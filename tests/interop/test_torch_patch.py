@@ -164,25 +164,38 @@ def test_fsdp_of_one_rank(seed, tmp_path):
         torch.distributed.destroy_process_group()
 
 
-@pytest.mark.parametrize("way", ["patch", "accelerate"])
+@pytest.mark.parametrize("way", ["patch", "Linear", "accelerate"])
 def test_a_layer_that_torch_keeps_for_every_input_is_known_by_its_weight(seed, way, monkeypatch):
     torch.manual_seed(seed)
     inputs, outputs = (8 * int(x) for x in torch.randint(1, 9, (2,)))
     layer = torch.nn.Linear(inputs, outputs).to(torch.bfloat16)
-    account = tw.torch.choices() if way == "patch" else tw.torch.accelerate()
-    layer = tw.torch.patch(layer) if way == "patch" else layer
+    account = tw.torch.accelerate() if way == "accelerate" else tw.torch.choices()
     row = f"mx{inputs}x{outputs}"
     before = sum(c.calls for c in account.choices if c.shape == row and c.dtype == "bfloat16")
     met = set(account.met)
+    layer = {"patch": tw.torch.patch, "Linear": tw.torch.Linear.of, "accelerate": lambda x: x}[way](layer)
     monkeypatch.setattr(choice, "problem_of", None)  # nothing is planned, nor even described
     many = [int(x) for x in torch.randint(1, 50, (6,))]
-    with contextlib.nullcontext() if way == "patch" else account:
+    with account if way == "accelerate" else contextlib.nullcontext():
         for m in many:
             x = torch.randn(m, inputs, dtype=torch.bfloat16, requires_grad=bool(m % 2))
             assert "Addmm" in layer(x).grad_fn.name(), "no function of ours stands in its way"
     found = [c for c in account.choices if c.shape == row and c.dtype == "bfloat16"]
-    assert [(c.calls, c.routed) for c in found] == [(before + len(many), False)]
+    counted = 1 if way == "patch" else len(many)  # a patched one runs torch's own forward, and counts when patched
+    assert [(c.calls, c.routed) for c in found] == [(before + counted, False)]
     assert set(account.met) == met, "what grows with every new m costs a server memory"
+
+
+def test_patched_layers_that_torch_keeps_run_its_own_forward(seed):
+    model = torch.nn.Sequential(torch.nn.Linear(8, 16), torch.nn.Linear(16, 9), torch.nn.Linear(9, 8))
+    tw.torch.patch(tw.torch.patch(model))
+    own = torch.nn.Linear.forward
+    assert [type(layer).forward is own for layer in model] == [True, False, False]
+    assert all(isinstance(layer, PatchedLinear) for layer in model)
+    tw.torch.patch(model, "always")
+    assert not any(type(layer).forward is own for layer in model), "all are asked for"
+    tw.torch.unpatch(tw.torch.patch(model))
+    assert all(type(layer) is torch.nn.Linear and "when" not in vars(layer) for layer in model)
 
 
 def test_only_widths_of_whole_16_bytes_are_kept_by_their_weight(seed):

@@ -165,14 +165,21 @@ class Account:
         """Whether torch keeps a layer however many rows come; it is then known by its weight from now on, and each call
         counts as one product, m x k x n with an m of its own."""
         n, k = weight.shape
-        if self.when != "plan" or not keeps_layers(k, n, weight.element_size()) or not weight.is_floating_point():
+        if self.when != "plan" or not keeps_layers(k, n) or weight.element_size() != 2:
             return False
-        if len(self.layers_left) < LIMIT:
-            dtype = str(weight.dtype).removeprefix("torch.")
-            choice = Choice("linear", f"mx{k}x{n}", dtype, 0.0, 0.0, False, AT_THEIR_BEST)
-            choice = self._choices.setdefault(("linear", weight.shape, weight.dtype), choice)
-            self.layers_left[weight.shape, weight.dtype] = Left([choice])
+        self.kept_layer(weight.shape, weight.dtype)
         return True
+
+    def kept_layer(self, shape: tuple[int, ...], dtype: torch.dtype) -> Left:
+        """What is known of layers whose weights are of such a shape, which torch keeps."""
+        left = self.layers_left.get((shape, dtype))
+        if left is None:
+            self._make_room()
+            name = str(dtype).removeprefix("torch.")
+            choice = Choice("linear", f"mx{shape[1]}x{shape[0]}", name, 0.0, 0.0, False, AT_THEIR_BEST)
+            choice = self._choices.setdefault(("linear", shape, dtype), choice)
+            left = self.layers_left[shape, dtype] = Left([choice])
+        return left
 
     def leave(self, operator: str, M: Tensor, N: Tensor, why: str) -> None:
         """Count a product that cannot be taken."""

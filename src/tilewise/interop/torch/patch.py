@@ -1,7 +1,8 @@
 """`patch(model)`: every `torch.nn.Linear` of a model becomes ours in place, and `unpatch(model)` takes it back.
 
-Only the class of a layer changes. Parameters, buffers, hooks, names and ties between weights are the same objects, so a
-state_dict, an optimiser or DDP around the model see nothing of it.
+Only the class of a layer changes. One whose products torch keeps for every input (`vendor.keeps_layers`) goes on with
+torch's own forward, so that a model with such widths alone costs what it did. Parameters, buffers, hooks, names and
+ties between weights are the same objects, so a state_dict, an optimiser or DDP around the model see nothing of it.
 """
 
 from __future__ import annotations
@@ -14,6 +15,7 @@ from torch.nn import Module
 from tilewise.errors import UsageError
 from tilewise.interop.torch.ahead import get_ready
 from tilewise.interop.torch.linear import Linear, account_of
+from tilewise.interop.torch.vendor import keeps_layers
 
 Model = TypeVar("Model", bound=Module)
 
@@ -22,10 +24,20 @@ class PatchedLinear(Linear):
     """A layer that was `torch.nn.Linear` and will be again."""
 
 
+class KeptLinear(PatchedLinear):
+    """One that torch keeps whatever comes."""
+
+    forward = torch.nn.Linear.forward
+
+
+OF_A_LAYER = (torch.nn.Linear, PatchedLinear, KeptLinear)
+
+
 def patch(model: Model, when: str = "plan") -> Model:
     """Let the linear layers of a model take our products where they win; the model itself is returned.
 
-    when: as for `Linear`. `print(tw.torch.choices())` says afterwards what was taken, what not, and why.
+    when: as for `Linear`. `print(tw.torch.choices())` says afterwards what was taken, what not, and why; a layer that
+    torch keeps for every input counts once, here.
 
     >>> import torch
     >>> model = tw.torch.patch(torch.nn.Sequential(torch.nn.Linear(5, 7), torch.nn.ReLU()))
@@ -33,11 +45,14 @@ def patch(model: Model, when: str = "plan") -> Model:
     (torch.Size([2, 7]), True)
     """
     _check(model)
-    account_of(when)
+    account = account_of(when)
     get_ready()
     for layer in model.modules():
-        if type(layer) in (torch.nn.Linear, PatchedLinear):
-            layer.__class__ = PatchedLinear
+        if type(layer) in OF_A_LAYER:
+            kept = when == "plan" and keeps_layers(layer.in_features, layer.out_features)
+            if kept and type(layer) is not KeptLinear:
+                account.kept_layer(torch.Size((layer.out_features, layer.in_features)), layer.weight.dtype).calls += 1
+            layer.__class__ = KeptLinear if kept else PatchedLinear
             layer.__dict__.update(on_lines=False, when=when)
     return model
 
@@ -46,7 +61,7 @@ def unpatch(model: Model) -> Model:
     """A model as it was before `patch`; layers that were made as `tw.torch.Linear` stay."""
     _check(model)
     for layer in model.modules():
-        if type(layer) is PatchedLinear:
+        if type(layer) in (PatchedLinear, KeptLinear):
             layer.__class__ = torch.nn.Linear
             for name in ("on_lines", "when"):
                 layer.__dict__.pop(name, None)
