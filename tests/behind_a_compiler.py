@@ -35,7 +35,8 @@ def on_hopper(text):
     text = re.sub(r'asm\("cvt\.f32\.f16 %0, %1;".*?\);', "value = half_bits_to_float(bits);", text)
     text = re.sub(r'asm\("cvt\.rna\.tf32\.f32 %0, %1;".*?\);', "bits = __float_as_uint(x);", text)
     text = re.sub(r"(unsigned left0,.*?int add\)\n{\n)(.*?);\n}", _wgmma_from_registers, text, flags=re.DOTALL)
-    return re.sub(r"asm volatile\(\"wgmma\.mma_async.*?\);\n}", _wgmma, text, flags=re.DOTALL)
+    predicated = r'"{\\n\.reg \.pred p;[^\n]*\n\s*'
+    return re.sub(rf'asm volatile\((?:{predicated})?"wgmma\.mma_async.*?\);\n}}', _wgmma, text, flags=re.DOTALL)
 
 
 def on_ampere(text):
@@ -46,13 +47,15 @@ def on_ampere(text):
 
 def _wgmma(found):
     """A thread's own sums of 64 rows and the instruction's columns, over 16 of k."""
-    width, kind, *turned = re.search(r"m64n(\d+)k16\.f32\.(\w+)\.\w+ .*?, 1, 1, 1, (\d), (\d);", found[0]).groups()
+    instruction = r"m64n(\d+)k16\.f32\.(\w+)\.\w+ .*?, (1|p), 1, 1, (\d), (\d);"
+    width, kind, onto, *turned = re.search(instruction, found[0]).groups()
     number = "bf16_value" if kind == "bf16" else "half_bits_to_float"
     return f"""
     int lane = threadIdx.x % 32, row = threadIdx.x / 32 % 4 * 16 + lane / 4;
     static float of_m[1024][2][16];
     auto number = [](unsigned short bits) {{ return {number}(bits); }};
     float (&mine)[2][16] = of_m[threadIdx.x];
+    for (int i = 0; !{"add" if onto == "p" else "1"} && i < {width} / 2; ++i) sums[i] = 0;
     for (int half = 0; half < 2; ++half)
         for (int k = 0; k < 16; ++k) mine[half][k] = number(operand_at(left, row + 8 * half, k, {turned[0]}));
     for (int i = 0; i < {width} / 2; i += 4)

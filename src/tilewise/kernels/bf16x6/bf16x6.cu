@@ -9,6 +9,7 @@
 // Stores: each warp turns its rows in a staging of its own, 32 columns at a time, and writes whole lines of them, wherever
 //   rows of P start. With several parts of k (`splits`), P is as many matrices one after the other, and `combine` adds
 //   them up.
+// Stacks: tiles of all members are walked, member by member; an operand that all of them share has one member's planes.
 // Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
 // Edges: lines past the last are fetched only as far as they are padded; what they make is not stored.
 // Barrier: full[s] completes when the tiles of stage s have arrived; empty[s] when every consumer that reads what this
@@ -26,6 +27,21 @@
 #define PADDED 32  // lines, as split.cu pads them
 #define STAGED 40  // floats from row to row of a staging: pairs of sums meet no bank twice
 
+// How far a member is from the next: its planes in bytes, P in elements.
+struct Stack { int members; long long planes_m, planes_n, cells; };
+
+// The next tile of this block, and whose it is; a member's parts of k come one after the other.
+static __device__ __forceinline__ bool find_tile(int turn, Size size, const Stack& stack, Work& work, int& member) {
+    int splits = size.splits, steps = (size.k + BLOCK_K - 1) / BLOCK_K;
+    size.splits *= stack.members;
+    if (!find_work(turn, size, work)) return false;
+    member = work.split / splits;
+    work.split -= member * splits;
+    work.from = (int)((long long)steps * work.split / splits);
+    work.to = (int)((long long)steps * (work.split + 1) / splits);
+    return true;
+}
+
 static __device__ __forceinline__ int padded(int lines) { return (lines + PADDED - 1) / PADDED * PADDED; }
 
 // So many bytes of a plane are there from line `first` on, for `most` lines.
@@ -34,13 +50,14 @@ static __device__ __forceinline__ unsigned bytes_from(int first, int lines, int 
 }
 
 static __device__ __forceinline__ void produce(
-    char* stages, Barrier* full, Barrier* empty, const char* planes_m, const char* planes_n, Size size)
+    char* stages, Barrier* full, Barrier* empty, const char* all_m, const char* all_n, Size size, const Stack& stack)
 {
     const int share = BLOCK_N / CLUSTER;
-    int stage = 0, mine = CLUSTER > 1 ? cluster_rank() * share : 0;
+    int member, stage = 0, mine = CLUSTER > 1 ? cluster_rank() * share : 0;
     unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
     Work work;
-    for (int turn = 0; find_work(turn, size, work); ++turn) {
+    for (int turn = 0; find_tile(turn, size, stack, work, member); ++turn) {
+        const char *planes_m = all_m + member * stack.planes_m, *planes_n = all_n + member * stack.planes_n;
         unsigned bytes_m = bytes_from(work.top, size.m, BLOCK_M), bytes_n = bytes_from(work.left, size.n, BLOCK_N);
         unsigned brought = bytes_from(work.left + mine, size.n, share);
         for (int step = work.from; step < work.to; ++step) {
@@ -96,13 +113,14 @@ static __device__ __forceinline__ void store_sums(
 }
 
 static __device__ __forceinline__ void consume(
-    char* stages, Barrier* full, Barrier* empty, float* staging, int group, float* P, Size size, long long ldp, bool onto)
+    char* stages, Barrier* full, Barrier* empty, float* staging, int group, float* P, Size size, const Stack& stack,
+    long long ldp, bool onto)
 {
-    int stage = 0;
+    int member, stage = 0;
     unsigned parity = 0;
     Work work;
-    for (int turn = 0; find_work(turn, size, work); ++turn) {
-        float* to = P + (long long)work.split * size.m * ldp;
+    for (int turn = 0; find_tile(turn, size, stack, work, member); ++turn) {
+        float* to = P + member * stack.cells + (long long)work.split * size.m * ldp;
         int step = work.from;
         do {
             int stop = min(step + SEGMENT, work.to);
@@ -157,10 +175,37 @@ static __device__ __forceinline__ bool safe(unsigned m, unsigned n, int log_k) {
     return of_m + of_n + 2 + log_k <= 127 && of_m >= -90 && of_n >= -90 && of_m + of_n >= -80;
 }
 
-// `onto`: the product is added onto P; `largest` has `met` words for either operand.
+// The same of all members, as every thread of the block hears it: `met` words for either operand of each, that of all members
+// where they share it. Warps take members with many words, threads those with few, all of the block the only one.
+static __device__ __forceinline__ bool all_safe(const unsigned* largest, int met, const Stack& stack, int log_k, unsigned* most) {
+    bool unsafe = false;
+    if (stack.members == 1) {
+        for (int i = threadIdx.x; i < 2 * met; i += blockDim.x) atomicMax(&most[i >= met], largest[i]);
+        __syncthreads();
+        return safe(most[0], most[1], log_k);
+    }
+    int lanes = met > 8 ? 32 : 1;
+    for (int i = threadIdx.x / lanes; i < stack.members; i += blockDim.x / lanes) {
+        const unsigned* of_m = largest + (stack.planes_m ? i : 0) * 2ll * met;
+        const unsigned* of_n = largest + (stack.planes_n ? i : 0) * 2ll * met + met;
+        unsigned m = 0, n = 0;
+        for (int j = threadIdx.x % lanes; j < met; j += lanes) {
+            m = max(m, of_m[j]);
+            n = max(n, of_n[j]);
+        }
+        if (lanes > 1) {
+            m = __reduce_max_sync(~0u, m);
+            n = __reduce_max_sync(~0u, n);
+        }
+        unsafe |= !safe(m, n, log_k);
+    }
+    return !__syncthreads_or(unsafe);
+}
+
+// `onto`: the product is added onto P; `largest` has `met` words for either operand of each member.
 extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128 * (CONSUMERS + 1), 1) bf16x6(
     const char* planes_m, const char* planes_n, float* P, Size size, long long ldp, int onto, const unsigned* largest,
-    int met, int log_k, unsigned* verdict)
+    int met, int log_k, unsigned* verdict, const __grid_constant__ Stack stack)
 {
     extern __shared__ char memory[];
     __shared__ unsigned most[2];
@@ -178,19 +223,17 @@ extern "C" __global__ void __cluster_dims__(CLUSTER, 1, 1) __launch_bounds__(128
     }
     __syncthreads();
     wait_for_kernel_before();
-    for (int i = threadIdx.x; i < 2 * met; i += blockDim.x) atomicMax(&most[i >= met], largest[i]);
-    __syncthreads();
-    bool go = safe(most[0], most[1], log_k);
+    bool go = all_safe(largest, met, stack, log_k, most);
     if (blockIdx.x == 0 && threadIdx.x == 0) *verdict = !go;
     if (CLUSTER > 1) cluster_meet();
     int group = threadIdx.x / 128;
     if (group == 0) {
         registers_give<56>();
-        if (go && threadIdx.x == 0) produce(stages, full, empty, planes_m, planes_n, size);
+        if (go && threadIdx.x == 0) produce(stages, full, empty, planes_m, planes_n, size, stack);
     } else {
         registers_take<224>();
         staging += (threadIdx.x / 32 - 4) * 16 * STAGED;
-        if (go) consume(stages, full, empty, staging, group - 1, P, size, ldp, onto);
+        if (go) consume(stages, full, empty, staging, group - 1, P, size, stack, ldp, onto);
     }
     // nobody leaves while a neighbour may still send it a tile or a word
     __syncwarp();

@@ -48,7 +48,7 @@ class BF16x6(Family):
             self._limits(problem, machine), (*notes, *way.words()),
             packs=packs, way=way, planes=model.PLANE_SHARE, passes=2 + (way.splits > 1),
         )  # fmt: skip
-        waves = way.waves(problem.m, problem.n, machine.units)
+        waves = way.waves(problem.m, problem.n, machine.units, problem.members)
         tiles = f"{way.tile.rows}x{way.tile.cols} are {waves} waves on {machine.units} multiprocessors"
         return tensor_reason(plan, kernel, tiles)
 

@@ -12,6 +12,7 @@ from dataclasses import dataclass
 from functools import lru_cache
 
 from tilewise.algebra.builtin import SEMIRINGS
+from tilewise.kernels.shared.stacked import GRID_LIMIT, Runs
 from tilewise.machine import Machine
 from tilewise.plans import Geometry
 from tilewise.problem import Problem
@@ -97,12 +98,20 @@ class SplitWay:
         """Cluster tiles of P."""
         return math.ceil(m / (self.tile.rows * self.tile.cluster)) * math.ceil(n / self.tile.cols)
 
-    def blocks(self, m: int, n: int, units: int) -> int:
+    def blocks(self, m: int, n: int, units: int, members: int = 1) -> int:
         """A persistent grid: no more blocks than the card holds at once."""
-        return min(units // self.tile.cluster, self.tiles(m, n) * self.splits) * self.tile.cluster
+        return min(units // self.tile.cluster, self.tiles(m, n) * self.splits * members) * self.tile.cluster
 
-    def waves(self, m: int, n: int, units: int) -> int:
-        return math.ceil(self.tiles(m, n) * self.splits / (units // self.tile.cluster))
+    def waves(self, m: int, n: int, units: int, members: int = 1) -> int:
+        return math.ceil(self.tiles(m, n) * self.splits * members / (units // self.tile.cluster))
+
+
+def runs_of(problem: Problem) -> Runs:
+    """The members of a stack that are made together: as many as lie evenly apart, and have planes within the limit."""
+    p = problem
+    planes = plane_bytes(p.m, p.k) + plane_bytes(p.n, p.k)
+    most = max(1, min(GRID_LIMIT, 2 * PLANE_LIMIT // max(1, planes)))
+    return Runs(p.stack, [x.stack for x in (p.layout_m, p.layout_n, p.layout_p)], most)
 
 
 def slab_of(m: int, k: int, n: int) -> int:
@@ -136,7 +145,7 @@ def best_way(problem: Problem, machine: Machine) -> tuple[SplitWay, float]:
     """The way with the least expected seconds."""
     given, table = _given(problem, machine), _table(machine)
     number, seconds = _seconds.least(table, given, problem.largest)
-    return _way(number, given, table), problem.members * (seconds + _other_seconds(problem))
+    return _way(number, given, table), _launches(problem)[0] * seconds + _other_seconds(problem)
 
 
 def ways(problem: Problem, machine: Machine) -> list[SplitWay]:
@@ -154,7 +163,7 @@ def _seconds(row: Row, given: Row) -> float:
     """The waves of tiles, and adding up the parts of k."""
     m, n, phases, units, deepest = int(given[0]), int(given[1]), int(given[2]), int(given[3]), int(given[4])
     stage, start, meeting, at_once, cut = row[2], row[3], row[4], int(row[5]), int(row[7])
-    tiles = -(-m // int(row[0])) * -(-n // int(row[1]))
+    tiles = int(given[8]) * -(-m // int(row[0])) * -(-n // int(row[1]))
     if not cut:
         return -(-tiles // at_once) * (max(phases, 1) * stage + start) + meeting
     most = parts_of(tiles * int(row[6]), units, deepest)
@@ -166,16 +175,27 @@ def _seconds(row: Row, given: Row) -> float:
 
 
 def _given(problem: Problem, machine: Machine) -> Row:
-    """What all rows share."""
-    m, n, phases = problem.m, problem.n, -(-problem.k // DEPTH)
-    return m, n, phases, machine.units, phases // 8, 8 * m * n / GATHER_BANDWIDTH, GATHER_SECONDS, m * n * CELL_SECONDS
+    """What all rows share: of one launch."""
+    m, n, phases, members = problem.m, problem.n, -(-problem.k // DEPTH), _launches(problem)[1]
+    cells = members * m * n
+    gather = 8 * cells / GATHER_BANDWIDTH, GATHER_SECONDS, cells * CELL_SECONDS
+    return m, n, phases, machine.units, phases // 8, *gather, members
+
+
+def _launches(problem: Problem) -> tuple[int, int]:
+    """How many runs of a stack there are, and members of one."""
+    if problem.members <= 1:
+        return 1, 1
+    runs = runs_of(problem)
+    together = max(1, min(runs.count, runs.most))
+    return math.ceil(problem.members / together), together
 
 
 def _way(number: int, given: Row, table: Rows) -> SplitWay:
     """What a row stands for: every second one cuts k."""
     rows, cols, _, _, _, _, cluster, cut = map(int, table.rows[number])
     m, n, _, units, deepest = map(int, given[:5])
-    tiles = -(-m // rows) * -(-n // cols) * cluster
+    tiles = int(given[8]) * -(-m // rows) * -(-n // cols) * cluster
     return SplitWay(TILES[number // 2], parts_of(tiles, units, deepest) if cut else 1)
 
 
@@ -211,14 +231,27 @@ def _stage_seconds(tile: SplitTile, machine: Machine) -> float:
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """The split, and products at the best rate that a tile has, or no less than the bytes."""
     cores = CLUSTER_GAIN * PRODUCTS * problem.steps / (machine.tensor_rate("bfloat16") * TENSOR_SHARE)
-    least = problem.members * (_other_seconds(problem) + TILE_SECONDS) + cores
+    least = _other_seconds(problem) + TILE_SECONDS + cores
     return 0.999 * max(least, problem.least_bytes / machine.bandwidth)
 
 
 def _other_seconds(problem: Problem) -> float:
     """What is the same for every tile: launches, the split, and slabs of k."""
     m, k, n = problem.m, problem.k, problem.n
+    slabs = math.ceil(k / max(1, slab_of(m, k, n)))
+    if problem.members > 1 and slabs == 1:
+        return _stack_seconds(problem)
     work = START_SECONDS + 10 * (m * k + k * n) / SPLIT_BANDWIDTH
-    if (slabs := math.ceil(k / max(1, slab_of(m, k, n)))) > 1:
+    if slabs > 1:
         work += slabs * (START_SECONDS + 8 * m * n / SPLIT_BANDWIDTH) + 4 * (m * k + k * n) / SPLIT_BANDWIDTH
-    return work
+    return problem.members * work
+
+
+def _stack_seconds(problem: Problem) -> float:
+    """The same of a stack: planes are written as far as they are padded, and of a shared operand once."""
+    p, (launches, _) = problem, _launches(problem)
+    sides = ((p.layout_m, p.m), (p.layout_n, p.n))
+    moved = sum(
+        (p.members if any(layout.stack) else 1) * (4 * lines * p.k + plane_bytes(lines, p.k)) for layout, lines in sides
+    )
+    return launches * START_SECONDS + moved / SPLIT_BANDWIDTH

@@ -7,6 +7,7 @@
 //   k are filled with 0.
 //   A warp takes 32 lines x 32 k. Where k lies side by side it reads 32 k of a line at a time and turns them in shared
 //   memory; else it reads 32 lines at a time, has the 32 k of one line in a lane, and turns the finished pieces.
+// Stacks: a block's member is blockIdx.y; an operand that all of them share is split by the first one's blocks.
 // Strides: any. Barrier: none; a warp turns its own piece.
 // Measuring: without a place for the planes only the largest magnitude is looked for.
 // Largest: each block leaves the largest magnitude it met in either operand, as bits, so Inf and NaN are the largest of
@@ -23,6 +24,13 @@ struct Operand {
     int lines, k;
     long long line_stride, k_stride;
     int along_k;  // k lies side by side
+    long long step, apart;  // from member to member, in elements, and in bytes of its planes
+
+    __device__ __forceinline__ void go_to(int member) {
+        from += member * step;
+        if (to) to += member * apart;
+        if (member && !step) lines = 0;  // the first has it
+    }
 };
 
 static __device__ __forceinline__ unsigned pair_of(float low, float high) {
@@ -124,6 +132,9 @@ extern "C" __global__ void __launch_bounds__(32 * WARPS, 4) split(Operand M, Ope
 {
     wait_for_kernel_before();
     let_next_kernel_start();
+    M.go_to(blockIdx.y);
+    N.go_to(blockIdx.y);
+    largest += blockIdx.y * 2ll * gridDim.x;
     __shared__ __align__(16) char pieces[WARPS][PIECE_BYTES];
     __shared__ unsigned met[2][WARPS];
     int warp = threadIdx.x / 32, first = blockIdx.x * WARPS + warp, step = gridDim.x * WARPS;

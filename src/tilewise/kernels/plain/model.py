@@ -130,10 +130,11 @@ def _least_step(way: Way, machine: Machine) -> float:
 @lru_cache(maxsize=4096)
 def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside. k comes in pieces only
-    where P is small: adding planes up has a block for every 32 cells, and these are to cost nothing when they leave."""
+    where P is small: adding planes up has a block for every 32 cells, and these are to cost nothing when they leave; of
+    a stack nowhere, whose members would then come one by one."""
     way = _way(problem, machine)
     best = _tiled_choice(problem, machine, fitting(way, machine.arch), way)
-    few = problem.m * problem.n <= CELLS_IN_PIECES
+    few = problem.members == 1 and problem.m * problem.n <= CELLS_IN_PIECES
     return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1, tail=None)
 
 

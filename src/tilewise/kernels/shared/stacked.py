@@ -32,7 +32,7 @@ class Runs:
 
     def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = GRID_LIMIT) -> None:
         """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
-        self._most, self._rank = most, len(stack)
+        self.most, self._rank = most, len(stack)
         self._axes: list[int] = []
         self._outer: tuple[int, ...] = ()
         self._inner: tuple[int, ...] = ()
@@ -51,8 +51,8 @@ class Runs:
     def starts(self) -> Iterator[tuple[tuple[int, ...], int]]:
         """(the index of a run's first member, how many members a launch takes from there)."""
         for outer in members(self._outer):
-            for first in range(0, self.count, self._most):
-                yield self._index(outer, first), min(self._most, self.count - first)
+            for first in range(0, self.count, self.most):
+                yield self._index(outer, first), min(self.most, self.count - first)
 
     def _index(self, outer: tuple[int, ...], number: int) -> tuple[int, ...]:
         index = []
