@@ -120,3 +120,17 @@ def test_every_family_but_the_courses_states_its_texts():
             problem = replace(problem, groups=Groups(3))
         has = bool(list(family.texts(problem, H200)))
         assert has != family.teaches, family.name
+
+
+def test_no_stack_of_float32_by_planes_names_a_kernel_outside_its_table(rng):
+    table = texts_of("h200", "float32")
+    for _ in range(60):
+        stack, (m, k, n) = (rng.randint(2, 900),), (rng.randint(1, 700) for _ in range(3))
+        p = replace(problem_of_shape(m, k, n), stack=stack)
+        turned = [rng.random() < 0.5, rng.random() < 0.5, False]
+        lies = [
+            replace(row_major(c, r, stack), row=1, col=r) if t else row_major(r, c, stack)
+            for t, (r, c) in zip(turned, ((m, k), (k, n), (m, n)), strict=True)
+        ]
+        plan = make_plan(replace(p, layout_m=lies[0], layout_n=lies[1], layout_p=lies[2]), H200, "bf16x6")
+        assert [step.name for step in recipe_of(plan).steps if step.source not in table] == [], plan.problem

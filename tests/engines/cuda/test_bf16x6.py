@@ -20,6 +20,7 @@ from tilewise.engines.cuda.compile import compile_source
 from tilewise.kernels.bf16x6.model import DEPTH, SHARED_BYTES, TILES, SplitTile, plane_bytes, slab_of, ways
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.detours import recipe_of
+from tilewise.kernels.plain.forms import behind_stacks
 from tilewise.kernels.plain.model import whole_tiles
 from tilewise.kernels.plain.text import render_combine
 from tilewise.machine import KNOWN_CARDS
@@ -34,6 +35,7 @@ def test_a_sample_compiles(tmp_path):
     p = problem_of_shape(64, 64, 64)
     texts = [render_split(), render_combine(p.algebra, whole_tiles(p, H200).way, True)]
     texts += [render_bf16x6(tile) for tile in (TILES[0], SplitTile(128, 2))]
+    texts += list(behind_stacks(p.algebra, H200))[1:3]
     for text in texts:
         assert compile_source(text, "sm_90a", cache)[:4] == b"\x7fELF"
 

@@ -118,3 +118,16 @@ def test_planes_of_many_members_keep_to_the_limit(monkeypatch):
 def test_stacks_of_middling_members_go_by_it():
     assert make_plan(stack_of(68, 504, 611, 689), H200).kernel == "bf16x6"
     assert make_plan(stack_of(1000, 60, 60, 60), H200).kernel != "bf16x6"
+
+
+def test_a_fallback_of_many_members_has_few_blocks_and_takes_all_of_them(tmp_path_factory):
+    """The launch that leaves at once would take longer than the product, with a block for each tile of each member."""
+    seed = time.time_ns() % 2**32
+    rng = np.random.default_rng(seed)
+    (M, _), (N, _), (P, _) = (among_poison(rng, (600,), *sides, False) for sides in ((5, 9), (9, 7), (5, 7)))
+    M[599, 0, 0] = np.inf
+    recipe = recipe_by(M, N, P, WAYS[0])
+    assert np.prod(recipe.steps[-1].grid) <= 4 * H200.units
+    run_recipe(recipe, tmp_path_factory.getbasetemp(), M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
+    with np.errstate(all="ignore"):
+        np.testing.assert_array_equal(P, M @ N, err_msg=f"seed {seed}")

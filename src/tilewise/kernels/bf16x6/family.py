@@ -9,6 +9,7 @@ from tilewise.kernels.bf16x6 import model
 from tilewise.kernels.bf16x6.recipe import launches
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.family import Family, Offer, limits_of, own_tiles, tensor_reason
+from tilewise.kernels.plain.forms import behind_stacks
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -64,9 +65,10 @@ class BF16x6(Family):
         return limits_of(model.PRODUCTS * problem.steps / machine.tensor_rate("bfloat16"), problem, machine)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        """The plain kernels, for what planes of bfloat16 cannot hold, are that family's."""
+        """The plain kernels, for what planes of bfloat16 cannot hold, are its family's, but for those behind stacks."""
         if self.offered(problem, machine):
             yield render_split()
+            yield from behind_stacks(problem.algebra, machine)
             yield from (render_bf16x6(tile) for tile in model.TILES)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:

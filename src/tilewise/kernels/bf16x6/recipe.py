@@ -14,9 +14,9 @@ from dataclasses import replace
 from tilewise.kernels.bf16x6.model import DEPTH, KERNEL, LINES, SplitWay, plane_bytes, runs_of, slab_of
 from tilewise.kernels.bf16x6.text import render_bf16x6, render_split
 from tilewise.kernels.plain import recipe as plain
+from tilewise.kernels.plain.forms import of_members
 from tilewise.kernels.plain.text import combine_share, render_combine
 from tilewise.kernels.shared.placed import Operands, Placed
-from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.tensor_map import Size
 from tilewise.plans import Plan
 from tilewise.problem import Layout
@@ -186,7 +186,7 @@ class _Product:
         if self._members > 1:
             steps = self._way.splits * p.m * p.n, sum(self._P.layout.stack)
             more = (*arguments, *map(ctypes.c_longlong, steps))
-            return Launch.of(stacked(source, ("planes", "P")), "combine", (blocks, self._members), (256,), more)
+            return Launch.of(of_members(source), "combine", (blocks, self._members), (256,), more)
         return Launch.of(source, "combine", (blocks,), (256,), arguments)
 
 

@@ -12,12 +12,13 @@ from tilewise.kernels.plain.text import (
     render_pack_words,
     render_plain,
 )
-from tilewise.kernels.plain.tiles import PlainTile, tiles_of
+from tilewise.kernels.plain.tiles import GUARD_TILE, PlainTile, tiles_of
 from tilewise.kernels.plain.ways import Way, way_of
-from tilewise.kernels.shared.stacked import stacked
+from tilewise.kernels.shared.stacked import in_turns, stacked
 from tilewise.machine import Machine, shared_limit
 
 POINTERS = ("M", "N", "P")
+ARGUMENTS = (*POINTERS, "m", "k", "n", "ldm", "ldn", "ldp", "k_each", "verdict", "wanted")  # of the plainest kernel
 
 
 def alike(m_along_k: bool, n_along_k: bool, vector_m: int, vector_n: int) -> tuple[int, int]:
@@ -38,6 +39,25 @@ def lies(way: Way) -> list[tuple[bool, bool, int, int]]:
         *((False, True, vector, 1) for vector in vectors),
         *((False, False, vector, vector) for vector in vectors),
     ]
+
+
+def by_turns(text: str) -> str:
+    """The plainest kernel's text for blocks that take a stack's members in turn."""
+    return in_turns(text, ARGUMENTS, POINTERS)
+
+
+def of_members(text: str) -> str:
+    """The text of `combine` for members of a stack, each with planes of its own."""
+    return stacked(text, ("planes", "P"))
+
+
+def behind_stacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
+    """What is queued behind another kernel's stacks: their parts of k added up, the product where theirs is none."""
+    way = way_of(algebra, machine)
+    yield from (of_members(render_combine(algebra, way, False, share)) for share in (1, 8))
+    for lie in lies(way):
+        if lie[2:] == (1, 1):
+            yield by_turns(render_plain(algebra, GUARD_TILE, Form(way, *lie, False, False)))
 
 
 def texts(algebra: Algebra, machine: Machine) -> Iterator[str]:

@@ -24,7 +24,7 @@ from tilewise.kernels.plain.seconds import (
     cuts,
     expected,
 )
-from tilewise.kernels.plain.tiles import THREE_TILES, PlainTile, tiles_of
+from tilewise.kernels.plain.tiles import GUARD_TILE, THREE_TILES, PlainTile, tiles_of
 from tilewise.kernels.plain.ways import Way, way_if_found, way_of
 from tilewise.kernels.shared.layouts import line_alignment, long_lines
 from tilewise.machine import Machine, shared_limit
@@ -131,10 +131,12 @@ def _least_step(way: Way, machine: Machine) -> float:
 def whole_tiles(problem: Problem, machine: Machine) -> Choice:
     """Tiles for all of P and operands as they lie: nothing runs before them, and nothing beside. k comes in pieces only
     where P is small: adding planes up has a block for every 32 cells, and these are to cost nothing when they leave; of
-    a stack nowhere, whose members would then come one by one."""
+    a stack nowhere, whose members would then come one by one, and are made by one tile whatever they are."""
     way = _way(problem, machine)
     best = _tiled_choice(problem, machine, fitting(way, machine.arch), way)
-    few = problem.members == 1 and problem.m * problem.n <= CELLS_IN_PIECES
+    if problem.members > 1:
+        best = replace(best, tile=GUARD_TILE, pieces=1)
+    few = problem.m * problem.n <= CELLS_IN_PIECES
     return replace(best, rows=problem.m, cols=problem.n, packs=(), pieces=best.pieces if few else 1, tail=None)
 
 

@@ -11,7 +11,7 @@ from itertools import zip_longest
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.kernels.gemv.recipe import FewJob, few_launches
-from tilewise.kernels.plain.forms import alike
+from tilewise.kernels.plain.forms import alike, by_turns
 from tilewise.kernels.plain.model import KERNEL, Choice, Tail, k_each, whole_tiles
 from tilewise.kernels.plain.text import (
     JOINED,
@@ -32,6 +32,8 @@ from tilewise.machine import starts_early
 from tilewise.plans import Plan
 from tilewise.problem import Layout
 from tilewise.recipe import Address, Launch, Scratch, Step, Value, Zero, argument
+
+GUARDED_WAVES = 4  # of blocks that ask for a verdict, whatever a stack's members
 
 
 @dataclass(frozen=True)
@@ -78,6 +80,11 @@ class Job:
     def starts_early(self) -> bool:
         """Whether its kernels may start while the ones before them end; under a guard they ask for a verdict first."""
         return self.guard is None and starts_early(self.plan.machine.arch)
+
+    @property
+    def guards_a_stack(self) -> bool:
+        """Whether it stands behind another kernel's stack, any operands by one text a layout: it hardly ever runs."""
+        return self.guard is not None and self.plan.problem.members > 1
 
     @property
     def in_planes(self) -> bool:
@@ -256,6 +263,8 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
                 launches.append(_over_members(_pack(job, x, side, x.pointer, None, 0, held, early), 1, (0, 0)))
         operands.append(words)
     M, N = operands
+    if job.guards_a_stack:
+        M, N = replace(M, vector=1), replace(N, vector=1)
     target, where = job.P, job.where
     if split:
         layout = Layout(job.plane_lead, 1, (0,) * len(p.stack))
@@ -265,7 +274,7 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     assert ldp is not None
     quad = 16 // way.word_bytes * target.dtype.itemsize
     starts = (target.pointer.alignment, *(s * target.dtype.itemsize for s in (ldp, *target.layout.stack)))
-    aligned = all(start % quad == 0 for start in starts)
+    aligned = all(start % quad == 0 for start in starts) and not job.guards_a_stack
     tail = choice.tail
     vectors = alike(M.along_k, N.along_k, M.vector, N.vector)
     kept = split and p.algebra.partial != p.result
@@ -286,10 +295,14 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
         )
         for under, by, of in _turns(job, held):
-            source = stacked(render_plain(p.algebra, of, Form(by, *lie)), ("M", "N", "P", "Pwhere")[: len(pointers)])
-            more = (*under.verdict, *(ctypes.c_longlong(step) for step in runs.steps))
+            text, steps = render_plain(p.algebra, of, Form(by, *lie)), [ctypes.c_longlong(step) for step in runs.steps]
+            if job.guards_a_stack:
+                source, more = by_turns(text), (*under.verdict, ctypes.c_int(count), *steps)
+                blocks = (grid[0], min(count, max(1, GUARDED_WAVES * job.plan.machine.units // grid[0])), grid[2])
+            else:
+                source, more = stacked(text, ("M", "N", "P", "Pwhere")[: len(pointers)]), (*under.verdict, *steps)
+                blocks = (grid[0], count, grid[2])
             early = bool(launches) and under.starts_early
-            blocks = (grid[0], count, grid[2])
             launches.append(Launch.of(source, KERNEL, blocks, (tile.threads,), (*arguments, *more), shared, early))
         if split:
             launches.append(_combine(job, target, where, member, job.pieces))

@@ -68,6 +68,7 @@ TILES: dict[int, tuple[PlainTile, ...]] = {
 # up to 16 rows, the long operand's lines in few wide tiles: copies run far ahead, so that reading sets the time
 FEW_ROWS_TILE = PlainTile(1, 4, 16, 4, 16, 3, 2, 0.55, lanes_m=1, lanes_n=32, unroll=2)
 SMALL_TILES = (*TILES[1][2:], FEW_ROWS_TILE)
+GUARD_TILE = SMALL_TILES[0]  # of what stands behind other kernels' stacks
 # one multiply-add a step: issue slots are the limit, and the loop must keep sums in their registers (unrolled by 2)
 FMA_TILES = (
     PlainTile(4, 2, 8, 16, 32, 3, 1, 0.78, unroll=2, zigzag=True),

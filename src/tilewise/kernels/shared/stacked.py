@@ -27,6 +27,30 @@ def stacked(source: str, pointers: tuple[str, ...], axis: str = "y") -> str:
     return above + mark + signature + steps + opening + moves + body
 
 
+@lru_cache(maxsize=256)
+def in_turns(source: str, arguments: tuple[str, ...], pointers: tuple[str, ...]) -> str:
+    """The kernel's text for blocks that take member after member, from blockIdx.y on, unless their guard says no: many
+    blocks that only leave again would cost more than a few. `arguments`: the names of all it has."""
+    above, mark, kernel = source.rpartition('extern "C" __global__')
+    head, parameters, body = kernel.partition("(\n")[0], *kernel.partition("(\n")[2].split(")\n{\n", 1)
+    steps = "".join(f", long long step_{name}" for name in pointers)
+    given = ", ".join(f"{name} + i * step_{name}" if name in pointers else name for name in arguments)
+    return f"""{above}static __device__ __forceinline__ void one_member(
+{parameters})
+{{
+{body}
+{mark}{head}(
+{parameters}, int members{steps})
+{{
+    if (verdict && *verdict != wanted) return;
+    for (int i = blockIdx.y; i < members; i += gridDim.y) {{
+        one_member({given});
+        __syncthreads();
+    }}
+}}
+"""
+
+
 class Runs:
     """The members of a stack, cut into runs that one launch can take."""
 
