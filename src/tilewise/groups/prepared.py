@@ -23,6 +23,14 @@ def signature(x: Any, w: Any, offsets: Any, out: Any, how: tuple[Any, ...]) -> K
     return ("groups", *key, offsets.shape, offsets.stride(), offsets.dtype, *how)
 
 
+def gradient_wanted(x: Any, other: Any) -> bool:
+    """Whether torch follows a call for its gradient: then no call of these was prepared."""
+    torch = imported("torch")
+    if torch is None or not isinstance(x, torch.Tensor) or not torch.is_grad_enabled():
+        return False
+    return bool(x.requires_grad or getattr(other, "requires_grad", False))
+
+
 class OnCard:
     """A product of groups of tensors that lie as those it was prepared for."""
 

@@ -10,7 +10,7 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Operand
 from tilewise.execution import machine_of
 from tilewise.groups.host import multiply_in_turn, plain_groups
-from tilewise.groups.prepared import keep, prepared, signature
+from tilewise.groups.prepared import gradient_wanted, keep, prepared, signature
 from tilewise.groups.understanding import GroupedCall, understand_groups
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
@@ -52,7 +52,9 @@ def grouped_matmul(
         plain = plain_groups(x, w, offsets, semiring, precision)
         if plain is not None:
             return plain
-    key = None if rows is not None else signature(x, w, offsets, out, (along, semiring, precision, kernel))
+    key = None
+    if rows is None and not gradient_wanted(x, w):
+        key = signature(x, w, offsets, out, (along, semiring, precision, kernel))
     made = prepared(key, x, w, offsets, out)
     if made is not None:
         return made

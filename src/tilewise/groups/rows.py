@@ -9,7 +9,7 @@ import numpy as np
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.arrays import Library, Operand, find_library
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
-from tilewise.groups.prepared import keep_rows, rows_prepared, rows_signature
+from tilewise.groups.prepared import gradient_wanted, keep_rows, rows_prepared, rows_signature
 from tilewise.problem import row_major
 from tilewise.recipe import Recipe
 from tilewise.shapes import written
@@ -62,7 +62,7 @@ def scatter_rows(y: Any, rows: Any, count: int, /, *, weights: Any = None) -> An
     array([[2., 2.],
            [4., 4.]])
     """
-    key = rows_signature("scatter", y, rows, weights, count)
+    key = None if gradient_wanted(y, weights) else rows_signature("scatter", y, rows, weights, count)
     made = rows_prepared(key, y, rows, weights)
     if made is not None:
         return made

@@ -1,7 +1,8 @@
 """Groups of rows as autograd.Functions: what an eager program's gradients go by, at a third of an operator's cost.
 
-Backward is made of the same functions, so gradients of gradients follow. torch.compile, functorch and subclasses of
-Tensor go by the operators of `grouped.py`.
+Backward is made of the same functions, so gradients of gradients follow. Where no gradient is wanted, tensors go on as
+they are: inside a function nothing is followed, and to detach each costs as much as a look-up. torch.compile, functorch
+and subclasses of Tensor go by the operators of `grouped.py`.
 """
 
 from __future__ import annotations
@@ -35,9 +36,7 @@ def product(x: Tensor, w: Tensor, offsets: Tensor, along: str, semiring: Any, pr
     if _wanted(x, w):
         followed: Tensor = Product.apply(x, w, offsets, along, semiring, precision)
         return followed
-    made: Tensor = groups.grouped_matmul(
-        x.detach(), w.detach(), offsets, along=along, semiring=semiring, precision=precision
-    )
+    made: Tensor = groups.grouped_matmul(x, w, offsets, along=along, semiring=semiring, precision=precision)
     return made
 
 
@@ -46,7 +45,7 @@ def take_rows(x: Tensor, rows: Tensor, weights: Tensor | None = None) -> Tensor:
     if _wanted(x, weights):
         followed: Tensor = Taken.apply(x, rows, weights)
         return followed
-    made: Tensor = by_index.take_rows(x.detach(), rows, None if weights is None else weights.detach())
+    made: Tensor = by_index.take_rows(x, rows, weights)
     return made
 
 
@@ -54,7 +53,7 @@ def scatter_rows(y: Tensor, rows: Tensor, count: int, weights: Tensor | None) ->
     if _wanted(y, weights):
         followed: Tensor = Scattered.apply(y, rows, count, weights)
         return followed
-    made: Tensor = by_index.scatter_rows(y.detach(), rows, count, weights=None if weights is None else weights.detach())
+    made: Tensor = by_index.scatter_rows(y, rows, count, weights=weights)
     return made
 
 
