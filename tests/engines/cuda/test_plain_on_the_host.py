@@ -270,3 +270,18 @@ def test_operands_are_looked_through_for_what_the_faster_way_cannot_have(host, m
         assert "found below 0" in plan.why
         assert_product(P, M, N, name)
     plain_tiles.choose.cache_clear()
+
+
+@pytest.mark.parametrize("side", "MN")
+def test_every_member_of_a_stack_is_looked_through(host, monkeypatch, side):
+    """Two that are below 0 stand in one sum of the last member."""
+    monkeypatch.setattr(plain_tiles, "SEEK_SECONDS", -1.0)
+    plain_tiles.choose.cache_clear()
+    M, N = abs(values((3, 70, 40), "float32", 1)), abs(values((3, 40, 68), "float32", 2))
+    (M[2, 7] if side == "M" else N[2, :, 7])[3:5] = -1e6, -2e6
+    P = np.zeros((3, 70, 68), np.float32)
+    plan = multiplied(M, N, tw.semirings["min_plus"], SMALL, P, host, kernel="plain")
+    assert "found below 0" in plan.why
+    for number in range(3):
+        assert_product(P[number], M[number], N[number], "min_plus")
+    plain_tiles.choose.cache_clear()

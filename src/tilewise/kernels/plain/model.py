@@ -42,6 +42,7 @@ PACKING = 0.65  # share of the memory's bandwidth that packing reaches
 READING = 0.8  # share of it that a kernel with little to compute reaches
 TURNED, SMALL = 1.085, 1.11  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 SEEK_SECONDS = 8e-6  # for a kernel that finds out that it is not its turn
+LEAVE_SECONDS = 1e-6  # and a round of its blocks more, of stacks
 
 
 @dataclass(frozen=True)
@@ -147,15 +148,21 @@ def _way(problem: Problem, machine: Machine) -> Way:
 def _choice_if_found(p: Problem, machine: Machine, way: Way, found: tuple[Way, int]) -> list[Choice]:
     """The same by a faster way, which operands allow that have no element below 0: they are looked through on the card,
     while they are packed where they are. `way` stays for those that have. Both have the same tiles."""
-    if p.nonnegative or p.return_arg or p.accumulate or p.members > 1 or not p.k:
+    if p.nonnegative or p.return_arg or p.accumulate or not p.k:
         return []
     tile = THREE_TILES[0]
     same = [t for t in tiles_of(way) if replace(t, share=tile.share, registers=tile.registers) == tile]
     if not same or tile.shared_bytes(way.word_bytes) > shared_limit(machine.arch):
         return []
     best = _tiled_choice(p, machine, cuts((tile,)), found[0])
-    sought = [nbytes for side, nbytes in (("M", p.m * p.k), ("N", p.k * p.n)) if side not in best.packs]
+    sought = [
+        elements * (p.members if any(layout.stack) else 1)
+        for side, layout, elements in (("M", p.layout_m, p.m * p.k), ("N", p.layout_n, p.k * p.n))
+        if side not in best.packs
+    ]
     looking = SEEK_SECONDS + sum(PACK_SECONDS + 4 * n / (READING * machine.bandwidth) for n in sought)
+    tiles = -(-best.rows // tile.rows) * -(-best.cols // tile.cols) * p.members
+    looking += (tiles // (machine.units * tile.resident)) * LEAVE_SECONDS  # of the way that is not taken
     lying = all(
         source_of_words(layout, *shape, p.dtype, p.dtype, way) is not None or side in best.packs
         for side, layout, shape in (("M", p.layout_m, (p.m, p.k)), ("N", p.layout_n, (p.k, p.n)))

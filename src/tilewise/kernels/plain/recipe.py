@@ -216,6 +216,17 @@ def _packed(job: Job, x: Placed, side: str, held: dict[str, Address], first: boo
     return made, launches
 
 
+def _looked_through(job: Job, x: Placed, side: str, held: dict[str, Address], first: bool) -> list[Launch]:
+    """What no word is made of is only looked through, all members of it."""
+    own = own_stack(x, job.plan.problem.stack)
+    runs, made = Runs(own, [x.layout.stack]), list[Launch]()
+    for member, count in runs.starts():
+        early = job.starts_early and not (first and not made)
+        launch = _pack(job, x, side, x.member(member), None, 0, held, early)
+        made.append(_over_members(launch, count, (*runs.steps, 0)))
+    return made
+
+
 def _pack(
     job: Job,
     x: Placed,
@@ -259,8 +270,7 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
         else:
             words = _as_they_lie(x, side, way, m if side == "M" else n)
             if choice.limit:
-                early = job.starts_early and bool(launches)
-                launches.append(_over_members(_pack(job, x, side, x.pointer, None, 0, held, early), 1, (0, 0)))
+                launches += _looked_through(job, x, side, held, not launches)
         operands.append(words)
     M, N = operands
     if job.guards_a_stack:
