@@ -30,6 +30,7 @@ LINES_OUT_SECONDS = {"carried": 14.5e-6 / 2**15, "rows": 5.4e-6 / 2**15}  # a ce
 UNEVEN = 3  # how little cores and memory work side by side on groups of unknown sizes;
 THREE_SLOW = 1.08  # by so much three consumers are slower there than two,
 IDLE_SLOW = 0.05  # and each one that has no rows of its own, by stages that stay empty;
+UNSURE = 0.35  # tiles a group, by which their number is off from what is expected
 NARROW, WIDE_SLOW = 128, 1.15  # along k, tiles of more columns store as long as they multiply
 START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
 GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
@@ -111,10 +112,13 @@ def busy_rows(way: TensorWay, problem: Problem) -> float:
 
 def drawn_turns(way: TensorWay, problem: Problem, units: int) -> float:
     """Tiles of a multiprocessor, one after the other, where each draws the next when it is done: whole rounds, where
-    there are one or two."""
-    tiles = expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.tile.cols)
-    rounds = tiles / units
-    return max(1, math.ceil(rounds)) if rounds <= 2 else rounds + 0.5
+    there are one or two, a little more of them if sizes that nobody knows make a few tiles more than one fills."""
+    across = math.ceil(problem.n / way.tile.cols)
+    rounds = expected_tiles(problem, way.tile.rows) * across / units
+    if rounds > 2 or problem.groups is None:
+        return rounds + 0.5
+    unsure = UNSURE * across * math.sqrt(problem.groups.count) / units
+    return 1 + sum(0.5 + 0.5 * math.erf((rounds - whole) / unsure) for whole in (1, 2, 3))
 
 
 def phases_of(way: TensorWay, problem: Problem) -> int:
