@@ -25,6 +25,8 @@ for stack, (m, k, n), kernel, dtype in (
     ((3,), (33, 40, 300), "rank_k", SINGLE),
     ((6,), (5, 530, 21), "swept", SINGLE),
     ((4,), (7, 90, 260), "swept", HALF),
+    ((5,), (70, 65, 72), "bf16x6", SINGLE),
+    ((2,), (40, 700, 30), "bf16x6", SINGLE),
 ):
     M, N = (rng.integers(-3, 4, (*stack, *sides)).astype(dtype) for sides in ((m, k), (k, n)))
     with tw.to_device(M) as Md, tw.to_device(N) as Nd, tw.matmul(Md, Nd, kernel=kernel) as Pd:

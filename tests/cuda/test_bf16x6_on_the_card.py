@@ -219,6 +219,28 @@ def test_stacks_vectors_and_other_strides():
     assert error(out, wide, wide.T) < 4e-7
 
 
+@pytest.mark.parametrize("shared", ["neither", "M", "N"])
+def test_members_of_a_stack_together(shared):
+    torch.manual_seed(3)
+    for members, (m, k, n) in ((70, (130, 65, 200)), (3, (200, 3000, 90)), (1500, (33, 40, 35))):
+        M, N = torch.randn(members, m, k, device="cuda"), torch.randn(members, k, n, device="cuda")
+        M, N = M[:1] if shared == "M" else M, N[:1] if shared == "N" else N
+        if shared != "neither":
+            N = N.expand(members, k, n)
+        P = torch.full((members, m, n + 3), float("nan"), device="cuda")[:, :, :n]
+        tw.matmul(M.expand(members, m, k), N, out=P, kernel="bf16x6")
+        assert (P.double() - M.double() @ N.double()).norm() <= 4e-7 * P.double().norm()
+
+
+@pytest.mark.parametrize("odd", [2.0**-110, float("inf")])
+def test_a_member_that_planes_cannot_hold(odd):
+    M, N = torch.rand(300, 50, 60, device="cuda") + 1, torch.rand(300, 60, 40, device="cuda") + 1
+    M[177] *= odd
+    P = tw.matmul(M, N, kernel="bf16x6")
+    wanted = M.double() @ N.double()
+    torch.testing.assert_close(P.double(), wanted, rtol=1e-6, atol=0)
+
+
 def test_it_is_what_float32_runs_on():
     M = torch.randn(2048, 2048, device="cuda")
     assert tw.plan(M, M).kernel == "bf16x6"
