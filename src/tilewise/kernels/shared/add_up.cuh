@@ -3,7 +3,7 @@
 // Layout: `held` lies in the same place in every block, `pitch` floats a row of the tile, `quads` fours of them.
 // Barrier: the caller's: the cluster has met before sums are read, and meets again before a block leaves.
 
-// Fours `first`, `first + step` … below `end`, of those left of `width`: the sum of MOST blocks or less of each is handed to
+// Fours `first`, `first + step` ... below `end`, of those left of `width`: the sum of MOST blocks or less of each is handed to
 // `store(row, column, sum)`. AT_ONCE of them are on their way at once.
 template <int MOST, int AT_ONCE, typename Store> static __device__ __forceinline__ void add_up_fours(
     const float* held, int blocks, int quads, int pitch, int first, int end, int step, int width, Store store)
