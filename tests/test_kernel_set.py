@@ -113,7 +113,13 @@ def test_no_groups_name_a_kernel_outside_their_table(rng, kind):
 
 
 def test_every_family_but_the_courses_states_its_texts():
-    asked = {"wgmma_half": "bfloat16", "k_major": "int8", "mma_sync": "float64", "mma_small": "float64"}
+    asked = {
+        "wgmma_half": "bfloat16",
+        "shifted_half": "bfloat16",
+        "k_major": "int8",
+        "mma_sync": "float64",
+        "mma_small": "float64",
+    }
     for family in FAMILIES:
         problem = problem_of_shape(8, 8, 8, asked.get(family.name, "float32"))
         if family.name == "grouped":

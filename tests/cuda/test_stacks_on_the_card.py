@@ -76,12 +76,15 @@ def test_every_way_of_the_tensor_cores(number):
         check(partial(launcher, stream, **given), M, N, P, memory, f"{seed} {plan.way}")
 
 
-@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept"])
+OWN_DTYPES = {"buffered": (torch.float32,), "shifted_half": (torch.bfloat16, torch.float16)}
+
+
+@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half"])
 def test_every_way_of_the_stacks_own_kernels(name):
     seed = time.time_ns()
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)
     for _ in range(24):
-        M, N, P, memory = drawn(rng, (torch.float32,) if name == "buffered" else (torch.bfloat16, torch.float32))
+        M, N, P, memory = drawn(rng, OWN_DTYPES.get(name, (torch.bfloat16, torch.float32)))
         problem = understand(M, N, Options(out=P)).problem
         if family.refusal(problem, machine):
             continue

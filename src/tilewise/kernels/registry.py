@@ -20,6 +20,7 @@ from tilewise.kernels.plain.family import Plain
 from tilewise.kernels.rank_k.family import RankK
 from tilewise.kernels.read_once.family import ReadOnce
 from tilewise.kernels.shallow.family import Shallow
+from tilewise.kernels.shifted_half.family import ShiftedHalf
 from tilewise.kernels.sliced_k.family import SlicedK
 from tilewise.kernels.swept.family import Swept
 from tilewise.kernels.wgmma_half.family import WgmmaHalf
@@ -27,7 +28,7 @@ from tilewise.kernels.wgmma_half.family import WgmmaHalf
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
     WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), Shallow(), Plain(), Gemv(), Direct(),
-    DirectHalf(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(), Swept(), Grouped(), COURSE,
+    DirectHalf(), ShiftedHalf(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(), Swept(), Grouped(), COURSE,
 ]  # fmt: skip
 
 

@@ -197,7 +197,7 @@ def test_odd_weights_are_read_once():
         )
         for side in (1409, 1408)
     )  # fmt: skip
-    assert make_plan(odd, H200).kernel == "direct_half"
+    assert make_plan(odd, H200).kernel == "shifted_half"
     assert make_plan(even, H200).kernel == "wgmma_half"
 
 

@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import math
 from dataclasses import dataclass
+from typing import Protocol, runtime_checkable
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.shared.groups import expected_tiles
@@ -23,6 +24,22 @@ UNIT_BANDWIDTH = 24e9  # bytes a second that a multiprocessor loads, shifts and 
 RATE_SHARE = 0.138  # of the tensor cores' rate on paper: mma.sync has half of it, fragments come from shared memory
 MEMORY_SHARE = 0.37
 WALK_SECONDS = 4e-6  # the tiles of groups are found before
+
+
+@runtime_checkable
+class Tile(Protocol):
+    """What a block makes, as its launch is told."""
+
+    @property
+    def rows(self) -> int: ...
+    @property
+    def cols(self) -> int: ...
+    @property
+    def threads(self) -> int: ...
+    @property
+    def shared_bytes(self) -> int: ...
+    @property
+    def cluster(self) -> int: ...
 
 
 @dataclass(frozen=True)
@@ -95,7 +112,7 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
     return None
 
 
-def tiles_of(problem: Problem, tile: HalfTile) -> tuple[int, int]:
+def tiles_of(problem: Problem, tile: Tile) -> tuple[int, int]:
     return max(1, math.ceil(problem.m / tile.rows)), max(1, math.ceil(problem.n / tile.cols))
 
 

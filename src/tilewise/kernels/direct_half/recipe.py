@@ -6,7 +6,7 @@ import ctypes
 from collections.abc import Sequence
 from typing import Any
 
-from tilewise.kernels.direct_half.model import KERNEL, HalfTile, tiles_of
+from tilewise.kernels.direct_half.model import KERNEL, HalfTile, Tile, tiles_of
 from tilewise.kernels.direct_half.text import render_direct_half
 from tilewise.kernels.shared.groups import most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import along_k
@@ -28,11 +28,18 @@ class Reach(ctypes.Structure):
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have lines of elements side by side, P rows; all of them start anywhere."""
-    p, tile, made = plan.problem, plan.way, []
+    p, tile, M, N = plan.problem, plan.way, given.M, given.N
     assert isinstance(tile, HalfTile)
-    M, N, P = given.M, given.N, given.P
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
     source = render_direct_half(p.dtype, tile, lying, p.accumulate, p.epilogue, p.groups is not None)
+    return launches_of(plan, given, scratch, KERNEL, source)
+
+
+def launches_of(plan: Plan, given: Operands, scratch: Scratch, kernel: str, source: str) -> list[Launch]:
+    """The same of any kernel with these arguments, a block of which makes a tile of P."""
+    p, tile, made = plan.problem, plan.way, list[Launch]()
+    assert isinstance(tile, Tile)
+    M, N, P = given.M, given.N, given.P
     down, across = tiles_of(p, tile)
     if p.groups is not None:
         walk, found = walk_launch(p, tile.rows, scratch)
@@ -40,14 +47,14 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         reach = [_reach(M, 0, 1), _reach(N, steps[1], p.groups.count)]
         arguments = _arguments(plan, given, [x.pointer for x in (M, N, P)], reach, steps, (across, found))
         grid = (most_tiles(p, tile.rows) * across,)
-        return [walk, Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes)]
+        return [walk, Launch.of(source, kernel, grid, (tile.threads,), arguments, tile.shared_bytes)]
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_BLOCKS // (down * across * tile.cluster))
     for first, count in runs.starts():
         reach = [_reach(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)]
         places = [x.member(first) for x in (M, N, P)]
         arguments = _arguments(plan, given, places, reach, runs.steps, (across, None))
         grid = (down * across * count * tile.cluster,)
-        launch = Launch.of(source, KERNEL, grid, (tile.threads,), arguments, tile.shared_bytes, cluster=tile.cluster)
+        launch = Launch.of(source, kernel, grid, (tile.threads,), arguments, tile.shared_bytes, cluster=tile.cluster)
         made.append(launch)
     return made
 

@@ -72,12 +72,12 @@ def render_wgmma_half(
             ELEMENT,
             offset_type(groups is not None and groups.along == "k" and groups.wide),
             kernel_text("shared/ptx.cuh"),
-            _conversions(kind),
+            conversions(kind),
             SUM,
             render_epilogue(epilogue, DTYPES["float32"]),
             kernel_text("shared/words.cuh"),
             kernel_text("wgmma_half/thin_edges.cuh"),
-            _wgmma(tile.cols, kind, not m_along_k, not n_along_k),
+            product_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
             *map(kernel_text, ("shared/row_classes.cuh", "shared/add_up.cuh")),
             *(kernel_text(f"wgmma_half/{name}") for name in FILES),
         )
@@ -93,7 +93,7 @@ def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue 
             f"#define ACCUMULATE {int(accumulate)}",
             ELEMENT,
             kernel_text("shared/ptx.cuh"),
-            _conversions(KINDS[dtype]),
+            conversions(KINDS[dtype]),
             SUM,
             render_epilogue(epilogue, DTYPES["float32"]),
             kernel_text("wgmma_half/gather.cu"),
@@ -112,13 +112,13 @@ def render_realign_with_edges(dtype: str, along_k: bool) -> str:
             *(f"#define {name} {value}" for name, value in defines.items()),
             ELEMENT,
             kernel_text("shared/ptx.cuh"),
-            _conversions(KINDS[dtype]),
+            conversions(KINDS[dtype]),
             *map(kernel_text, ("shared/words.cuh", "shared/lines.cuh", "wgmma_half/realign_with_edges.cu")),
         )
     )
 
 
-def _conversions(kind: str) -> str:
+def conversions(kind: str) -> str:
     widen = (
         "return __uint_as_float((unsigned)bits << 16);"
         if kind == "bf16"
@@ -135,7 +135,7 @@ static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
 
 
 @lru_cache(maxsize=256)
-def _wgmma(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
+def product_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
     """The instruction has one operand for each of its sums, so its text is made for the width."""
     count = width // 2
     sums = ", ".join(f"%{i}" for i in range(count))
