@@ -12,6 +12,7 @@
 #define __align__(n) __attribute__((aligned(n)))
 #define __forceinline__ inline
 #define __launch_bounds__(...)
+#define __noinline__
 #define __maxnreg__(...)
 #define __restrict__
 #define __grid_constant__
@@ -21,9 +22,17 @@ struct float2 { float x, y; };
 struct float4 { float x, y, z, w; };
 struct double2 { double x, y; };
 struct int4 { int x, y, z, w; };
+struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
 template <typename T> static T __ldg(const T* at) { return *at; }
+static int __clz(int x) { return x ? __builtin_clz(x) : 32; }
+static unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
+    unsigned long long both = x | (unsigned long long)y << 32;
+    unsigned made = 0;
+    for (int i = 0; i < 4; ++i) made |= (unsigned)(both >> (which >> 4 * i & 7) * 8 & 0xff) << 8 * i;
+    return made;
+}
 static unsigned __funnelshift_r(unsigned low, unsigned high, int by) {
     return (unsigned)(((unsigned long long)high << 32 | low) >> (by & 31));
 }

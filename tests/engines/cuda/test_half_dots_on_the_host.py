@@ -17,8 +17,9 @@ from tilewise.engines.cuda.compile import compile_source
 from tilewise.epilogue import Epilogue
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.half_dots.family import HalfDots
-from tilewise.kernels.half_dots.model import TILES, DotsWay, sides
+from tilewise.kernels.half_dots.model import ways
 from tilewise.kernels.half_dots.text import render_half_dots
+from tilewise.kernels.half_dots.ways import TILES
 from tilewise.machine import KNOWN_CARDS
 from tilewise.problem import Problem
 
@@ -30,11 +31,27 @@ def among_poison(rng, rows, cols, dtype, turned):
     """Small whole numbers, NaN before, between and behind their lines; and all of the memory."""
     lines, length = (cols, rows) if turned else (rows, cols)
     apart, before = length + int(rng.integers(0, 4)), int(rng.integers(0, 8))
+    if rng.random() < 0.3:
+        apart, before = -(-apart // 8) * 8, before // 4 * 4
     memory = np.full(before + lines * apart + 8, np.nan, dtype)
     strides = (dtype.itemsize, apart * dtype.itemsize) if turned else (apart * dtype.itemsize, dtype.itemsize)
     x = np.ndarray((rows, cols), dtype, memory, before * dtype.itemsize, strides)
     x[...] = rng.integers(-3, 4, x.shape).astype(dtype)
     return x, memory
+
+
+def drawn(rng, dtype, width, accumulate):
+    """A product whose long operand has lines along k, and all of the memory around P; some have an infinity."""
+    few, k = int(rng.integers(width // 2 + 1, width + 1)), 2 + round(600 ** rng.random())
+    length, swapped = 2 + round(300 ** rng.random()), bool(rng.integers(2))
+    m, n = (length, few) if swapped else (few, length)
+    M, _ = among_poison(rng, m, k, dtype, not swapped and bool(rng.integers(2)))
+    N, _ = among_poison(rng, k, n, dtype, not swapped or bool(rng.integers(2)))
+    P, around = among_poison(rng, m, n, dtype, bool(rng.integers(2)))
+    if rng.random() < 0.2:
+        (M, N)[int(rng.integers(2))][0, 0] = np.inf
+    kind, layouts = dtype_of(dtype), (layout_of(M), layout_of(N), layout_of(P))
+    return Problem(m, k, n, (), kind, kind, tw.semirings["plus_times"], *layouts, accumulate), M, N, P, around
 
 
 @pytest.mark.drawn(1)
@@ -43,25 +60,19 @@ def among_poison(rng, rows, cols, dtype, turned):
 def test_random_products_among_poison(tmp_path_factory, dtype):
     seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
     rng = np.random.default_rng(seed)
-    tile, accumulate = TILES[0], bool(rng.integers(2))
-    for _ in range(4):
-        few, k, length = int(rng.integers(1, tile.rows + 1)), round(300 ** rng.random()), 1 + round(150 ** rng.random())
-        swapped = bool(rng.integers(2))
-        m, n = (length, few) if swapped else (few, length)
-        M, _ = among_poison(rng, m, k, dtype, False if swapped else bool(rng.integers(2)))
-        N, _ = among_poison(rng, k, n, dtype, bool(rng.integers(2)) if swapped else True)
-        P, around = among_poison(rng, m, n, dtype, bool(rng.integers(2)))
-        before, kind = around.copy(), dtype_of(dtype)
-        layouts = layout_of(M), layout_of(N), layout_of(P)
-        problem = Problem(m, k, n, (), kind, kind, tw.semirings["plus_times"], *layouts, accumulate)
-        said = f"seed {seed}: {problem.shape} {dtype} {tile} {swapped} {accumulate}"
-        if k == 1 and swapped not in sides(problem):
-            continue  # lines of one element lie either way, and it may take them for the other one
-        assert swapped in sides(problem), said
-        wanted = (M.astype(np.float64) @ N.astype(np.float64) + accumulate * P.astype(np.float64)).astype(dtype)
-        plan = HalfDots().pinned(problem, H200, DotsWay(tile, swapped))
+    accumulate, tile = bool(rng.integers(2)), TILES[int(rng.integers(len(TILES)))]
+    for _ in range(8):
+        problem, M, N, P, around = drawn(rng, dtype, tile.width, accumulate)
+        choice = [way for way in ways(problem, H200) if way.cluster == 1 and way.tile == tile]
+        if not choice:
+            continue  # fewer lines than this tile is for
+        way, before = choice[int(rng.integers(len(choice)))], around.copy()
+        said = f"seed {seed}: {problem.shape} {dtype} {way} {problem}"
+        with np.errstate(invalid="ignore"):
+            wanted = (M.astype(np.float64) @ N.astype(np.float64) + accumulate * P.astype(np.float64)).astype(dtype)
+        plan = HalfDots().pinned(problem, H200, way)
         run_recipe(recipe_of(plan), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
-        np.testing.assert_array_equal(P, wanted, err_msg=said)
+        np.testing.assert_array_equal(P.astype(np.float64), wanted.astype(np.float64), err_msg=said)
         P[...] = np.ndarray(P.shape, dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
         np.testing.assert_array_equal(around.view(np.uint16), before.view(np.uint16), err_msg=f"{said}: beside P")
 

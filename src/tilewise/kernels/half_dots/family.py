@@ -10,6 +10,7 @@ from tilewise.kernels.family import fused_notes, tensor_reason
 from tilewise.kernels.half_dots import model
 from tilewise.kernels.half_dots.recipe import launches
 from tilewise.kernels.half_dots.text import render_half_dots
+from tilewise.kernels.half_dots.ways import MOST_FEW, TILES, DotsWay
 from tilewise.kernels.shared.layouts import line_alignment
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -27,24 +28,24 @@ class HalfDots(ByWays):
     def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
         return model.refusal(problem, machine)
 
-    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.DotsWay]:
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, DotsWay]:
         way, seconds = model.best_way(problem, machine)
         return seconds, way
 
-    def geometry(self, problem: Problem, way: model.DotsWay) -> Geometry:
+    def geometry(self, problem: Problem, way: DotsWay) -> Geometry:
         return way.geometry
 
-    def notes(self, problem: Problem, way: model.DotsWay) -> list[str]:
+    def notes(self, problem: Problem, way: DotsWay) -> list[str]:
         return fused_notes(problem) + cut_over_a_cluster(way)
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         return tensor_reason(plan, kernel, tiles)
 
-    def tiles(self, problem: Problem, way: model.DotsWay) -> str:
+    def tiles(self, problem: Problem, way: DotsWay) -> str:
         return f"{way.geometry.rows}x{way.geometry.cols}"
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return min(problem.m, problem.n) <= model.TILES[-1].rows and super().takes(problem, machine)
+        return min(problem.m, problem.n) <= MOST_FEW and super().takes(problem, machine)
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """Lines that start on 16 bytes go to the copy engine."""
@@ -58,11 +59,11 @@ class HalfDots(ByWays):
         return launches(plan, given, scratch)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        for tile in model.TILES:
+        for tile in TILES:
             yield render_half_dots(problem.dtype, tile, epilogue=problem.epilogue)
 
-    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.DotsWay]:
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[DotsWay]:
         return model.ways(problem, machine)
 
-    def seconds(self, way: model.DotsWay, problem: Problem, machine: Machine) -> float:
+    def seconds(self, way: DotsWay, problem: Problem, machine: Machine) -> float:
         return model.seconds(way, problem, machine)

@@ -1,152 +1,132 @@
-// half_dots: few rows of P on tensor cores, the long operand's lines along k and starting anywhere, read once in 16-byte words.
+// half_dots: few rows or columns of P on tensor cores, the long operand's lines along k and starting anywhere. It goes from memory
+// to registers once, as it lies, in 16-byte words; the few lines of the other are in shared memory.
 //
-// Names: A has ROWS rows or less, any strides; B has `length` lines along k, `ldb` apart; P is rows x length by any strides.
-//   Where P has few columns, A is N and B is M, both turned.
-// Layout: eight warps, each with every eighth line of 64: those start equally far behind a 16-byte boundary, whatever `ldb`. A
-//   lane (g, q) = (lane / 4, lane % 4) reads word 4 step + q of line g, as it lies; what it holds of the k of a product
-//   of fragments is its own eight in a row, so the same eight of A go with it: A lies in shared memory, and each warp takes
-//   it as far shifted as its lines are.
-// Edges: the first and the last word of a line go by elements, 0 outside of it; so is A.
-// Order: a cluster's blocks take a part of k each, and one thread adds up an element's sums, in the order of their ranks.
-// Barrier: a stage of A is used up before it is written over, and whole before it is read; the cluster meets before sums are
-//   read, and before anybody leaves.
+// Layout: every `classes` of the long operand's lines one starts equally far behind a boundary. A block has lines of one such
+//   class, so that the few lines are brought as far shifted as all of its lines are. A warp has 16 of them; a lane (g, q) = (lane / 4,
+//   lane % 4) reads word 4 step + q of lines g and g + 8, and what it holds of the k of a product of fragments is its own eight
+//   in a row: so it does of the few lines.
+// Edges: a line's first and last word, where others' elements are in them, make a step of their own, by the first slice of the
+//   first part of k; the few lines have 0 at their places, and what belongs to them in their spare elements.
+// Order: slices of k are added up in turn, then a cluster's blocks in the order of their ranks.
+// Barrier: a stage of the few lines is used up before it is written over, and whole before it is read; the cluster meets before
+//   sums are read, and before anybody leaves.
 
-#define WARPS 8
-#define THREADS (32 * WARPS)
-#define LINES 64  // of a block
-#define MATS (ROWS / 16)
-#define STEP 32   // k of a step: a word of each of the four lanes on a line
-#define PITCH (STAGE * STEP + 32)  // elements of a row of A: four words of two rows lie in all banks
-#define MOST_CUT 8                 // blocks of a cluster
+struct Words { uint4 upper, lower; };
 
-extern __shared__ __align__(128) unsigned char memory[];
+// Words across its ends are inside the operand, or not; a line that is not there has no k.
+struct Line { const Element* at; int k; bool inside; };
 
-// The eight elements from `at` on, 0 for those before the first `from` and from `to` on.
-static __device__ __forceinline__ uint4 some_of(const Element* at, int from, int to) {
-    unsigned made[4] = {0, 0, 0, 0};
-    #pragma unroll
-    for (int e = 0; e < 8; ++e)
-        if (e >= from && e < to) made[e / 2] |= (unsigned)at[e] << e % 2 * 16;
-    return make_uint4(made[0], made[1], made[2], made[3]);
+static __device__ __forceinline__ Line line_of(const Lines& p, int line) {
+    const Element* at = p.long_at + line * p.lead;
+    bool inside = at - 8 >= p.long_at && at + p.k + 8 <= end_of_long(p);
+    return {at, line < p.length ? p.k : -8, inside};
 }
 
-// Word `word` of a line that starts `shift` elements behind a boundary.
-static __device__ __forceinline__ uint4 word_of(const Element* line, int shift, int word, int k, bool there) {
-    int first = 8 * word - shift;
-    if (!there || first >= k) return make_uint4(0, 0, 0, 0);
-    if (first >= 0 && first + 8 <= k) return __ldg(reinterpret_cast<const uint4*>(line + first));
-    return some_of(line + first, -first, k - first);
+// The eight elements from `at` of k on, if all are there.
+static __device__ __forceinline__ uint4 word_at(const Line& line, int at) {
+    return at >= 0 && at + 8 <= line.k ? whole_word(line.at + at) : make_uint4(0, 0, 0, 0);
 }
 
-// `count` steps of A from `step` on, eight elements before them too. What stands in rows that A does not have goes into sums that
-// are not stored.
-static __device__ __forceinline__ void bring_a(
-    Element* held, const Element* A, int rows, int k, long long a_row, long long a_k, int step, int count)
+// A word at a line's end, and what is around it; where it reaches over the operand's, `end_word` has it.
+static __device__ __forceinline__ uint4 edge_at(const Line& line, int at) {
+    return line.inside && at < line.k ? whole_word(line.at + at) : make_uint4(0, 0, 0, 0);
+}
+
+static __device__ __forceinline__ unsigned kept(unsigned pair, int at, int k) {
+    return pair & ((at >= 0 && at < k ? 0xffffu : 0u) | (at >= -1 && at + 1 < k ? 0xffff0000u : 0u));
+}
+
+// 0 for what is no k of the line.
+static __device__ __forceinline__ void keep(uint4& word, const Line& line, int at, const Lines& p) {
+    if (!line.inside && at < line.k) word = end_word(line.at + at, p);
+    int k = line.k;
+    word = make_uint4(kept(word.x, at, k), kept(word.y, at + 2, k), kept(word.z, at + 4, k), kept(word.w, at + 6, k));
+}
+
+// What belongs to the words at lines' ends, of the few lines: eight at k = `first` and eight at `last`, 0 where no k is.
+static __device__ __forceinline__ void bring_edges(Element* spare, int pitch, const Lines& p, int first, int last) {
+    #pragma unroll 1
+    for (int i = threadIdx.x; i < p.few * 32; i += THREADS) {
+        int line = i / 32, e = i % 32, k = (e < 8 ? first : last) + e % 8;
+        bool there = e < 16 && k >= 0 && k < p.k;
+        spare[line * pitch + (e ^ swizzle_of(line))] = there ? p.few_at[line * p.few_stride + k * p.few_k] : (Element)0;
+    }
+}
+
+static __device__ __forceinline__ void multiply_words(
+    Sum (&sums)[MATS][4], const Element* few, int pitch, int q, const Words& words)
 {
-    const int words = count * 4 + 1;
-    int first = step * STEP - 8;
-    if (a_k == 1) {
-        #pragma unroll 4
-        for (int i = threadIdx.x; i < rows * words; i += THREADS) {
-            int r = i / words, at = first + i % words * 8;
-            const Element* from = A + r * a_row + at;
-            uint4 made;
-            int shift = elements_after_boundary(from);
-            if (at - shift >= 0 && at - shift + 16 <= k)
-                made = shifted_by(__ldg(reinterpret_cast<const uint4*>(from - shift)),
-                                  __ldg(reinterpret_cast<const uint4*>(from - shift + 8)), shift);
-            else
-                made = some_of(from, -at, k - at);
-            *reinterpret_cast<uint4*>(held + r * PITCH + i % words * 8) = made;
-        }
-        return;
-    }
-    #pragma unroll 8
-    for (int i = threadIdx.x; i < rows * words * 8; i += THREADS) {
-        int r = i % rows, at = first + i / rows;
-        held[r * PITCH + i / rows] = at >= 0 && at < k ? A[r * a_row + at * a_k] : (Element)0;
-    }
-}
-
-// A warp's fragments of `ROWS` rows of A, shifted as its lines are, times those of a word of its lines.
-static __device__ __forceinline__ void multiply_word(Sum (&sums)[MATS][4], const Element* held, int shift, uint4 word, int rows) {
-    unsigned first[2] = {word.x, word.y}, second[2] = {word.z, word.w};
+    unsigned first[4] = {words.upper.x, words.lower.x, words.upper.y, words.lower.y};
+    unsigned second[4] = {words.upper.z, words.lower.z, words.upper.w, words.lower.w};
     #pragma unroll
     for (int i = 0; i < MATS; ++i) {
-        uint4 of[2] = {make_uint4(0, 0, 0, 0), make_uint4(0, 0, 0, 0)};
-        #pragma unroll
-        for (int half = 0; half < 2; ++half) {
-            if (i * 16 + half * 8 >= rows) break;
-            const uint4* at = reinterpret_cast<const uint4*>(held + (i * 16 + half * 8) * PITCH);
-            of[half] = at[1];
-            if (shift) of[half] = shifted_by(at[0], of[half], 8 - shift);
-        }
-        unsigned low[4] = {of[0].x, of[1].x, of[0].y, of[1].y}, high[4] = {of[0].z, of[1].z, of[0].w, of[1].w};
-        multiply(sums[i], low, first);
-        multiply(sums[i], high, second);
+        uint4 of = *reinterpret_cast<const uint4*>(few + i * 8 * pitch + (q * 8 ^ swizzle_of(i * 8)));
+        unsigned low[2] = {of.x, of.y}, high[2] = {of.z, of.w};
+        multiply(sums[i], first, low);
+        multiply(sums[i], second, high);
     }
 }
 
-extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) half_dots(
-    const Element* __restrict__ A, const Element* __restrict__ B, Element* P, Epilogue epilogue, int rows, int k, int length,
-    long long a_row, long long a_k, long long ldb, long long p_row, long long p_col, int swapped)
-{
+extern "C" __global__ void __launch_bounds__(THREADS, RESIDENT) half_dots(const __grid_constant__ Lines p, Epilogue epilogue) {
     wait_for_the_one_before();
     let_the_next_start();
     Element* held = reinterpret_cast<Element*>(memory);
-    int parts = cluster_blocks(), rank = cluster_rank(), base = blockIdx.x / parts * LINES;
-    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, g = lane / 4, q = lane % 4, line = base + warp + 8 * g;
-    bool there = line < length;
-    const Element* mine = B + (there ? line : 0) * ldb;
-    int shift = elements_after_boundary(B + (base + warp) * ldb);
-    int steps = ((k + 14) / 8 + 3) / 4, from = (int)((long long)steps * rank / parts), to = (int)((long long)steps * (rank + 1) / parts);
+    int parts = cluster_blocks(), rank = cluster_rank(), tile = blockIdx.x / parts, of_class = tile % p.classes;
+    int warp = threadIdx.x / 32, g = threadIdx.x % 32 / 4, q = threadIdx.x % 4, slice = warp % p.slices, across = warp / p.slices;
+    int height = 16 * (WARPS / p.slices), origin = of_class + tile / p.classes * height * p.classes;
+    int line = origin + (16 * across + g) * p.classes;
+    Line upper = line_of(p, line), lower = line_of(p, line + 8 * p.classes);
+    int shift = elements_after_boundary(p.long_at + of_class * p.lead), steps = (p.k + shift + STEP - 1) / STEP;
+    int from = (int)((long long)steps * rank / parts), to = (int)((long long)steps * (rank + 1) / parts);
+    int pitch = pitch_of(p.stage * STEP);
+    int low = (shift + 7) / 8 * 8 - shift, high = (p.k + shift) / 8 * 8 - shift;  // words from and to there are whole
+    bool edges = from == 0 && to > 0 && (low > 0 || high < p.k);
+    int edge = q == 0 && low > 0 ? -shift : q == 1 && high < p.k && high >= low ? high : p.k;  // where this lane's is
 
     Sum sums[MATS][4];
     #pragma unroll
     for (int i = 0; i < MATS * 4; ++i) sums[i / 4][i % 4] = 0;
-    uint4 words[AHEAD];
+    Words words[AHEAD];
+    int at = (from + slice) * STEP + q * 8 - shift, on = p.slices * STEP;  // k of this lane's next word
     #pragma unroll
-    for (int u = 0; u < AHEAD; ++u) words[u] = word_of(mine, shift, (from + u) * 4 + q, k, there);
-    for (int stage = from; stage < to; stage += STAGE) {
-        int end = min(stage + STAGE, to);
+    for (int u = 0; u < AHEAD; ++u, at += on) words[u] = {word_at(upper, at), word_at(lower, at)};
+    bring_ends(p);
+    #pragma unroll 1
+    for (int stage = from; stage < to; stage += p.stage) {
+        int end = min(stage + p.stage, to);
+        if (stage > from) __syncthreads();
+        bring_few(held, pitch, p, stage * STEP - shift, (end - stage) * STEP, low, high);
+        if (stage == 0 && edges)
+            bring_edges(held + pitch - SPARE, pitch, p, low > 0 ? -shift : p.k, high < p.k && high >= low ? high : p.k);
+        Words at_edge;
+        if (stage == 0 && edges && slice == 0) at_edge = {edge_at(upper, edge), edge_at(lower, edge)};
         __syncthreads();
-        bring_a(held, A, rows, k, a_row, a_k, stage, end - stage);
-        __syncthreads();
-        for (int step = stage; step < end; step += AHEAD) {
-            uint4 now[AHEAD];
+        if (stage == 0 && edges && slice == 0) {
+            keep(at_edge.upper, upper, edge, p);
+            keep(at_edge.lower, lower, edge, p);
+            multiply_words(sums, held + g * pitch + pitch - SPARE, pitch, q, at_edge);
+        }
+        #pragma unroll 1
+        for (int step = stage + slice; step < end; step += AHEAD * p.slices) {
             #pragma unroll
-            for (int u = 0; u < AHEAD; ++u) now[u] = words[u];
-            #pragma unroll
-            for (int u = 0; u < AHEAD; ++u) words[u] = word_of(mine, shift, (step + AHEAD + u) * 4 + q, k, there);
-            const Element* at = held + g * PITCH + ((step - stage) * 4 + q) * 8;
-            #pragma unroll
-            for (int u = 0; u < AHEAD; ++u)
-                if (step + u < end) multiply_word(sums, at + u * STEP, shift, now[u], rows);
+            for (int u = 0; u < AHEAD; ++u, at += on) {
+                if (step + u * p.slices < end)
+                    multiply_words(sums, held + g * pitch + (step + u * p.slices - stage) * STEP, pitch, q, words[u]);
+                words[u] = {word_at(upper, at), word_at(lower, at)};
+            }
         }
     }
     __syncthreads();
 
     Sum* made = reinterpret_cast<Sum*>(memory);
+    int whole = whole_of(p, height);
+    Held as = held_as(p, height);
     #pragma unroll
-    for (int i = 0; i < MATS * 4; ++i)
-        made[(i / 4 * 16 + i / 2 % 2 * 8 + g) * LINES + warp + 8 * (2 * q + i % 2)] = sums[i / 4][i % 4];
-    if (parts > 1)
-        cluster_meet();
-    else
-        __syncthreads();
-    for (int i = rank * THREADS + threadIdx.x; i < rows * LINES; i += parts * THREADS) {
-        int r = i / LINES, at = base + i % LINES;
-        if (at >= length) continue;
-        Sum part[MOST_CUT];  // on their way together
-        #pragma unroll
-        for (int other = 0; other < MOST_CUT; ++other)
-            if (other < parts) part[other] = *in_block(made + i, other);
-        Sum sum = part[0];
-        #pragma unroll
-        for (int other = 1; other < MOST_CUT; ++other)
-            if (other < parts) sum += part[other];
-        Element* cell = P + r * p_row + at * p_col;
-        *cell = narrow(finish(sum, ACCUMULATE ? widen(*cell) : (Sum)0, bias_of(epilogue, swapped ? r : at, true), epilogue));
+    for (int i = 0; i < MATS * 4; ++i) {
+        int few = i / 4 * 8 + 2 * q + i % 2, at_line = 16 * across + i / 2 % 2 * 8 + g;
+        *cell_of(made + slice * whole, p, as.pitch, few, at_line) = sums[i / 4][i % 4];
     }
-    if (parts > 1) cluster_meet();  // nobody leaves while another reads here
+    __syncthreads();
+    add_slices(made, as, p.slices, whole);
+    store(made, as, p, epilogue, {origin, p.classes});
 }

@@ -3,52 +3,33 @@
 from __future__ import annotations
 
 import math
-from dataclasses import dataclass
+from functools import lru_cache
+from itertools import product
+from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
+from tilewise.kernels.half_dots import seconds as figures
+from tilewise.kernels.half_dots.seconds import expected
+from tilewise.kernels.half_dots.ways import CLUSTERS, MOST_FEW, SLICES, TILES, DotsTile, DotsWay, steps_of
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines
+from tilewise.kernels.shared.residency import rooms
 from tilewise.machine import Machine, arch_number
-from tilewise.plans import Geometry
 from tilewise.problem import Problem
+from tilewise.system.machine_code import INFINITE, Row, Rows
 
 KERNEL = "half_dots"
 IDEA = "few rows or columns of halves on tensor cores: lines along k that start anywhere are read once, by whole words"
-THREADS, LINES, STEP = 256, 64, 32  # of a block; lines of the long operand; k of a step
-MOST_BLOCKS = 8  # of a cluster
+CLASSES = 8  # of lines that start equally far behind a 16-byte boundary
 
 
-@dataclass(frozen=True)
-class DotsTile:
-    """A block makes `rows` by LINES of P. `stage` steps of the few rows are staged at a time, `ahead` words loaded."""
+class Side(NamedTuple):
+    """The few lines and the long operand of a product taken so."""
 
-    rows: int
-    stage: int
-    ahead: int
-    resident: int
-
-    @property
-    def shared_bytes(self) -> int:
-        return max(2 * self.rows * (self.stage * STEP + 32), 4 * self.rows * LINES)
-
-
-@dataclass(frozen=True)
-class DotsWay:
-    """`swapped`: P has few columns, and M is the long operand. A cluster's blocks take a part of k each."""
-
-    tile: DotsTile
     swapped: bool
-    cluster: int = 1
-
-    def spec(self) -> str:
-        return f"{self.tile.rows}x{LINES}a{self.tile.ahead} c{self.cluster}{' swapped' * self.swapped}"
-
-    @property
-    def geometry(self) -> Geometry:
-        sides = (LINES, self.tile.rows) if self.swapped else (self.tile.rows, LINES)
-        return Geometry((THREADS, 1), *sides, STEP, self.tile.shared_bytes)
-
-
-TILES = (DotsTile(16, 32, 4, 3),)  # taller ones, of 32 and 64 rows, lose to wgmma_half with its operands realigned
+    few: int
+    length: int
+    classes: int
+    beside: bool  # the few lines lie side by side
 
 
 def refusal(problem: Problem, machine: Machine) -> str | None:
@@ -63,63 +44,79 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
     if p.groups or p.members > 1 or p.unrounded:
         return f"kernel={KERNEL!r} makes one product of rounded halves: no stack, no groups"
     if not sides(p):
-        most = TILES[-1].rows
-        return f"kernel={KERNEL!r} makes up to {most} rows or columns of P from lines along k, and this is {p.shape}"
+        return (
+            f"kernel={KERNEL!r} makes up to {MOST_FEW} rows or columns of P from lines along k, and this is {p.shape}"
+        )
     return None
 
 
-def sides(p: Problem) -> list[bool]:
-    """Whether it can be taken with few rows (False), and with few columns (True)."""
-    given = ((False, p.m, p.layout_n, p.k, p.n, "N"), (True, p.n, p.layout_m, p.m, p.k, "M"))
-    return [
-        swapped
-        for swapped, few, layout, rows, cols, name in given
-        if 0 < few <= TILES[-1].rows and contiguous_lines(layout, rows, cols) and along_k(layout, rows, cols, name)
-    ]
-
-
-def ways(p: Problem, machine: Machine) -> list[DotsWay]:
-    """The least tile that has all rows, and clusters of a few sizes."""
+def sides(p: Problem) -> list[Side]:
+    """The ways round that it can be taken."""
+    of_n, of_m = (p.layout_n, p.k, p.n, "N"), (p.layout_m, p.m, p.k, "M")
     made = []
-    for swapped in sides(p):
-        few, length = (p.n, p.m) if swapped else (p.m, p.n)
-        tile = next(tile for tile in TILES if tile.rows >= few)
-        steps, blocks = math.ceil(p.k / STEP), math.ceil(length / LINES)
-        most = max(1, min(MOST_BLOCKS, steps // tile.ahead, math.ceil(machine.units * tile.resident / max(1, blocks))))
-        made += [DotsWay(tile, swapped, cluster) for cluster in range(1, most + 1)]
+    for swapped, few, length, k_apart, (layout, rows, cols, name) in (
+        (False, p.m, p.n, p.layout_m.col, of_n),
+        (True, p.n, p.m, p.layout_n.row, of_m),
+    ):
+        lines = contiguous_lines(layout, rows, cols)
+        if 0 < few <= MOST_FEW and length and p.k and lines and along_k(layout, rows, cols, name):
+            made.append(Side(swapped, few, length, CLASSES // math.gcd(CLASSES, lines[2]), k_apart != 1))
     return made
 
 
-# Fitted to 430 ways of 82 random products on an H200 (rms 13 %), when all 16 rows were staged; fewer take less.
-START_SECONDS = 3.42e-6  # a launch, the first words' way in, the sums' way out
-UNIT_BANDWIDTH = 5.82e10  # bytes a second of the long operand that a multiprocessor takes
-ROW_SECONDS, ACROSS_SLOW = 1.41e-8, 1.31  # to stage a step of one of the few rows; and where k lies across its lines
-FEWEST = 8  # rows, below which nothing is expected to be faster
-CLUSTER_SECONDS, PART_SECONDS = 4.67e-7, 2.1e-8  # blocks of a cluster wait for one another
-MEMORY_SHARE = 0.436
+@lru_cache(maxsize=64)
+def _table(tile: DotsTile, classes: int, swapped: bool, units: int) -> tuple[tuple[DotsWay, ...], Rows]:
+    """The ways, and of each: the lines of the long operand that a block has, slices of k, blocks of a cluster and of a
+    multiprocessor; clusters that the card holds, and with one block of each multiprocessor; seconds of a step alone,
+    and of the sums of a block."""
+    ways, rows = [], []
+    for slices, cluster in product(SLICES, CLUSTERS):
+        way, room = DotsWay(tile, swapped, classes, slices, cluster), rooms(units, cluster, tile.resident)
+        cells = tile.width * way.height
+        sums = figures.CELL_SECONDS * cells / cluster + (figures.SLICE_SECONDS * cells * slices if slices > 1 else 0.0)
+        step = figures.STEP_SECONDS + figures.STEP_LINE_SECONDS * tile.width
+        ways.append(way)
+        rows.append((way.height, slices, cluster, tile.resident, room[-1], room[0], step, sums))
+    return tuple(ways), Rows(rows)
+
+
+def _ways(side: Side, machine: Machine) -> tuple[tuple[DotsWay, ...], Rows]:
+    tile = next(tile for tile in TILES if tile.width >= side.few)
+    return _table(tile, side.classes, side.swapped, machine.units)
+
+
+def _given(p: Problem, side: Side, machine: Machine) -> Row:
+    """What all rows share."""
+    brought = (figures.BESIDE_SECONDS if side.beside else figures.ALONG_SECONDS) * side.few * p.k
+    passing = p.least_bytes / (machine.bandwidth * figures.MEMORY_SHARE)
+    return side.length, p.k, steps_of(p.k), side.classes, brought, passing**4
+
+
+def ways(p: Problem, machine: Machine) -> list[DotsWay]:
+    made = []
+    for side in sides(p):
+        given, (every, rows) = _given(p, side, machine), _ways(side, machine)
+        made += [way for way, row in zip(every, rows.rows, strict=True) if expected(row, given) < INFINITE]
+    return made
 
 
 def seconds(way: DotsWay, problem: Problem, machine: Machine) -> float:
-    """Waves of blocks, whose words a multiprocessor's blocks take together; what is staged before; or the bytes."""
-    p, tile = problem, way.tile
-    few, length, lies = (p.n, p.m, p.layout_n.row) if way.swapped else (p.m, p.n, p.layout_m.col)
-    blocks = math.ceil(length / LINES) * way.cluster
-    waves = math.ceil(blocks / (machine.units * tile.resident))
-    together = min(tile.resident, math.ceil(blocks / machine.units))
-    steps = math.ceil(math.ceil(p.k / STEP) / way.cluster)
-    words = together * steps * LINES * 2 * STEP / UNIT_BANDWIDTH
-    staged = ROW_SECONDS * max(few, FEWEST) * steps * (1.0 if lies == 1 else ACROSS_SLOW)
-    passing = p.least_bytes / (machine.bandwidth * MEMORY_SHARE)
-    work = math.sqrt(math.hypot((waves * (words + staged)) ** 2, passing**2))
-    return START_SECONDS + work + (CLUSTER_SECONDS + PART_SECONDS * way.cluster if way.cluster > 1 else 0.0)
+    side = next(side for side in sides(problem) if side.swapped == way.swapped)
+    every, rows = _ways(side, machine)
+    return figures.ONE_LAUNCH * expected(rows.rows[every.index(way)], _given(problem, side, machine))
 
 
 def least_seconds(problem: Problem, machine: Machine) -> float:
     """What no way goes below."""
-    return START_SECONDS + problem.least_bytes / (machine.bandwidth * MEMORY_SHARE)
+    passing = problem.least_bytes / (machine.bandwidth * figures.MEMORY_SHARE)
+    return figures.ONE_LAUNCH * (figures.START_SECONDS + max(figures.TILE_SECONDS, passing))
 
 
 def best_way(problem: Problem, machine: Machine) -> tuple[DotsWay, float]:
-    timed = [(seconds(way, problem, machine), number, way) for number, way in enumerate(ways(problem, machine))]
-    soonest, _, way = min(timed)
+    found = []
+    for side in sides(problem):
+        every, rows = _ways(side, machine)
+        number, soonest = expected.least(rows, _given(problem, side, machine), problem.largest)
+        found.append((figures.ONE_LAUNCH * soonest, every[number]))
+    soonest, way = min(found, key=lambda one: one[0])
     return way, soonest

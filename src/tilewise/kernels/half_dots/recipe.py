@@ -1,38 +1,52 @@
-"""The launch of `half_dots`: one, k cut over the blocks of a cluster."""
+"""The launch of `half_dots`: one, k cut over warps and over the blocks of a cluster."""
 
 from __future__ import annotations
 
 import ctypes
-import math
 
-from tilewise.kernels.half_dots.model import KERNEL, LINES, THREADS, DotsWay
+from tilewise.kernels.half_dots.model import KERNEL
 from tilewise.kernels.half_dots.text import render_half_dots
+from tilewise.kernels.half_dots.ways import WARPS, DotsWay
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import lines_of
 from tilewise.kernels.shared.split_k import epilogue_argument
 from tilewise.plans import Plan
-from tilewise.recipe import Launch, Scratch
+from tilewise.recipe import Launch, Scratch, structure
+
+
+class _Lines(ctypes.Structure):
+    """The kernel's `Lines`."""
+
+    _fields_ = (
+        *((name, ctypes.c_void_p) for name in ("few_at", "long_at", "P")),
+        *((name, ctypes.c_longlong) for name in ("few_stride", "few_k", "lead", "p_few", "p_long")),
+        *(
+            (name, ctypes.c_int)
+            for name in ("few", "k", "length", "classes", "slices", "stage", "swapped", "log_lanes")
+        ),
+    )
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     p, way = plan.problem, plan.way
     assert isinstance(way, DotsWay)
     few, long = (given.N, given.M) if way.swapped else (given.M, given.N)
-    rows, length = (p.n, p.m) if way.swapped else (p.m, p.n)
-    by_few, by_length = _strides(given.P, way.swapped)
-    arguments = (
-        few.pointer,
-        long.pointer,
-        given.P.pointer,
-        epilogue_argument(p.epilogue, "float32", given.bias),
-        *(ctypes.c_int(extent) for extent in (rows, p.k, length)),
-        *(ctypes.c_longlong(x) for x in (*_strides(few, way.swapped), lines_of(long)[2], by_few, by_length)),
-        ctypes.c_int(way.swapped),
-    )
+    count, length = (p.n, p.m) if way.swapped else (p.m, p.n)
+    lines = structure(
+        _Lines, few.pointer, long.pointer, given.P.pointer, *_strides(few, way.swapped), lines_of(long)[2],
+        *_strides(given.P, way.swapped), count, p.k, length, way.classes, way.slices, way.stage(p.k), way.swapped,
+        _log_lanes(count),
+    )  # fmt: skip
     source = render_half_dots(p.dtype, way.tile, p.accumulate, p.epilogue)
-    grid = (math.ceil(length / LINES) * way.cluster,)
-    return [Launch.of(source, KERNEL, grid, (THREADS,), arguments, way.tile.shared_bytes, cluster=way.cluster)]
+    arguments = lines, epilogue_argument(p.epilogue, "float32", given.bias)
+    grid, shared = (way.blocks(length),), way.shared_bytes(p.k)
+    return [Launch.of(source, KERNEL, grid, (32 * WARPS,), arguments, shared, cluster=way.cluster)]
 
 
 def _strides(x: Placed, swapped: bool) -> tuple[int, int]:
     return (x.layout.col, x.layout.row) if swapped else (x.layout.row, x.layout.col)
+
+
+def _log_lanes(few: int) -> int:
+    """Threads that bring one of the few lines, where k lies side by side in them: all of them the lines together."""
+    return (32 * WARPS).bit_length() - 1 - (few - 1).bit_length()

@@ -6,24 +6,26 @@ from functools import lru_cache
 
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.epilogue import PLAIN, Epilogue
-from tilewise.kernels.half_dots.model import DotsTile
+from tilewise.kernels.half_dots.ways import WARPS, DotsTile
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.sums import render_numbers
 from tilewise.kernels.shared.text import defined, kernel_text
 
+FILES = ("lines.cuh", "ends.cuh", "stores.cuh", "half_dots.cu")
+
 
 @lru_cache(maxsize=64)
 def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
     sums = DTYPES["float32"]
     macros: dict[str, object] = {
-        "ROWS": tile.rows,
-        "STAGE": tile.stage,
+        "WIDTH": tile.width,
+        "WARPS": WARPS,
         "AHEAD": tile.ahead,
         "RESIDENT": tile.resident,
     }
-    files = "plain/in_turn.cuh", "shared/cluster.cuh", "shared/words.cuh", "half_dots/half_dots.cu"
+    shared = "plain/in_turn.cuh", "shared/cluster.cuh", "shared/words.cuh"
     return "\n".join(
         (
             f"// half_dots over {dtype}, sums in {sums}",
@@ -32,6 +34,7 @@ def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epi
             render_numbers(sums, dtype, accumulate),
             render_epilogue(epilogue, sums),
             product_of_fragments(dtype, 16, 80),
-            *map(kernel_text, files),
+            *map(kernel_text, shared),
+            *(kernel_text(f"half_dots/{name}") for name in FILES),
         )
     )
