@@ -61,7 +61,8 @@ class FewTile:
     @property
     def resident(self) -> int:
         """Blocks a multiprocessor is asked to hold: two where the registers are known to suffice."""
-        return 2 if self.kernel == FEW_ROWS and self.way.name == "each" and self.way.word_bytes == 4 else 1
+        small = self.way.word_bytes == 4 or (self.way.word_bytes == 8 and self.few * self.vector <= 16)
+        return 2 if self.kernel == FEW_ROWS and self.way.name == "each" and small else 1
 
     @property
     def geometry(self) -> Geometry:
