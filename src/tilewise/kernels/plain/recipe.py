@@ -275,11 +275,7 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
     M, N = operands
     if job.guards_a_stack:
         M, N = replace(M, vector=1), replace(N, vector=1)
-    target, where = job.P, job.where
-    if split:
-        layout = Layout(job.plane_lead, 1, (0,) * len(p.stack))
-        target = Placed(held["planes"], p.algebra.partial, m, n, layout)
-        where = None if where is None else Placed(held["planes of k"], DTYPES["int64"], m, n, layout)
+    target, where = _planes(job, held) if split else (job.P, job.where)
     ldp = target.layout.row if split else target.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
     quad = 16 // way.word_bytes * target.dtype.itemsize
@@ -317,6 +313,14 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
         if split:
             launches.append(_combine(job, target, where, member, job.pieces))
     return launches, [] if tail is None else [_join(job, tail, tiles, held["planes"])]
+
+
+def _planes(job: Job, held: dict[str, Address]) -> tuple[Placed, Placed | None]:
+    """Where pieces of k leave their sums, and which k won in each."""
+    p, m, n = job.plan.problem, job.choice.rows, job.choice.cols
+    layout = Layout(job.plane_lead, 1, (0,) * len(p.stack))
+    where = None if job.where is None else Placed(held["planes of k"], DTYPES["int64"], m, n, layout)
+    return Placed(held["planes"], p.algebra.partial, m, n, layout), where
 
 
 def _turns(job: Job, held: dict[str, Address]) -> list[tuple[Job, Way, PlainTile]]:
