@@ -62,16 +62,19 @@ def test_a_read_that_only_ends_in_memory_a_kernel_works_on(tmp_path):
 
 
 def test_a_pointer_that_is_no_functions_address_is_called(tmp_path):
-    """A number, and a function of another form; one whose parameters are other pointers is called as C calls it."""
+    """A number, and a function that gives an object; one of other pointers and no result is called as C calls it."""
     path = tmp_path / "program.cu"
     text = (
-        "#include <cstdio>\n#include <cstdlib>\nint less(const int* a, const int* b) { return *a - *b; }\n"
+        "#include <cstdio>\n#include <cstdlib>\n#include <pthread.h>\n"
+        "struct Big { int a[9]; }; Big make() { Big b; b.a[8] = 1; return b; } "
+        'int less(const int* a, const int* b) { return *a - *b; } void work() { printf("w"); }\n'
         "int main() { int v[2] = {2, 1}; qsort(v, 2, 4, (int (*)(const void*, const void*))less);"
+        " pthread_t t; pthread_create(&t, 0, (void* (*)(void*))work, 0); pthread_join(t, 0);"
         ' printf("%d\\n", v[0]);'
         " fflush(stdout);\nvoid (*f)() = (void (*)())WHERE; f(); return 0; }\n"
     )
-    for where in ("12345", "less"):
+    for where in ("12345", "make"):
         path.write_text(text.replace("WHERE", where))
         report = run_program(path, [], Options(), capture=True)
         told = [(f.kind.value, f.place.line) for f in report.faults if f.place is not None]
-        assert (report.output, report.ended, told) == ("1\n", "crash", [("out-of-bounds", 5)]), report.message
+        assert (report.output, report.ended, told) == ("w1\n", "crash", [("out-of-bounds", 6)]), report.message

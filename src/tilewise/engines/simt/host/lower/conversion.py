@@ -52,9 +52,10 @@ def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> V
 
 
 def call_form(type_: FunctionType) -> int:
-    """A number for how a function is called: two types that differ only in what pointers point to have the same."""
-    parts = ["object" if isinstance(t, (Record, Array)) else t.llvm for t in (type_.result, *type_.parameters)]
-    return zlib.crc32(" ".join(parts).encode())
+    """A number for how a function is called. Scalars go in registers, where one too many or too few does no harm;
+    objects go by addresses that nobody checks, so that they must be where the function looks for them."""
+    objects = [isinstance(t, (Record, Array)) for t in (type_.result, *type_.parameters)]
+    return zlib.crc32(bytes(objects)) if any(objects) else 0
 
 
 def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Value:
