@@ -133,10 +133,10 @@ def torn(text: str, draw: random.Random) -> str:
 
 
 def runnable(seed: int) -> str:
-    """A program that is meant to run: a sound one with one or two tokens exchanged; one in forty would never end."""
+    """A program that is meant to run: a sound one with one or two tokens exchanged; one in a hundred would never end."""
     draw = random.Random(seed)
     chosen = draw.random()
-    if chosen < 0.025:
+    if chosen < 0.01:
         return str(draw.choice(hostile_programs.CLASSES)(draw))[: 1 << 16]
     text = Draw(seed).program() if chosen < 0.1 else KERNELS if chosen < 0.15 else draw.choice(small_programs())
     return exchanged(text, draw, most=2)
@@ -224,7 +224,7 @@ def through_the_front_end(path: Path, seconds: float = 20.0) -> tuple[bool, str]
     return True, ""
 
 
-def executed(path: Path, seconds: float = 2.0) -> tuple[str, str]:
+def executed(path: Path, seconds: float = 1.0) -> tuple[str, str]:
     """How the program's process ended, and what is wrong with that."""
     reader, writer = os.pipe()
     options = Options(seconds=seconds, memory=512 << 20, output=1 << 20, folder=str(path.parent))
