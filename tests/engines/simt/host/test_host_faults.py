@@ -113,3 +113,12 @@ def test_each_fault_is_named_at_its_line(fault, tmp_path):
     found = [f for f in report.findings if str(f.kind) == kind and line in f.place.text]
     assert found, [(str(f.kind), f.line, f.message) for f in report.findings]
     assert found[0].hint
+
+
+def test_a_copy_that_begins_behind_the_end_of_a_block_names_the_block(tmp_path):
+    """It was said to be memory that was never allocated."""
+    text = "int main() { float h[8] = {0}; float* d; cudaMalloc(&d, 8);\n"
+    report = program(tmp_path, f"{text}cudaMemcpy(d + 3, h, 4, cudaMemcpyHostToDevice); cudaFree(d); }}\n")
+    (found,) = report.findings
+    assert (found.kind.value, found.line) == ("copy", 2)
+    assert "writes past the end of d (8 bytes from cudaMalloc at line 1)" in found.message

@@ -130,7 +130,7 @@ def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchrono
     found = side(s, to), side(s, source)
     names = argument_name(s, 0) or "the target", argument_name(s, 1) or "the source"
     if not all(found):
-        return _nothing_there(s, found, names)
+        return _nothing_there(s, (to, source)[bool(found[0])], size, names[bool(found[0])], not found[0])
     if wanted is not None and not all(f in (w, "both") for f, w in zip(found, wanted, strict=True)):
         return _wrong_direction(s, kind, found, names)
     code = _lengths(s, to, source, size, names)
@@ -148,8 +148,11 @@ def cuda_copy(s: Session, to: int, source: int, size: int, kind: int, asynchrono
     return codes.SUCCESS
 
 
-def _nothing_there(s: Session, found: tuple[str, str], names: tuple[str, str]) -> int:
-    name = names[0] if not found[0] else names[1]
+def _nothing_there(s: Session, address: int, size: int, name: str, target: bool) -> int:
+    """An address that is nobody's: behind the end of a block that is too short, or never allocated."""
+    block = s.memory.find(address, near=True)
+    if block is not None and not block.freed and 0 <= address - block.end < block.size:
+        return _too_long(s, block, size, name, "writes" if target else "reads", 0)
     s.faults.add(
         Kind.COPY,
         s.line,
@@ -218,17 +221,22 @@ def _lengths(s: Session, to: int, source: int, size: int, names: tuple[str, str]
                 other_line=s.line,
             )
         else:
-            s.faults.add(
-                Kind.COPY,
-                s.line,
-                f"the copy of {size} bytes {verb} past the end of {describe(block)}",
-                f"{name} has {room} bytes here",
-                array=name,
-                access="copy",
-                other_line=block.line,
-            )
+            return _too_long(s, block, size, name, verb, room)
         return int(s.cuda.fail(codes.INVALID_VALUE))
     return 0
+
+
+def _too_long(s: Session, block: Allocation, size: int, name: str, verb: str, room: int) -> int:
+    s.faults.add(
+        Kind.COPY,
+        s.line,
+        f"the copy of {size} bytes {verb} past the end of {describe(block)}",
+        f"{name} has {room} bytes here",
+        array=name,
+        access="copy",
+        other_line=block.line,
+    )
+    return int(s.cuda.fail(codes.INVALID_VALUE))
 
 
 def move(s: Session, to: int, source: int, size: int) -> None:
