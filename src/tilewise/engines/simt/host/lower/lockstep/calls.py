@@ -10,39 +10,22 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import rvalue
 from tilewise.engines.simt.host.lower.late import late
 from tilewise.engines.simt.host.lower.lockstep.divergence import NotInLockstep
+from tilewise.engines.simt.host.lower.lockstep.lane_loop import lane_loop
 from tilewise.engines.simt.host.lower.lockstep.wide import Wide, convert, lanes_of, register
 from tilewise.engines.simt.host.lower.values import KNOWN, Local, Value
 
 VECTORS = {"sqrtf": "sqrt", "sqrt": "sqrt", "fabsf": "fabs", "fabs": "fabs"}
 
-UNSET = """
-define internal void @unset({bits} %mask, i32 %line, i32 %word) noinline cold #0 {{
-entry:
-  br label %lane
-lane:
-  %l = phi i64 [ 0, %entry ], [ %l1, %next ]
-  %number = trunc i64 %l to {bits}
-  %shifted = lshr {bits} %mask, %number
-  %on = trunc {bits} %shifted to i1
-  br i1 %on, label %bad, label %next
-bad:
-  call void @set_lane(i64 %l)
+UNSET = """  call void @set_lane(i64 %l)
   call void @rt_unset(i32 %line, i32 %word)
-  br label %next
-next:
-  %l1 = add i64 %l, 1
-  %more = icmp ult i64 %l1, {width}
-  br i1 %more, label %lane, label %done
-done:
-  ret void
-}}
-"""
+  br label %next"""
 
 
 def tell_unset(b: Builder, lacks: str, name: str) -> None:
     """A variable is read that has no value in these lanes."""
     lanes = lanes_of(b)
-    lanes.functions["unset"] = UNSET.format(bits=lanes.bits, width=lanes.width)
+    head = f"void @unset({lanes.bits} %mask, i32 %line, i32 %word) noinline cold"
+    lanes.functions["unset"] = lane_loop(head, UNSET, lanes.bits, lanes.width)
     b.program.external("rt_unset")
     bad, good = b.label(), b.label()
     b.emit(f"br i1 {lanes.any(b, lacks)}, label %{bad}, label %{good}, !prof !0")

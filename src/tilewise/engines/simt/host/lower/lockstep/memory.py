@@ -8,6 +8,7 @@ from tilewise.engines.simt.host.language import types
 from tilewise.engines.simt.host.language.types import Array, Pointer, Scalar, Type
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.lockstep.divergence import NotInLockstep
+from tilewise.engines.simt.host.lower.lockstep.lane_loop import lane_loop
 from tilewise.engines.simt.host.lower.lockstep.wide import (
     OwnPlace,
     Wide,
@@ -22,21 +23,7 @@ from tilewise.engines.simt.host.lower.lockstep.wide import (
 )
 from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, Value
 
-LANE_BY_LANE = """
-define internal {result} @{name}({a} %a, {bits} %mask{given}, i32 %line) noinline #0 {{
-entry:
-  %as = alloca {a}
-  store {a} %a, ptr %as
-{before}
-  br label %lane
-lane:
-  %l = phi i64 [ 0, %entry ], [ %l1, %next ]
-  %number = trunc i64 %l to {bits}
-  %shifted = lshr {bits} %mask, %number
-  %on = trunc {bits} %shifted to i1
-  br i1 %on, label %active, label %next
-active:
-  %pa = getelementptr i64, ptr %as, i64 %l
+LANE_BY_LANE = """  %pa = getelementptr i64, ptr %as, i64 %l
   %at = load i64, ptr %pa
   %address = inttoptr i64 %at to ptr
 {look}
@@ -47,15 +34,7 @@ good:
 bad:
   call void @set_lane(i64 %l)
   %led = call ptr @rt_astray(i64 %at, i64 {size}, i32 {write}, i32 %line)
-  br label %good
-next:
-  %l1 = add i64 %l, 1
-  %more = icmp ult i64 %l1, {width}
-  br i1 %more, label %lane, label %done
-done:
-{after}
-}}
-"""
+  br label %good"""
 INSIDE = """  %off = sub i64 %at, {base}
   %inside = icmp ult i64 %off, {end}
   br i1 %inside, label %look, label %bad, !prof !1
@@ -111,10 +90,12 @@ def _function(b: Builder, llvm: str, size: int, check: int, write: bool) -> str:
         before = f"  %vs = alloca {kind}\n  store {kind} zeroinitializer, ptr %vs"
         touch = f"  %pv = getelementptr {llvm}, ptr %vs, i64 %l\n  %x = load {llvm}, ptr %p, align 1\n  store {llvm} %x, ptr %pv"  # noqa: E501
         after = f"  %given = load {kind}, ptr %vs\n  ret {kind} %given"
-    lanes.functions[name] = LANE_BY_LANE.format(
-        result="void" if write else kind, name=name, a=lanes.vector("i64"), bits=lanes.bits, width=lanes.width,
-        given=f", {kind} %v" if write else "", before=before, look=_look(b, size, check, write), touch=touch,
-        size=size, write=int(write), after=after,
+    addresses = lanes.vector("i64")
+    given = f", {kind} %v" if write else ""
+    lanes.functions[name] = lane_loop(
+        f"{'void' if write else kind} @{name}({addresses} %a, {lanes.bits} %mask{given}, i32 %line) noinline",
+        LANE_BY_LANE.format(look=_look(b, size, check, write), touch=touch, size=size, write=int(write)),
+        lanes.bits, lanes.width, f"  %as = alloca {addresses}\n  store {addresses} %a, ptr %as\n{before}", after,
     )  # fmt: skip
     return name
 
