@@ -41,6 +41,7 @@ from tilewise.plans import Plan
 from tilewise.problem import Layout, Problem, row_major
 
 LAYOUTS = ("rows", "columns", "apart", "backwards")
+NARROWEST = known_target("generic")
 EXTENTS = (1, 2, 3, 5, 7, 8, 9, 11, 12, 13, 15, 16, 17, 31, 33, 47, 49, 64, 65, 97, 100, 130)
 
 
@@ -190,6 +191,26 @@ def random_cases(seed: int, count: int, kinds: int | None = None) -> Iterator[Ca
         k = draw.choice((k, k, draw.randint(380, 800))) if m * n < 2000 else k
         lay_m, lay_n, lay_p = draw.choices(LAYOUTS, (5, 2, 1, 1), k=3)
         yield Case((m, k, n), dtype, ring, None, (lay_m, lay_n, lay_p), draw.random() < 0.2)
+
+
+def stretched_cases(seed: int, count: int, kinds: int = 2) -> Iterator[Case]:
+    """A handful of rows or columns, with a k that may be cut into stretches."""
+    draw = random.Random(seed)
+    chosen = draw.sample(
+        [pair for pair in pairs() if fits(Case((3, 600, 40), pair[1], pair[0], "few_rows"), NARROWEST)], kinds
+    )
+    for _ in range(count):
+        ring, dtype = draw.choice(chosen)
+        m, k, n = (
+            draw.randint(1, 16),
+            draw.choice((draw.randint(1, 100), draw.randint(500, 1700))),
+            draw.randint(1, 150),
+        )
+        lay_m, onto = draw.choice(LAYOUTS), draw.random() < 0.2
+        if draw.random() < 0.3:  # the transposed product: a handful of columns
+            yield Case((n, k, m), dtype, ring, "few_rows", ("columns", lay_m, "columns"), onto)
+        else:
+            yield Case((m, k, n), dtype, ring, "few_rows", (lay_m, "rows", "rows"), onto)
 
 
 DEPTHS = (1, 2, 3, 4, 5, 8, 9, 17)  # of k, where extents are swept

@@ -16,10 +16,12 @@ from pathlib import Path
 from typing import Any
 
 import pytest
-from poisoned import Case, check, check_sweep, here, pairs, random_cases
+from poisoned import Case, check, check_sweep, here, pairs, random_cases, stretched_cases
 
 import tilewise
+import tilewise as tw
 from tilewise.engines.cpu import registry
+from tilewise.engines.cpu.kernels.few_rows import model as few_rows
 from tilewise.engines.cpu.registry import FAMILIES, TIERS
 from tilewise.engines.cpu.runtime import target as targets
 from tilewise.engines.cpu.runtime.target import INSTRUCTION_SETS, executable, host_target, is_arm, known_target
@@ -66,6 +68,22 @@ def test_all_small_extents_are_written_whole(name: str, ring: str, dtype: str) -
     print(f"seed {SEED}")
     for kernel in FAMILIES:
         check_sweep(here(name), ring, dtype, kernel, SEED)
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("name", HERE)
+def test_stretches_of_k_leave_sums_that_are_added_up(name: str, monkeypatch: pytest.MonkeyPatch) -> None:
+    """Those of a handful of rows, against little matrices too, and with any number of threads."""
+    print(f"seed {SEED}")
+    monkeypatch.setattr(few_rows, "FAR", 1)
+    monkeypatch.setattr(few_rows, "LESS", 1)
+    draw, cut = random.Random(SEED), []
+    monkeypatch.setattr(few_rows, "_stretches", lambda *x, real=few_rows._stretches: cut.append(real(*x)) or cut[-1])
+    for i, case in enumerate(stretched_cases(SEED, 16)):
+        tw.set_num_threads(draw.choice((1, 2, 3, 7)))
+        check(case, here(name), SEED + i)
+    tw.set_num_threads(None)
+    assert max(count for count, _ in cut) > 1
 
 
 @pytest.mark.drawn(2)

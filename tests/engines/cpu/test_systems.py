@@ -17,11 +17,12 @@ from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.engines.cpu.registry import FAMILIES
 from tilewise.engines.cpu.runtime import compile
 from tilewise.engines.cpu.runtime.pool import available_cores
+from tilewise.engines.cpu.runtime.pool_words import words_of
 from tilewise.engines.cpu.runtime.systems import system_of
 from tilewise.engines.cpu.runtime.systems.linux import cgroup_quota
 from tilewise.engines.cpu.runtime.systems.windows import Windows
 from tilewise.engines.cpu.runtime.target import host_target, known_target
-from tilewise.engines.cpu.runtime.workers import WORDS, pool_module
+from tilewise.engines.cpu.runtime.workers import pool_module
 
 KERNEL32 = """
 declare i32 @pthread_mutex_init(ptr, ptr)
@@ -83,7 +84,7 @@ def test_the_pool_of_windows_behind_a_fake_kernel32() -> None:
     start = ctypes.CFUNCTYPE(word, pointer, word)(found["start"])
     stop = ctypes.CFUNCTYPE(None, pointer, word)(found["stop"])
     run = ctypes.CFUNCTYPE(None, pointer, pointer, pointer, word, word)(found["run"])
-    words = (ctypes.c_int64 * (WORDS + 8))()
+    words = (ctypes.c_int64 * (words_of(3) + 8))()
     pool = (ctypes.addressof(words) + 63) // 64 * 64
     assert start(pool, 3) == 3
     took_part: set[int] = set()

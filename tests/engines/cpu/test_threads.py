@@ -9,6 +9,7 @@ import sys
 import threading
 import time
 from collections.abc import Iterator
+from pathlib import Path
 
 import numpy as np
 import pytest
@@ -17,9 +18,11 @@ import tilewise as tw
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.engines.cpu.runtime import compile, pool
+from tilewise.engines.cpu.runtime.pool_words import ANY_ORDER
 from tilewise.engines.cpu.runtime.target import host_target
-from tilewise.engines.cpu.runtime.workers import ANY_ORDER
 from tilewise.errors import UsageError
+
+TASKS = Path("/proc/self/task")
 
 
 @pytest.fixture(autouse=True)
@@ -185,10 +188,11 @@ print(resource.getrusage(resource.RUSAGE_SELF).ru_maxrss - before)
     assert int(run(code)) < 16 * 1024  # kB
 
 
-def tally() -> int:
-    """A task that counts itself, in the word of its number."""
+def tally(times: int = 1) -> int:
+    """A task that counts itself, in the word of its number; many times, where it should take long."""
     f = Function("tally", TASK_PARAMS, public=True)
-    f.op(f"atomicrmw add ptr {f.at('i64', '%job', '%task')}, i64 1 seq_cst")
+    with f.loop(0, times):
+        f.op(f"atomicrmw add ptr {f.at('i64', '%job', '%task')}, i64 1 seq_cst")
     return compile.load(module([f]), host_target(), ("tally",))["tally"]
 
 
@@ -206,3 +210,42 @@ def test_every_task_runs_once_whoever_it_was_dealt_to(order: int) -> None:
         words = np.zeros(count, np.int64)
         pool.native()["run"](workers.address, task, words.ctypes.data, count, limit | order)
         assert (words == 1).all(), (seed, count, limit)
+
+
+def test_workers_park_when_no_product_follows() -> None:
+    """They spin a fifth of a millisecond, and that only once."""
+    tw.set_num_threads(2)
+    M = np.ones((300, 300))
+    tw.matmul(M, M)
+    begun = time.process_time()
+    time.sleep(0.2)
+    assert time.process_time() - begun < 0.1
+
+
+@pytest.mark.skipif(not TASKS.is_dir(), reason="nobody counts the switches of threads here")
+def test_only_as_many_are_woken_as_a_job_wants() -> None:
+    """All others sleep on, however many such jobs there are; a long job that wants all of them wakes them."""
+    short, long, words = tally(), tally(100_000), np.zeros(64, np.int64)
+    before = set(os.listdir(TASKS))
+    tw.set_num_threads(9)
+    workers = pool.current_pool()
+    assert workers is not None
+    threads = sorted(set(os.listdir(TASKS)) - before, key=int)
+    assert len(threads) == 8
+
+    def switches() -> list[int]:
+        told = [(TASKS / thread / "status").read_text().splitlines() for thread in threads]
+        return [int(line.split()[1]) for lines in told for line in lines if line.startswith("voluntary")]
+
+    def woken(task: int, count: int, limit: int) -> int:
+        """Workers that woke in so many jobs, with time to fall asleep after each."""
+        was = switches()
+        for _ in range(count):
+            pool.native()["run"](workers.address, task, words.ctypes.data, len(words), limit)
+            time.sleep(0.02)
+        return sum(now > then for now, then in zip(switches(), was, strict=True))
+
+    assert woken(long, 5, 9) > 2
+    time.sleep(0.2)
+    assert woken(short, 20, 3) <= 2
+    assert words.sum() == (5 * 100_000 + 20) * len(words)

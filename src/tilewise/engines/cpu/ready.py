@@ -182,18 +182,20 @@ class Ready:
 
     def _alone(self) -> Callable[[Array, Array, Array], Any] | None:
         """A product by one thread, with scratch memory; None where there is more to do."""
-        if self.reduction is not None or self.workers > 1 or not self.by_object or self.no_edge is not None:
+        if self.workers > 1 or not self.by_object or self.no_edge is not None:
             return None
+        reduce = 0 if self.reduction is None else ctypes.addressof(self.reduction)
         launch, job, swapped, scratch = self.launch, self.template_address, self.swapped, self.space
         borrow, give_back = workspace.borrow, workspace.give_back
 
         def product(M: Array, N: Array, P: Array) -> Any:
+            if swapped:
+                M, N = N, M
             space = borrow(scratch)
             try:
-                if swapped:
-                    launch(0, job, N, M, P, 0, space[1])
-                else:
-                    launch(0, job, M, N, P, 0, space[1])
+                launch(0, job, M, N, P, 0, space[1])
+                if reduce:
+                    launch(0, reduce, M, N, P, 0, space[1])
             finally:
                 give_back(space)
             return P

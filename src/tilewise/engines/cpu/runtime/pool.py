@@ -6,22 +6,26 @@ import atexit
 import ctypes
 import os
 import threading
+import time
 from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
 from tilewise.engines.cpu.runtime import compile, threadpools
 from tilewise.engines.cpu.runtime.address import data_field
+from tilewise.engines.cpu.runtime.pool_words import SPIN, words_of
 from tilewise.engines.cpu.runtime.systems import system_of
 from tilewise.engines.cpu.runtime.target import host_target
-from tilewise.engines.cpu.runtime.workers import WORDS, pool_module
+from tilewise.engines.cpu.runtime.workers import pool_module
 from tilewise.errors import UsageError
 from tilewise.system.builtin_call import builtin
 
 KINDS = {
     "run": "w" * 5, "launch": "w" * 7, "launch_arrays": "wwoooww", "launch_arrays_and_arg": "wwoooow", "start": "ww",
-    "stop": "ww",
+    "stop": "ww", "breathe": "w",
 }  # fmt: skip
+SPINS = 200e-6  # seconds that a worker looks for the next product before it parks: to wake it takes a quarter of that
+CROWDED = 16  # breaths instead where there are more threads than cores: somebody else could use this one
 
 
 @lru_cache(maxsize=1)
@@ -42,13 +46,26 @@ class Pool:
 
     def __init__(self, workers: int) -> None:
         self.asked = workers
-        self.words = (ctypes.c_int64 * (WORDS + 8))()
+        self.words = (ctypes.c_int64 * (words_of(workers) + 8))()
         self.address = (ctypes.addressof(self.words) + 63) // 64 * 64
+        rounds = CROWDED if workers + 1 > available_cores() else max(CROWDED, round(SPINS / _breath()))
+        ctypes.c_int64.from_address(self.address + 8 * SPIN).value = rounds
         self.workers = int(native()["start"](self.address, workers))
 
     def stop(self) -> None:
         native()["stop"](self.address, self.workers)
         self.workers = 0
+
+
+@lru_cache(maxsize=1)
+def _breath() -> float:
+    """Seconds of one `pause`: 5 to 50 ns, by the processor."""
+    breathe, times = native()["breathe"], []
+    for _ in range(5):
+        begun = time.perf_counter()
+        breathe(200)
+        times.append(time.perf_counter() - begun)
+    return max(min(times), 1e-7) / 200
 
 
 _pool: Pool | None = None

@@ -1,35 +1,48 @@
 """The pool's machine code: native workers, because waking a Python thread takes longer than a small product.
 
-Workers spin a little after each job and then park. A job is open while there are tasks left; a worker that wakes late
-finds it closed, and nobody has waited for it. Tasks that may run in any order are dealt out alike every time: a worker
-begins with its own share, whose part of P is near it since the last such product, and then helps the others. The thread
-that calls takes part. A second caller meanwhile (another Python thread, a nested use) runs its own tasks by itself:
-which thread runs a task never changes a bit of the result.
+Workers spin a little after each job and then park (`parking`). A job is open while there are tasks left; a worker that
+wakes late finds it closed, and nobody has waited for it. Tasks that may run in any order are dealt out alike each time:
+a worker begins with its own share, whose part of P is near it since the last such product, and then helps the others.
+The thread that calls takes part. A second caller meanwhile (another Python thread, a nested use) runs its own tasks by
+itself: which thread runs a task never changes a bit of the result.
 """
 
 from __future__ import annotations
 
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import WORDS as JOB_WORDS
+from tilewise.engines.cpu.runtime.parking import bed, parking
+from tilewise.engines.cpu.runtime.pool_words import (
+    ANY_ORDER,
+    BUSY,
+    COUNT,
+    IDENTITY,
+    JOB,
+    LEFT,
+    LIMIT,
+    NEXT,
+    OPEN,
+    QUIT,
+    SHARED,
+    SHARES,
+    SIZE,
+    SPIN,
+    STATE,
+    TASK,
+    THREADS,
+    load,
+    store,
+    word,
+)  # fmt: skip
 from tilewise.engines.cpu.runtime.systems import System, system_of
 from tilewise.engines.cpu.runtime.target import Target, is_arm
-
-SPIN, SPIN_ARM = 2000, 8000  # rounds of `pause` before a worker parks: about 0.1 ms
-OPEN = 1 << 31
-# words of the pool: generation, open bit and how many are inside share the first, so one exchange joins a job
-STATE, NEXT, TASK, JOB, COUNT, LIMIT = 0, 8, 16, 17, 18, 19
-SLEEPERS, QUIT, IDENTITY, BUSY, MUTEX, CONDITION, THREADS = 24, 25, 26, 28, 32, 64, 96
-SHARES, LEFT = THREADS + 1024, 20  # the next task of each worker's share, a line each; and how many are left of all
-SHARED = 64  # workers up to which tasks have shares
-WORDS = SHARES + 8 * SHARED
-ANY_ORDER = 1 << 32  # beside a job's limit: tasks never wait for each other
 
 
 def pool_module(target: Target, data_field: int, system: System | None = None) -> str:
     """`data_field`: bytes from an array object's start to the address of its elements."""
-    system, spin = system or system_of(), SPIN_ARM if _arm(target) else SPIN
+    system = system or system_of()
     take = [_deal(), _take_shares(), _take()]
-    pool = [pause_function(target), *take, _work(system, spin), _submit(system, spin), _start(system), _stop(system)]
+    pool = [pause_function(target), *parking(system), *take, _work(), _submit(system), _start(system), _stop(system)]
     return module([*pool, _serial(), _run(), _launch(), *(_launch_arrays(data_field, arg) for arg in (False, True))])
 
 
@@ -47,25 +60,13 @@ def _arm(target: Target) -> bool:
     return target.triple.startswith(("aarch64", "arm64")) if target.triple else is_arm()
 
 
-def _word(f: Function, number: int) -> str:
-    return f.at("i64", "%pool", number)
-
-
-def _load(f: Function, number: int) -> str:
-    return f.op(f"load atomic i64, ptr {_word(f, number)} seq_cst, align 8")
-
-
-def _store(f: Function, number: int, value: str | int) -> None:
-    f.do(f"store atomic i64 {value}, ptr {_word(f, number)} seq_cst, align 8")
-
-
 def _deal() -> Function:
     """Every worker's share of the tasks, from its first."""
     f = Function("deal", [("ptr", "pool"), ("i64", "count"), ("i64", "limit")])
     with f.loop(0, "%limit") as w:
-        place = f.at("i64", _word(f, SHARES), f.mul(w.index, 8))
+        place = f.at("i64", word(f, SHARES), f.mul(w.index, 8))
         f.do(f"store atomic i64 {_first_of(f, w.index)}, ptr {place} monotonic, align 8")
-    _store(f, LEFT, "%count")
+    store(f, LEFT, "%count")
     return f
 
 
@@ -82,10 +83,10 @@ def _take_shares() -> Function:
     done = f.label("done")
     with f.loop(0, "%limit") as other:
         some = f.label("some")
-        f.do(f"br i1 {f.test('sgt', _load(f, LEFT), 0)}, label %{some}, label %{done}")
+        f.do(f"br i1 {f.test('sgt', load(f, LEFT), 0)}, label %{some}, label %{done}")
         f.start(some)
         whose = f.rem(f.add("%worker", other.index), "%limit")
-        place, end = f.at("i64", _word(f, SHARES), f.mul(whose, 8)), _first_of(f, f.add(whose, 1))
+        place, end = f.at("i64", word(f, SHARES), f.mul(whose, 8)), _first_of(f, f.add(whose, 1))
         again, look, run, over = (f.label(x) for x in ("again", "look", "run", "over"))
         f.do(f"br label %{again}")
         f.start(again)
@@ -95,7 +96,7 @@ def _take_shares() -> Function:
         mine = f.op(f"atomicrmw add ptr {place}, i64 1 seq_cst")
         f.do(f"br i1 {f.test('slt', mine, end)}, label %{run}, label %{over}")
         f.start(run)
-        f.op(f"atomicrmw sub ptr {_word(f, LEFT)}, i64 1 seq_cst")
+        f.op(f"atomicrmw sub ptr {word(f, LEFT)}, i64 1 seq_cst")
         f.do(f"call void %task(ptr %job, i64 {mine}, i64 %worker)")
         f.do(f"br label %{again}")
         f.start(over)
@@ -107,10 +108,10 @@ def _take_shares() -> Function:
 def _take() -> Function:
     """Take tasks until none is left."""
     f = Function("take", [("ptr", "pool"), ("i64", "worker")])
-    task, job, count = (f.op(f"load i64, ptr {_word(f, n)}, align 8") for n in (TASK, JOB, COUNT))
+    task, job, count = (f.op(f"load i64, ptr {word(f, n)}, align 8") for n in (TASK, JOB, COUNT))
     function, argument = f.op(f"inttoptr i64 {task} to ptr"), f.op(f"inttoptr i64 {job} to ptr")
     again, run, done, shares, order = (f.label(x) for x in ("again", "run", "done", "shares", "order"))
-    limit = _load(f, LIMIT)
+    limit = load(f, LIMIT)
     f.do(f"br i1 {f.test('sge', limit, ANY_ORDER)}, label %{shares}, label %{order}")
     f.start(shares)
     f.do(
@@ -121,7 +122,7 @@ def _take() -> Function:
     f.start(order)
     f.do(f"br label %{again}")
     f.start(again)
-    mine = f.op(f"atomicrmw add ptr {_word(f, NEXT)}, i64 1 seq_cst")
+    mine = f.op(f"atomicrmw add ptr {word(f, NEXT)}, i64 1 seq_cst")
     f.do(f"br i1 {f.test('slt', mine, count)}, label %{run}, label %{done}")
     f.start(run)
     f.do(f"call void {function}(ptr {argument}, i64 {mine}, i64 %worker)")
@@ -130,90 +131,81 @@ def _take() -> Function:
     return f
 
 
-def _work(system: System, rounds: int) -> Function:
+def _work() -> Function:
     """A worker's life: wait for a job it has not seen, join it if it is still open, leave it."""
     f = Function("work", [("ptr", "pool")], public=True, result="ptr")
-    worker = f.op(f"atomicrmw add ptr {_word(f, IDENTITY)}, i64 1 seq_cst")
-    seen = f.op("alloca i64")
-    f.do(f"store i64 0, ptr {seen}")
-    wait, park, sleep, nap, woken, look, join, enter, over, leave = (
-        f.label(x) for x in ("wait", "park", "sleep", "nap", "woken", "look", "join", "enter", "over", "leave")
+    worker = f.add(f.op(f"atomicrmw add ptr {word(f, IDENTITY)}, i64 1 seq_cst"), 1)
+    rounds, seen, left, helped = f.op(f"load i64, ptr {word(f, SPIN)}, align 8"), *(f.op("alloca i64") for _ in "123")
+    wait, idle, park, look, over, unwanted, join, enter, leave = (
+        f.label(x) for x in ("wait", "idle", "park", "look", "over", "unwanted", "join", "enter", "leave")
     )
+    f.do(f"store i64 0, ptr {seen}")
+    f.do(f"store i64 0, ptr {helped}")
     f.do(f"br label %{wait}")
     f.start(wait)
-    last = f.op(f"load i64, ptr {seen}")
-    with f.loop(0, rounds) as spin:
-        new = f.test("ne", f.op(f"lshr i64 {_load(f, STATE)}, 32"), last)
-        f.do("call void @pause()")
-        f.do(f"br i1 {new}, label %{look}, label %{spin.index[1:]}.on")
-        f.start(f"{spin.index[1:]}.on")
-    f.do(f"br label %{park}")
+    f.do(f"store i64 {rounds}, ptr {left}")
+    f.do(f"br label %{idle}")
+    f.start(idle)
+    last, took_part = f.op(f"load i64, ptr {seen}"), f.test("ne", f.op(f"load i64, ptr {helped}"), 0)
+    spun = f.op(f"call i64 @spin(ptr %pool, i64 {last}, i64 {f.op(f'load i64, ptr {left}')}, i1 {took_part})")
+    f.do(f"store i64 {spun}, ptr {left}")
+    f.do(f"br i1 {f.test('ne', spun, 0)}, label %{look}, label %{park}")
     f.start(park)
-    system.acquire(f, _word(f, MUTEX))
-    f.op(f"atomicrmw add ptr {_word(f, SLEEPERS)}, i64 1 seq_cst")
-    f.do(f"br label %{sleep}")
-    f.start(sleep)
-    new = f.test("ne", f.op(f"lshr i64 {_load(f, STATE)}, 32"), last)
-    f.do(f"br i1 {new}, label %{woken}, label %{nap}")
-    f.start(nap)
-    system.sleep(f, _word(f, CONDITION), _word(f, MUTEX))
-    f.do(f"br label %{sleep}")
-    f.start(woken)
-    f.op(f"atomicrmw sub ptr {_word(f, SLEEPERS)}, i64 1 seq_cst")
-    system.release(f, _word(f, MUTEX))
+    f.do(f"call void @park(ptr %pool, i64 {worker}, i64 {last})")
+    f.do(f"store i64 {rounds}, ptr {left}")
     f.do(f"br label %{look}")
     f.start(look)
-    quits = f.test("ne", _load(f, QUIT), 0)
-    state = _load(f, STATE)
+    quits = f.test("ne", load(f, QUIT), 0)
+    state = load(f, STATE)
     f.do(f"store i64 {f.op(f'lshr i64 {state}, 32')}, ptr {seen}")
+    f.do(f"store i64 0, ptr {helped}")
     f.do(f"br i1 {quits}, label %{leave}, label %{over}")
     f.start(over)
     is_open = f.test("ne", f.op(f"and i64 {state}, {OPEN}"), 0)
-    wanted = f.test("slt", f.add(worker, 1), f.op(f"and i64 {_load(f, LIMIT)}, {ANY_ORDER - 1}"))
-    f.do(f"br i1 {f.op(f'and i1 {is_open}, {wanted}')}, label %{join}, label %{wait}")
+    limit = load(f, LIMIT)
+    wanted = f.test("slt", worker, f.op(f"and i64 {limit}, {ANY_ORDER - 1}"))
+    f.do(f"br i1 {f.op(f'and i1 {is_open}, {wanted}')}, label %{join}, label %{unwanted}")
+    f.start(unwanted)  # small products of others are no reason to stay up: it spins for what it has left
+    f.do(f"br i1 {wanted}, label %{wait}, label %{idle}")
     f.start(join)
-    pair = f.op(f"cmpxchg ptr {_word(f, STATE)}, i64 {state}, i64 {f.add(state, 1)} seq_cst seq_cst")
+    pair = f.op(f"cmpxchg ptr {word(f, STATE)}, i64 {state}, i64 {f.add(state, 1)} seq_cst seq_cst")
     f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{enter}, label %{look}")
     f.start(enter)
-    f.do(f"call void @take(ptr %pool, i64 {f.add(worker, 1)})")
-    f.op(f"atomicrmw sub ptr {_word(f, STATE)}, i64 1 seq_cst")
+    count = f.op(f"load i64, ptr {word(f, COUNT)}, align 8")
+    f.do(f"call void @wake_next(ptr %pool, i64 {worker}, i64 {count}, i64 {limit})")
+    f.do(f"call void @take(ptr %pool, i64 {worker})")
+    f.op(f"atomicrmw sub ptr {word(f, STATE)}, i64 1 seq_cst")
+    f.do(f"store i64 1, ptr {helped}")
     f.do(f"br label %{wait}")
     f.start(leave)
     f.do("ret ptr null")
     return f
 
 
-def _wake(f: Function, system: System) -> None:
-    with f.when(f.test("ne", _load(f, SLEEPERS), 0)):
-        system.acquire(f, _word(f, MUTEX))
-        system.wake_all(f, _word(f, CONDITION))
-        system.release(f, _word(f, MUTEX))
-
-
 def _next_generation(f: Function, open_bit: int) -> None:
-    generation = f.op(f"and i64 {_load(f, STATE)}, {-(1 << 32)}")
-    _store(f, STATE, f.op(f"or i64 {f.op(f'add i64 {generation}, {1 << 32}')}, {open_bit}"))
+    generation = f.op(f"and i64 {load(f, STATE)}, {-(1 << 32)}")
+    store(f, STATE, f.op(f"or i64 {f.op(f'add i64 {generation}, {1 << 32}')}, {open_bit}"))
 
 
-def _submit(system: System, rounds: int) -> Function:
+def _submit(system: System) -> Function:
     """Open a job, take part, close it, and wait for those inside."""
     f = Function("submit", [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")])
     for number, value in ((TASK, "%task"), (JOB, "%job")):
-        f.do(f"store i64 {f.op(f'ptrtoint ptr {value} to i64')}, ptr {_word(f, number)}, align 8")
-    f.do(f"store i64 %count, ptr {_word(f, COUNT)}, align 8")
-    _store(f, LIMIT, "%limit")
-    _store(f, NEXT, 0)
+        f.do(f"store i64 {f.op(f'ptrtoint ptr {value} to i64')}, ptr {word(f, number)}, align 8")
+    f.do(f"store i64 %count, ptr {word(f, COUNT)}, align 8")
+    store(f, LIMIT, "%limit")
+    store(f, NEXT, 0)
     with f.when(f.test("sge", "%limit", ANY_ORDER)):
         f.do(f"call void @deal(ptr %pool, i64 %count, i64 {f.op(f'and i64 %limit, {ANY_ORDER - 1}')})")
     _next_generation(f, OPEN)
-    _wake(f, system)
+    f.do("call void @wake_next(ptr %pool, i64 0, i64 %count, i64 %limit)")
     f.do("call void @take(ptr %pool, i64 0)")
-    f.op(f"atomicrmw and ptr {_word(f, STATE)}, i64 {~OPEN} seq_cst")
+    f.op(f"atomicrmw and ptr {word(f, STATE)}, i64 {~OPEN} seq_cst")
     again, more, done = f.label("again"), f.label("more"), f.label("done")
     f.do(f"br label %{again}")
     f.start(again)
-    with f.loop(0, rounds):
-        inside = f.op(f"and i64 {_load(f, STATE)}, {OPEN - 1}")
+    with f.loop(0, f.add(load(f, SPIN), 1)):
+        inside = f.op(f"and i64 {load(f, STATE)}, {OPEN - 1}")
         on = f.label("on")
         f.do(f"br i1 {f.test('eq', inside, 0)}, label %{done}, label %{on}")
         f.start(on)
@@ -244,11 +236,11 @@ def _run() -> Function:
     pooled = f.op(f"and i1 {several}, {f.op('icmp ne ptr %pool, null')}")
     f.do(f"br i1 {pooled}, label %{ask}, label %{alone}")
     f.start(ask)
-    pair = f.op(f"cmpxchg ptr {_word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
+    pair = f.op(f"cmpxchg ptr {word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
     f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{alone}")
     f.start(ours)
     f.do("call void @submit(ptr %pool, ptr %task, ptr %job, i64 %count, i64 %limit)")
-    _store(f, BUSY, 0)
+    store(f, BUSY, 0)
     f.do(f"br label %{done}")
     f.start(alone)
     f.do("call void @serial(ptr %task, ptr %job, i64 %count)")
@@ -303,9 +295,11 @@ def _launch_arrays(data_field: int, with_arg: bool) -> Function:
 def _start(system: System) -> Function:
     """Start up to `count` workers; says how many there are, for a system may refuse some."""
     f = Function("start", [("ptr", "pool"), ("i64", "count")], public=True, result="i64")
-    system.prepare(f, _word(f, MUTEX), _word(f, CONDITION))
+    with f.loop(1, f.add("%count", 1)) as worker:
+        system.prepare(f, *bed(f, worker.index)[1:])
+    store(f, SIZE, "%count")
     with f.loop(0, "%count", 1, [("i64", "0")]) as i:
-        place = f.at("i64", _word(f, THREADS), i.values[0])
+        place = f.at("i64", word(f, THREADS), i.values[0])
         made = system.start(f, place, "@work", "%pool")
         i.next = [f.add(i.values[0], f.op(f"zext i1 {made} to i64"))]
     f.do(f"ret i64 {i.values[0]}")
@@ -318,16 +312,17 @@ def _stop(system: System) -> Function:
     again, wait, ours = (f.label(x) for x in ("again", "wait", "ours"))
     f.do(f"br label %{again}")
     f.start(again)
-    pair = f.op(f"cmpxchg ptr {_word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
+    pair = f.op(f"cmpxchg ptr {word(f, BUSY)}, i64 0, i64 1 seq_cst seq_cst")
     f.do(f"br i1 {f.op(f'extractvalue {{i64, i1}} {pair}, 1')}, label %{ours}, label %{wait}")
     f.start(wait)
     system.give_way(f)
     f.do(f"br label %{again}")
     f.start(ours)
-    _store(f, QUIT, 1)
+    store(f, QUIT, 1)
     _next_generation(f, 0)
-    _wake(f, system)
+    with f.loop(1, f.add("%count", 1)) as worker:
+        f.do(f"call void @wake(ptr %pool, i64 {worker.index})")
     with f.loop(0, "%count") as i:
-        thread = f.op(f"load i64, ptr {f.at('i64', _word(f, THREADS), i.index)}")
+        thread = f.op(f"load i64, ptr {f.at('i64', word(f, THREADS), i.index)}")
         system.join(f, thread)
     return f

@@ -8,7 +8,7 @@ lines; its tiles are as high as the rows divide evenly, and those below each oth
 from __future__ import annotations
 
 from tilewise.blocking import FEW
-from tilewise.engines.cpu.kernels.packed.text import write_function
+from tilewise.engines.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.engines.cpu.kernels.shared.grid import grid_functions
@@ -20,29 +20,44 @@ FORM = ExactForm(1, 1, panel_m=FEW, asks=True)
 
 
 def few_rows_module(a: Arithmetic) -> str:
-    write = [] if a.same_storage else [write_function(a)]
-    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), *write, _run(a)])
+    reduce = [reduce_function(a)] if a.same_storage else []
+    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), write_function(a), *reduce, _run(a)])
+
+
+def entries(a: Arithmetic) -> tuple[str, ...]:
+    return ("run", "reduce") if a.same_storage else ("run",)
 
 
 def _run(a: Arithmetic) -> Function:
-    """One task: a range of columns of one member's P, all of k, all rows."""
+    """One task: a range of columns of one member's P, all rows, all of k or a stretch of it."""
     f = Function("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     m, k, n, tasks_n, task_n, KC = job.words("m", "k", "n", "tasks_n", "task_n", "KC")
     row_m, col_m, row_n, row_p = job.words("row_m", "col_m", "row_n", "row_p")
     fresh = f.test("eq", job.word("onto"), 0)
-    j0, member = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
+    j0, rest = f.mul(f.rem("%task", tasks_n), task_n), f.div("%task", tasks_n)
+    k0, member = "0", rest
+    if a.same_storage:
+        tasks_k, task_k = job.words("tasks_k", "task_k")
+        stretch, member = f.rem(rest, tasks_k), f.div(rest, tasks_k)
+        k0 = f.mul(stretch, task_k)
+        k = f.lower(k, f.add(k0, task_k))
     cols = f.lower(f.sub(n, j0), task_n)
     M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
     N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), j0)
     space = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
     sums, row_s = P, row_p
+    if a.same_storage:  # several stretches make the same cells: each leaves its sums apart, and `reduce` adds them
+        shared, apart = f.test("sgt", tasks_k, 1), f.at(a.kind, job.pointer("sums"), f.mul(stretch, f.mul(m, n)), j0)
+        sums = f.op(f"select i1 {shared}, ptr {apart}, ptr {P}")
+        row_s = f.op(f"select i1 {shared}, i64 {n}, i64 {row_p}")
+        fresh = f.op(f"or i1 {shared}, {fresh}")
     if not a.same_storage:  # what is added up strip by strip is rounded once, at the end
         sums, row_s, fresh = f.at("i8", space, f.mul(FEW * a.packed_m_bytes, f.lower(KC, k))), task_n, "true"
-    with f.loop(0, k, KC) as p:
+    with f.loop(k0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
-        first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
+        first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, k0)}")
         strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
         strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
         f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {space})")

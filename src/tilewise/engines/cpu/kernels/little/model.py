@@ -45,6 +45,8 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    if x.m < x.n:
-        return replace(columns_apart(a, x, 0), task_m=x.m)
+    """Rows or columns of P, whichever are more. Where P is the cost rows, as long as there are enough: columns would be
+    written in pieces, and what lies between them is another worker's (two threads took up to 2.5 times as long)."""
+    if x.m < x.n and (x.k > SHALLOW or x.m < x.workers * a.MR):
+        return replace(columns_apart(a, x, 0, 2), task_m=x.m)
     return replace(rows_apart(a, x, 0), task_n=x.n)

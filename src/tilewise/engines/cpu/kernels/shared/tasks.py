@@ -77,17 +77,17 @@ def pages(size: int) -> int:
     return -(-size // 4096) * 4096 + 4096 if size else 0
 
 
-def columns_apart(a: Arithmetic, x: Extents, packed: int) -> Tasks:
-    """Every task a range of P's columns, whole cache lines wide; `packed` bytes for each worker."""
-    each = 1 if x.m <= 2 else 2  # nothing but memory counts: long lines of N
-    task_n = share(x.n, x.workers_a_member, 64 // a.bytes, each)
+def columns_apart(a: Arithmetic, x: Extents, packed: int, each: int, stretches: int = 1) -> Tasks:
+    """Every task a range of P's columns, whole cache lines wide, `each` to a worker: one where memory counts most, for
+    long lines of N; `packed` bytes for each worker. `stretches` of k have their own workers."""
+    task_n = share(x.n, -(-x.workers_a_member // stretches), 64 // a.bytes, each)
     tasks_n = -(-x.n // task_n)
     return Tasks(x.members * tasks_n, tasks_n=tasks_n, task_n=task_n, each=pages(packed))
 
 
-def rows_apart(a: Arithmetic, x: Extents, packed: int) -> Tasks:
-    """Every task a range of P's rows; `packed` bytes for each worker."""
-    task_m = no_row_alone(x.m, share(x.m, x.workers_a_member, a.MR), a.MR)
+def rows_apart(a: Arithmetic, x: Extents, packed: int, each: int = 2) -> Tasks:
+    """Every task a range of P's rows, `each` to a worker; `packed` bytes for each worker."""
+    task_m = no_row_alone(x.m, share(x.m, x.workers_a_member, a.MR, each), a.MR)
     tasks_m = -(-x.m // task_m)
     return Tasks(x.members * tasks_m, tasks_m=tasks_m, task_m=task_m, each=pages(packed))
 
