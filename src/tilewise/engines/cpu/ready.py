@@ -148,8 +148,8 @@ class Ready:
         """`multiply` without `out`, with everything that is known by now bound: small products are over in a
         microsecond."""
         enter, job, shape, result, empty = self.enter, self.template_address, self.shape, self.result, np.empty
-        if enter is None and shape and (alone := self._alone()) is not None:
-            return lambda M, N: alone(M, N, empty(shape, result))
+        if enter is None and shape and (straight := self._straight()) is not None:
+            return lambda M, N: straight(M, N, empty(shape, result))
         if enter is None or self.no_edge is not None or not shape:
             return self.multiply
 
@@ -169,7 +169,7 @@ class Ready:
         """The same for a P that is there, and is known to be as it should."""
         enter, job, swapped = self.enter, self.template_address, self.swapped
         if enter is None or self.no_edge is not None:
-            return self._alone() or self.multiply
+            return self._straight() or self.multiply
 
         def product(M: Array, N: Array, P: Array) -> Any:
             if swapped:
@@ -180,20 +180,21 @@ class Ready:
 
         return product
 
-    def _alone(self) -> Callable[[Array, Array, Array], Any] | None:
-        """A product by one thread, with scratch memory; None where there is more to do."""
-        if self.workers > 1 or not self.by_object or self.no_edge is not None:
+    def _straight(self) -> Callable[[Array, Array, Array], Any] | None:
+        """A product that looks at no weights, with scratch memory and threads; None where there is more to do."""
+        if not self.by_object or self.no_edge is not None:
             return None
-        reduce = 0 if self.reduction is None else ctypes.addressof(self.reduction)
+        several, reduce = self.workers > 1, 0 if self.reduction is None else ctypes.addressof(self.reduction)
         launch, job, swapped, scratch = self.launch, self.template_address, self.swapped, self.space
         borrow, give_back = workspace.borrow, workspace.give_back
 
         def product(M: Array, N: Array, P: Array) -> Any:
             if swapped:
                 M, N = N, M
+            pool = current_pool() if several else None
             space = borrow(scratch)
             try:
-                launch(0, job, M, N, P, 0, space[1])
+                launch(pool.address if pool is not None else 0, job, M, N, P, 0, space[1])
                 if reduce:
                     launch(0, reduce, M, N, P, 0, space[1])
             finally:
