@@ -249,3 +249,48 @@ def test_only_as_many_are_woken_as_a_job_wants() -> None:
     time.sleep(0.2)
     assert woken(short, 20, 3) <= 2
     assert words.sum() == (5 * 100_000 + 20) * len(words)
+
+
+def whereabouts() -> int:
+    """A task that takes a while and leaves, in the word of its number, the core it ran on, plus 1; workers' only."""
+    f = Function("whereabouts", TASK_PARAMS, public=True)
+    with f.loop(0, 20_000):
+        f.op(f"atomicrmw add ptr {f.at('i64', '%job', 64)}, i64 1 seq_cst")
+    core = f.add(f.op(f"sext i32 {f.call('i32', 'sched_getcpu', [])} to i64"), 1)
+    with f.when(f.test("ne", "%worker", 0)):
+        f.do(f"store i64 {core}, ptr {f.at('i64', '%job', '%task')}")
+    return compile.load(module([f]), host_target(), ("whereabouts",))["whereabouts"]
+
+
+@pytest.mark.skipif(not TASKS.is_dir() or pool.available_cores() < 2, reason="needs two cores and a system that tells")
+def test_a_worker_is_not_woken_where_the_thread_that_calls_is() -> None:
+    """It is sent elsewhere, and when it is up it may be anywhere again."""
+    task, words = whereabouts(), np.zeros(65, np.int64)
+    before, cores = set(os.listdir(TASKS)), os.sched_getaffinity(0)
+    tw.set_num_threads(2)
+    workers = pool.current_pool()
+    assert workers is not None
+    (thread,) = set(os.listdir(TASKS)) - before
+
+    def job() -> None:
+        words[:] = 0
+        pool.native()["run"](workers.address, task, words.ctypes.data, 64, 2)
+        time.sleep(0.01)
+
+    here = elsewhere = 0
+    try:
+        for home in [*sorted(cores)[:2]] * 4:
+            os.sched_setaffinity(0, {home})  # of this thread alone
+            os.sched_setaffinity(int(thread), {home})
+            job()
+            os.sched_setaffinity(int(thread), cores)
+            job()
+            here += (words[:64] == home + 1).any()
+            elsewhere += ((words[:64] > 0) & (words[:64] != home + 1)).any()
+            until = time.monotonic() + 20
+            while os.sched_getaffinity(int(thread)) != cores and time.monotonic() < until:
+                time.sleep(0.01)
+            assert os.sched_getaffinity(int(thread)) == cores
+    finally:
+        os.sched_setaffinity(0, cores)
+    assert elsewhere >= here  # a busy machine may have moved it back, or not have let it run at all

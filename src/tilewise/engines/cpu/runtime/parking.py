@@ -6,6 +6,7 @@ To wake a thread takes as long as a small product, and the one that calls has be
 from __future__ import annotations
 
 from tilewise.engines.cpu.kernels.shared.ir import Function
+from tilewise.engines.cpu.runtime.placing import come_back, note_bed, send_elsewhere
 from tilewise.engines.cpu.runtime.pool_words import ANY_ORDER, BED, BEDS, CONDITION, LOCK, OPEN, SIZE, STATE, load, word
 from tilewise.engines.cpu.runtime.systems import System
 
@@ -44,6 +45,7 @@ def _wake(system: System) -> Function:
     f.do(f"br i1 {taken}, label %{ours}, label %{done}")
     f.start(ours)
     system.acquire(f, lock)  # the worker has it until it sleeps
+    send_elsewhere(f, system.cores_of_threads, mark)
     system.release(f, lock)
     system.wake_all(f, condition)
     f.do(f"br label %{done}")
@@ -71,6 +73,7 @@ def _park(system: System) -> Function:
     f = Function("park", [("ptr", "pool"), ("i64", "worker"), ("i64", "seen")])
     mark, lock, condition = bed(f, "%worker")
     system.acquire(f, lock)
+    note_bed(f, system.cores_of_threads, mark)
     look, nap, up = f.label("look"), f.label("nap"), f.label("up")
     f.do(f"br label %{look}")
     f.start(look)
@@ -81,6 +84,7 @@ def _park(system: System) -> Function:
     f.do(f"br label %{look}")
     f.start(up)
     f.do(f"store atomic i64 0, ptr {mark} seq_cst, align 8")
+    come_back(f, system.cores_of_threads, mark)
     system.release(f, lock)
     return f
 

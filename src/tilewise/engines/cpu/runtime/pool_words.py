@@ -11,7 +11,11 @@ SPIN, QUIT, IDENTITY, SIZE, BUSY, THREADS = 24, 25, 26, 27, 28, 32  # SPIN: roun
 SHARES, LEFT = THREADS + 1024, 20  # the next task of each worker's share, a line each; and how many are left of all
 SHARED = 64  # workers up to which tasks have shares
 BEDS = SHARES + 8 * SHARED  # where each worker parks: whether it does, a lock, a condition
-BED, LOCK, CONDITION = 16, 1, 9  # words of each, and where they are
+# words of each, and where they are: its mark, lock and condition; the core it parked on, its thread, whether it was
+# sent elsewhere, and the cores it may use
+BED, LOCK, CONDITION, CORE, SELF, SENT, MASK = 48, 1, 9, 16, 17, 18, 24
+MASK_WORDS = 16  # 1024 cores
+HOME, BEFORE = 29, 30  # the core of the thread that calls, plus 1, and the one it was on before that
 ANY_ORDER = 1 << 32  # beside a job's limit: tasks never wait for each other
 
 

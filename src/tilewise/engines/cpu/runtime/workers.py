@@ -12,6 +12,7 @@ from __future__ import annotations
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import WORDS as JOB_WORDS
 from tilewise.engines.cpu.runtime.parking import bed, parking
+from tilewise.engines.cpu.runtime.placing import note_home
 from tilewise.engines.cpu.runtime.pool_words import (
     ANY_ORDER,
     BUSY,
@@ -190,6 +191,7 @@ def _next_generation(f: Function, open_bit: int) -> None:
 def _submit(system: System) -> Function:
     """Open a job, take part, close it, and wait for those inside."""
     f = Function("submit", [("ptr", "pool"), ("ptr", "task"), ("ptr", "job"), ("i64", "count"), ("i64", "limit")])
+    note_home(f, system.cores_of_threads)
     for number, value in ((TASK, "%task"), (JOB, "%job")):
         f.do(f"store i64 {f.op(f'ptrtoint ptr {value} to i64')}, ptr {word(f, number)}, align 8")
     f.do(f"store i64 %count, ptr {word(f, COUNT)}, align 8")

@@ -9,10 +9,15 @@ import sys
 from typing import Protocol
 
 from tilewise.engines.cpu.kernels.shared.ir import Function
+from tilewise.engines.cpu.runtime.systems.cores_of_threads import CoresOfThreads
 
 
 class System(Protocol):
     """`lock`, `sleepers` and `thread` are addresses of words of the pool, large enough for any system's own."""
+
+    @property
+    def cores_of_threads(self) -> CoresOfThreads | None:
+        """None where nobody tells: then no thread is sent anywhere."""
 
     def prepare(self, f: Function, lock: str, sleepers: str) -> None:
         """Make a lock, and a place to sleep under it."""

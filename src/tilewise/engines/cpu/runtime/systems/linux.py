@@ -5,12 +5,31 @@ from __future__ import annotations
 import os
 from pathlib import Path
 
+from tilewise.engines.cpu.kernels.shared.ir import Function
+from tilewise.engines.cpu.runtime.pool_words import MASK_WORDS
 from tilewise.engines.cpu.runtime.systems.posix import Posix
 
 CGROUPS, OWN = Path("/sys/fs/cgroup"), Path("/proc/self/cgroup")
 
 
+class LinuxCores:
+    def core(self, f: Function) -> str:
+        return f.op(f"sext i32 {f.call('i32', 'sched_getcpu', [])} to i64")
+
+    def itself(self, f: Function) -> str:
+        return f.call("i64", "pthread_self", [])
+
+    def ask(self, f: Function, thread: str, mask: str) -> str:
+        answer = f.call("i32", "pthread_getaffinity_np", [("i64", thread), ("i64", 8 * MASK_WORDS), ("ptr", mask)])
+        return f.op(f"icmp eq i32 {answer}, 0")
+
+    def allow(self, f: Function, thread: str, mask: str) -> None:
+        f.call("i32", "pthread_setaffinity_np", [("i64", thread), ("i64", 8 * MASK_WORDS), ("ptr", mask)])
+
+
 class Linux(Posix):
+    cores_of_threads = LinuxCores()
+
     def cores(self) -> int:
         cores = len(os.sched_getaffinity(0)) if hasattr(os, "sched_getaffinity") else os.cpu_count() or 1
         return max(1, min(cores, cgroup_quota(CGROUPS, OWN) or cores))

@@ -3,9 +3,12 @@
 from __future__ import annotations
 
 from tilewise.engines.cpu.kernels.shared.ir import Function
+from tilewise.engines.cpu.runtime.systems.cores_of_threads import CoresOfThreads
 
 
 class Posix:
+    cores_of_threads: CoresOfThreads | None = None
+
     def prepare(self, f: Function, lock: str, sleepers: str) -> None:
         f.call("i32", "pthread_mutex_init", [("ptr", lock), ("ptr", "null")])
         f.call("i32", "pthread_cond_init", [("ptr", sleepers), ("ptr", "null")])

@@ -12,6 +12,8 @@ FOREVER = -1
 
 
 class Windows:
+    cores_of_threads = None
+
     def __init__(self, kernel32: Any = None) -> None:
         self._kernel32 = kernel32
 
