@@ -193,6 +193,15 @@ def test_a_row_is_aligned_by_its_stride_and_its_first_byte():
     assert on_sixteen_bytes(turned.problem)
 
 
+@pytest.mark.parametrize(("rows", "taken"), [(300, False), (8184, True)])
+def test_few_rows_are_not_worth_the_hosts_time(rows, taken, monkeypatch):
+    monkeypatch.setattr(room, "machine_of", lambda device: KNOWN_CARDS["h200"])
+    lie = ((rows, 770), (770, 2310), (770, 1), (1, 770))
+    found = room.Account().choice_of("linear", lie, (torch.bfloat16, torch.bfloat16), "cuda:7")
+    assert found.routed == taken
+    assert found.ours < found.theirs or not taken
+
+
 def places():
     return [(owner, name, vars(owner).get(name)) for owner, name, _ in STANDING]
 
