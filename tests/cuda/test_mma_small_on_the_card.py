@@ -50,8 +50,8 @@ def test_random_products_by_random_tiles_and_clusters(kind):
     seed = time.time_ns() % 2**32
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), MmaSmall()
     torch.manual_seed(seed)
-    end, clusters = time.monotonic() + SECONDS, set()
-    while time.monotonic() < end:
+    end, clusters = time.monotonic() + SECONDS, {0}
+    while time.monotonic() < end + (60 if max(clusters) < 8 else 0):  # a busy card may draw few in SECONDS
         m, n = extents(rng, 2, 600)
         (k,) = extents(rng, 1, 3000)
         M, N = matrix(rng, m, k, kind), matrix(rng, k, n, kind)

@@ -97,17 +97,18 @@ def test_a_random_product_stays_within_its_budget(tmp_path):
 
 @pytest.mark.skipif(zarr is None, reason="no Zarr here")
 def test_zarr_within_140_mb(tmp_path):
-    """Chunks of 1 MB and of 4 MB, which are held twice, and P's own of 2 MB."""
+    """Chunks of 1 MB and of 4 MB, which are held twice, and P's own of 2 MB; nothing was compiled before."""
     make = np.random.default_rng(0)
     for name, shape, chunks in (("A", (1100, 700), (360, 360)), ("B", (700, 1300), (700, 720))):
         made = zarr.create_array(str(tmp_path / f"{name}.zarr"), shape=shape, dtype="float64", chunks=chunks)
         made[:] = make.random(shape)
     words = ["multiply", "A.zarr", "B.zarr", "-o", "C.zarr", "--memory", "140MB", "--device", "cpu", "--check"]
+    cold = ENVIRONMENT | {"TILEWISE_CACHE_DIR": str(tmp_path / "cache")}
     ran = subprocess.run(
-        [sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, env=ENVIRONMENT, capture_output=True, text=True
+        [sys.executable, "-c", PROGRAM, *words], cwd=tmp_path, env=cold, capture_output=True, text=True
     )
     assert ran.returncode == 0, ran.stderr
-    assert int(ran.stderr.split("peak")[1].split()[0]) <= 140 * 10**6
+    assert int(ran.stderr.split("peak")[1].split()[0]) <= 120 * 10**6  # 128 to 160 where this process compiles
 
 
 @pytest.mark.slow

@@ -24,6 +24,7 @@ from tilewise.engines.reference.limits import NOMINAL
 from tilewise.errors import FileError, ShapeError
 from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host, pieces
+from tilewise.scale.apart import CompilerApart
 from tilewise.scale.checkpoint import Begun, Checkpoint
 from tilewise.scale.journal import Journal
 from tilewise.scale.samples import ALL, rings_after, same
@@ -37,7 +38,7 @@ from tilewise.system.output import Output
 Progress = Callable[[int, int], None]
 ZARR_BYTES = 20_000_000  # of the process, that Zarr and its codecs take
 CHUNK_SECONDS = 7e-4  # that Zarr takes to find and decode a chunk, beside its bytes
-TIGHT = 10**9  # a budget below this has kernels compiled by another process: LLVM takes 60 MB for a moment
+TIGHT = 10**9  # a budget below this has kernels compiled by another process
 GROWN = 40_000_000  # bytes beyond BASE that still count as this command's own start
 SPARE = 8 * BAND  # bands that are converted, checked or encoded, and what the engine packs into
 PHASE = 40.0  # seconds of one core, by nominal rates, that a phase takes at most
@@ -91,19 +92,27 @@ class FileProduct:
     ) -> None:
         self.device, self.path = device, output
         self.output = Output(output, (".npy", ".zarr")).open()  # before anything is looked at
+        self.tight = device == "cpu" and memory < TIGHT
         try:
-            self._plan(m_file, n_file, memory, semiring, precision, level)
+            with CompilerApart(self.tight) as compiler:
+                self._plan(m_file, n_file, memory, semiring, precision, level, compiler)
         except BaseException:
             self.close()
             raise
 
     def _plan(
-        self, m_file: Path, n_file: Path, memory: int, semiring: str | Semiring, precision: str, level: Level | None
+        self,
+        m_file: Path,
+        n_file: Path,
+        memory: int,
+        semiring: str | Semiring,
+        precision: str,
+        level: Level | None,
+        compiler: CompilerApart,
     ) -> None:
         self.M, self.N = open_source(m_file), open_source(n_file)
         problem = problem_of(self.M, self.N, semiring, precision)
         result = problem.semiring.over(problem.dtype).result
-        self.tight = self.device == "cpu" and memory < TIGHT
         self.target = self._target(self.output.part, (problem.m, problem.n), result)
         grain = self.target.grain or (64, 64)
         if self.device == "cpu":
@@ -119,8 +128,7 @@ class FileProduct:
             how: dict[str, Any] = {"spare": spare, "floor": floor, "grain": grain, "least": LEAST_TILE}
             self.schedule = host.host_schedule(problem, known, memory, **how)
             self.schedule = short_phases(self.schedule)
-            if self.tight:
-                host.compile_apart(self.schedule)
+            compiler.compile(self.schedule)
             if taken < loading:
                 host.load_kernels(self.schedule)  # none is loaded later: LLVM's pages are free for tiles
                 give_back_code()

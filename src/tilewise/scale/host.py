@@ -64,23 +64,6 @@ def host_schedule(problem: Problem, level: Level, memory: int, **how: Any) -> Sc
     return replace(make_schedule(problem, usual, memory, **how), level=level)
 
 
-def compile_apart(schedule: Schedule) -> None:
-    """The kernels of a schedule into the disk cache, by a child process: compiling takes memory that tiles could have.
-
-    Where that cannot be, or the cache cannot be written, they are compiled here when they are needed.
-    """
-    if not hasattr(os, "fork") or threading.active_count() > 1:
-        return
-    child = os.fork()
-    if child:
-        os.waitpid(child, 0)
-        return
-    try:
-        load_kernels(schedule)
-    finally:
-        os._exit(0)
-
-
 def load_kernels(schedule: Schedule) -> None:
     """Every kernel that the tiles of a schedule need, and the one that is timed."""
     p = schedule.problem
