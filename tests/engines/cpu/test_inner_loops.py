@@ -38,13 +38,18 @@ def main_loop(kernel: str, a: Arithmetic, tile: str) -> Loop:
     return max((x for x in loops_of(kernel, a) if x.function == f"tile_{tile}"), key=lambda loop: loop.instructions)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(4)
 @pytest.mark.parametrize("dtype", ["float32", "float64", "complex64", "complex128"])
-def test_neons_packed_tile_is_fused_multiply_adds(dtype: str) -> None:
+@pytest.mark.parametrize("cpu", ["generic", "neoverse-n1"])
+def test_neons_packed_tile_is_fused_multiply_adds(cpu: str, dtype: str) -> None:
+    """On the schedule of a machine that was timed, too. Eight k of float64 at a time make 0.85 elsewhere and spill
+    there: 17.0 GFLOP/s instead of 18.0. So do two k of complex numbers, whose one k is 48 multiply-adds."""
     a = of("neon", "plus_times", dtype)
+    a = replace(a, target=replace(a.target, cpu=cpu))
     loop = main_loop("packed", a, f"packed_packed_{a.MR}x{a.tile[1]}")
     assert loop.spills == 0, loop
-    assert loop.fma >= 0.85 * loop.instructions, loop
+    share = {"float32": 0.85, "float64": 0.83, "complex64": 0.82, "complex128": 0.81}[dtype]
+    assert loop.fma >= share * loop.instructions, loop
 
 
 FORMS = {
@@ -73,14 +78,29 @@ def test_neons_other_tiles_do_not_spill(kernel: str, dtype: str) -> None:
 
 
 @pytest.mark.parametrize("dtype", ["float32", "float64"])
-def test_neon_multiplies_large_matrices_by_the_packed_tile(dtype: str) -> None:
-    """`packed_n`, whose share of multiply-adds is smaller because M's rows come one by one, is never chosen there."""
+@pytest.mark.parametrize("cpu", ["generic", "neoverse-n1"])
+def test_neons_single_row_does_not_spill(cpu: str, dtype: str) -> None:
+    """Four rows of N, a line of each: 16 multiply-adds, their loads, and P's."""
+    a = of("neon", "plus_times", dtype)
+    a = replace(a, target=replace(a.target, cpu=cpu))
+    found = [loop for loop in loops_of("few_rows", a) if loop.function == "one_row"]
+    assert all(loop.spills == 0 for loop in found), found
+    longest = max(found, key=lambda loop: loop.instructions)
+    assert longest.fma == 16, longest
+    assert longest.instructions <= 64, longest
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_neon_packs_both_sides_of_what_is_high_and_wide(dtype: str) -> None:
+    """Timed on Neoverse-N1: `packed_n` is faster until P has some hundreds of rows and of columns."""
     draw, neon, number = random.Random(17), known_target("neon"), DTYPES[dtype]
     for _ in range(300):
         m, k, n = (round(3000 ** draw.random()) for _ in range(3))
         where = row_major(m, k), row_major(k, n), row_major(m, n)
         problem = Problem(m, k, n, (), number, number, find_semiring("plus_times"), *where)
-        assert choose(problem, neon.vector_bytes, neon.registers).kernel != "packed_n", problem
+        chosen = choose(problem, neon.vector_bytes, neon.registers).kernel
+        if k >= 40 and min(m, n) > 40:
+            assert (chosen == "packed") == (m >= 400 and n >= 256), (problem, chosen)
 
 
 SEMIRINGS = [("min_plus", "float32"), ("min_plus", "float64"), ("max_min", "float32"), ("max_min", "float64"),

@@ -20,6 +20,7 @@ WIDER = {
     (64, 8): ((6, 16, 3 * 2**13),),
     (32, 4): ((6, 16, 2**16),),
 }
+NEON_COLUMNS, NEON_LONG = 3, 24  # columns on NEON, from so many k, of either float
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -42,6 +43,8 @@ def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
         long = tile.vector_bytes == 64 and view.m > FEW and view.k >= LONGER * lanes
         return MORE if long else HALVES if tile.registers >= 32 else HALVES * 3 // 4
     few, size = min(lanes // 2, FEW), problem.dtype.itemsize
+    if tile.neon and problem.dtype.kind == "f" and multiplies(problem) and view.k >= NEON_LONG:
+        return NEON_COLUMNS
     whole = size == 8 or view.k % lanes == 0
     if view.m >= ROWS and whole and problem.dtype.kind == "f" and multiplies(problem):
         for columns, vectors, near in WIDER.get((tile.vector_bytes, size), ()):

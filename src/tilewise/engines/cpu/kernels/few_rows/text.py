@@ -8,6 +8,7 @@ lines; its tiles are as high as the rows divide evenly, and those below each oth
 from __future__ import annotations
 
 from tilewise.blocking import FEW
+from tilewise.engines.cpu.kernels.few_rows.one_row import has_one_row, one_row_function
 from tilewise.engines.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
@@ -21,7 +22,8 @@ FORM = ExactForm(1, 1, panel_m=FEW, asks=True)
 
 def few_rows_module(a: Arithmetic) -> str:
     reduce = [reduce_function(a)] if a.same_storage else []
-    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), write_function(a), *reduce, _run(a)])
+    one = [one_row_function(a)] if has_one_row(a) else []
+    return module([pack_m_function(a, FEW), *grid_functions(a, FORM), write_function(a), *reduce, *one, _run(a)])
 
 
 def entries(a: Arithmetic) -> tuple[str, ...]:
@@ -55,16 +57,29 @@ def _run(a: Arithmetic) -> Function:
         fresh = f.op(f"or i1 {shared}, {fresh}")
     if not a.same_storage:  # what is added up strip by strip is rounded once, at the end
         sums, row_s, fresh = f.at("i8", space, f.mul(FEW * a.packed_m_bytes, f.lower(KC, k))), task_n, "true"
-    with f.loop(k0, k, KC) as p:
-        kc = f.lower(f.sub(k, p.index), KC)
-        first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, k0)}")
-        strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
-        strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-        f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {space})")
+
+    def strips() -> None:
+        with f.loop(k0, k, KC) as p:
+            kc = f.lower(f.sub(k, p.index), KC)
+            first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, k0)}")
+            strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
+            strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
+            f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {space})")
+            f.do(
+                f"call void @grid(i64 {kc}, ptr {space}, i64 0, i64 0, ptr {strip_n}, i64 {row_n}, ptr {sums}, "
+                f"i64 {row_s}, i64 {m}, i64 {cols}, i1 {first}, i1 true)"
+            )
+
+    def one() -> None:
         f.do(
-            f"call void @grid(i64 {kc}, ptr {space}, i64 0, i64 0, ptr {strip_n}, i64 {row_n}, ptr {sums}, "
-            f"i64 {row_s}, i64 {m}, i64 {cols}, i1 {first}, i1 true)"
+            f"call void @one_row(i64 {f.sub(k, k0)}, ptr {f.at(a.kind, M, f.mul(k0, col_m))}, i64 {col_m}, "
+            f"ptr {f.at(a.kind, N, f.mul(k0, row_n))}, i64 {row_n}, ptr {sums}, i64 {cols}, i1 {fresh})"
         )
+
+    if has_one_row(a):
+        f.either(f.test("eq", m, 1), one, strips)
+    else:
+        strips()
     if not a.same_storage:
         f.do(
             f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {P}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tilewise.blocking import FEW, Blocking, RegisterTile
+from tilewise.blocking import FEW, Blocking, RegisterTile, multiplies
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, rows_apart
@@ -20,6 +20,9 @@ DEPTH = 512  # of a strip of k
 P_NEAR = 2**19  # bytes of P up to which it may be written in any order; beyond, along its rows
 N_NEAR = 2**15  # bytes of N that stay in the first cache while P is written along its rows
 SHALLOW = 32  # k up to which P is the cost, and M and N are read where they lie
+# on NEON, whose second cache has a megabyte: bytes of N up to which a few rows, and one or some, find it near
+NEON_FEW, NEON_SOME = 11 * 2**16, 3 * 2**17
+NEON_WIDTH = 5  # vectors of a tile that is as wide as P, so that M is read once
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -30,6 +33,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
     if view.k <= SHALLOW and view.k * n <= SECOND_CACHE:
         return "P is the cost, and is written once along its rows"
+    if tile.neon and problem.dtype.kind == "f" and multiplies(problem):
+        return _on_neon(problem, view, tile)
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
     far = view.k * n > (FAR_N if view.m > tile.MR else FAR_N * 5 // 4)
@@ -37,6 +42,16 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return ""  # `few_rows` asks for N ahead
     few = view.m <= PANELS * tile.MR
     return "little enough for N to be read where it lies" if few or m * view.k * view.n <= STEPS else ""
+
+
+def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
+    """By bytes of N: without masks and with short vectors, reading it by columns from afar costs more than packing."""
+    size = problem.dtype.itemsize
+    m, bytes_n = view.m, view.k * view.n * size
+    if tile.NR < view.n <= NEON_WIDTH * tile.vector_bytes // size and m > FEW:
+        return "a tile is as wide as P, and M is read once where it lies"
+    near = NEON_FEW if 1 < m <= FEW else NEON_SOME if m <= PANELS * tile.MR else STEPS // m
+    return "little enough for N to be read where it lies" if bytes_n <= near else ""
 
 
 def KC(problem: Problem) -> int:

@@ -18,6 +18,7 @@ CHUNK = 16  # rows of a half-precision M that are widened at a time, and stay in
 NEAR_N = 2**20  # bytes of packed half precision that the second cache holds
 ENOUGH = 192  # columns for which widening M costs little
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
+NEON_HIGH, NEON_WIDE = 400, 256  # rows and columns of P from which a packed M is faster there
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -35,7 +36,10 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 
 def _better_packed(problem: Problem, view: View) -> bool:
-    """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port."""
+    """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port. M's
+    rows come by whole vectors where they lie, too: of floats, packing them pays where both sides are long."""
+    if multiplies(problem) and problem.dtype.kind == "f" and not halves(problem):
+        return view.m >= NEON_HIGH and view.n >= NEON_WIDE
     return multiplies(problem) or view.n >= COLUMNS
 
 

@@ -220,11 +220,12 @@ class _ExactTile:
         a, f, form = self.a, self.f, self.form
         lanes = lanes or self.rows_of_panel(k)
         row_n, ns, result = f.at(self.element_n, self.N, f.mul(k, form.panel or "%step_n")), [], []
+        far = a.target.by_lane and form.rows <= 2  # a vector of 16 bytes is a quarter of a line; lines further ahead
         for v in range(form.vectors):
             place = f.at(self.element_n, row_n, self.last if v == form.vectors - 1 else v * a.lanes)
             ns.append(self.load_N(place, v))
-            if form.asks:
-                ahead = f.at(self.element_n, place, max(AHEAD, form.vectors) * a.lanes)
+            if form.asks and (v * a.target.vector_bytes % 64 == 0 or not far):
+                ahead = f.at(self.element_n, place, max(4 * AHEAD if far else AHEAD, form.vectors) * a.lanes)
                 self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
         for row in range(form.rows):
             element = lanes[row] if lanes else self.element_of_M(k, row)

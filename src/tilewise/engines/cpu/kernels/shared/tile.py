@@ -50,10 +50,9 @@ class _Tile:
         self.render = a.renderer(self.f, a.lanes, quiet=a.quiets)
         long_loop = (a.partial.kind in "fc" or one_instruction(a)) and not (a.heavy or a.tracks_arg)
         if a.target.by_lane or a.target.registers < 32:  # the sums leave few registers: not enough for several k
-            long_loop &= a.fused
+            long_loop &= a.fused and not (a.target.by_lane and a.parts > 1)
         long_loop = (long_loop or a.in_order) and not form.edge
-        often = a.bytes if a.target.by_lane else 4
-        self.unroll = often if long_loop else 1
+        self.unroll = 4 if long_loop else 1
         self.width = form.vectors * a.lanes
         self.index_vector = vector(index_kind(a), a.lanes)
 
