@@ -246,3 +246,23 @@ int main() {
   printf("%d %d %d %g %d\n", (int)big<int>, (int)big<double>, third(9), third(1.5), quarter(8));
   printf("%d %d\n", (int)std::is_same<int, int>::value, (int)std::is_same<int, float>::value); return 0; }""")
     assert (report.output, report.faults) == ("0 1 3 3 2\n1 0\n", []), report.message
+
+
+def test_words_before_a_class_are_its_variables(run):
+    report = run(r"""
+#include <cstdio>
+__host__ __device__ struct Matrix { double data[3][3]; __host__ __device__ double at(int i) const { return data[i][i]; } };
+static struct Config { int n; float f; } config = {3, 2.5f};
+const struct Point { int x, y; } origin = {1, 2};
+__constant__ struct Params { int n; } params;
+static const struct { int a; } nameless = {7};
+static struct Point other(int x) { return {x, x}; }
+__global__ void k(int* o) { *o = params.n * 2; }
+int main() {
+  int h = 21, *d; cudaMemcpyToSymbol(params, &h, sizeof(h)); cudaMalloc(&d, 4);
+  k<<<1, 1>>>(d); cudaMemcpy(&h, d, 4, cudaMemcpyDeviceToHost); cudaFree(d);
+  Matrix m = {{{1, 2, 3}, {4, 5, 6}, {7, 8, 9}}}; static_assert(alignof(int) == 4, "");
+  printf("%g %d %g %d %d %d %d %zu %zu\n", m.at(1), config.n, config.f, origin.y, nameless.a, h, other(9).x, alignof(Matrix), alignof(char));
+}
+""")
+    assert (report.output, report.findings) == ("5 3 2.5 2 7 42 9 8 1\n", []), report.message

@@ -122,3 +122,12 @@ def test_a_copy_that_begins_behind_the_end_of_a_block_names_the_block(tmp_path):
     (found,) = report.findings
     assert (found.kind.value, found.line) == ("copy", 2)
     assert "writes past the end of d (8 bytes from cudaMalloc at line 1)" in found.message
+
+
+def test_the_least_integer_by_minus_one_is_no_division_by_zero(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text("int main(int argc, char**) { int least = -2147483647 - argc;\n return least / -argc; }\n")
+    report = run_program(path, capture=True)
+    assert [(f.kind.value, f.place.line) for f in report.faults] == [("division", 2)]
+    assert "divided by -1" in report.faults[0].message
+    assert report.status == 136

@@ -34,6 +34,12 @@ class DeclarationCompiler(CallCompiler):
 
         return run if runs else nothing
 
+    def counted(self, type_: Type, init: Any) -> Type:
+        """`float a[] = {1, 2}` has as many elements as it has values."""
+        if isinstance(type_, Array) and type_.length == 0 and isinstance(init, Braces):
+            return Array(type_.of, len(init.items))
+        return type_
+
     def declare(self, item: Declarator, words: frozenset[str], node: Node) -> Any:
         if "__shared__" in words:
             return self.declare_shared(item, words)
@@ -45,13 +51,11 @@ class DeclarationCompiler(CallCompiler):
             variable = self.new_variable(item.name, given.type, id(item))
             self.scopes[-1][item.name] = variable
             return self.initialise(variable, given, item)
-        type_ = self.resolve(item.type)
+        type_ = self.counted(self.resolve(item.type), item.init)
         if isinstance(type_, Reference):
             return self.declare_reference(item, type_)
         if isinstance(type_, ctype.Void):
             raise self.refuse(f"{item.name} cannot be void", item)
-        if isinstance(type_, Array) and type_.length == 0 and isinstance(item.init, Braces):
-            type_ = Array(type_.of, len(item.init.items))
         feeding = (*self.path, id(item)) in self.flow.index
         self.in_index += feeding
         try:

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.engines.simt.frontend.ctype import DOUBLE, FLOAT, HALF, INT, LLONG, SHORT, UINT, ULLONG, USHORT, Scalar
+from tilewise.engines.simt.machine.arithmetic import converter
 
 F = Callable[..., Any]
 
@@ -50,7 +51,14 @@ def _round_half_even(x: Any) -> Any:
 
 
 def _round_away(x: Any) -> Any:
-    return np.copysign(np.floor(np.abs(x) + x.dtype.type(0.5)), x)
+    """The number next below a half is added: with 0.5 itself 0.49999997f would become 1, and 8388609.0f even."""
+    return np.trunc(x + np.copysign(np.nextafter(x.dtype.type(0.5), x.dtype.type(0)), x))
+
+
+def _to_int(rounded: F) -> F:
+    fitting = converter(FLOAT, INT)
+    assert fitting is not None
+    return lambda x: fitting(rounded(x))
 
 
 def _rsqrt(x: Any) -> Any:
@@ -69,6 +77,20 @@ def _clz32(x: Any) -> Any:
 
 def _mul24(a: Any, b: Any) -> Any:
     return ((a << 8) >> 8) * ((b << 8) >> 8)
+
+
+def _mulhi(a: Any, b: Any) -> Any:
+    return (a.astype(np.int64) * b >> 32).astype(a.dtype) if a.dtype.kind == "i" else _upper(a, b)
+
+
+def _upper(a: Any, b: Any) -> Any:
+    return (a.astype(np.uint64) * b >> np.uint64(32)).astype(a.dtype)
+
+
+def _reversed(x: Any) -> Any:
+    for step, mask in ((1, 0x55555555), (2, 0x33333333), (4, 0x0F0F0F0F), (8, 0x00FF00FF), (16, 0x0000FFFF)):
+        x = (x >> np.uint32(step)) & np.uint32(mask) | (x & np.uint32(mask)) << np.uint32(step)
+    return x
 
 
 # functions of floating arguments: name -> (number of arguments, function); `f` at the end means float
@@ -95,6 +117,10 @@ FIXED: dict[str, tuple[tuple[Scalar, ...], Scalar, F]] = {
     "__logf": ((FLOAT,), FLOAT, np.log),
     "__mul24": ((INT, INT), INT, _mul24),
     "__umul24": ((UINT, UINT), UINT, _mul24),
+    "__mulhi": ((INT, INT), INT, _mulhi),
+    "__umulhi": ((UINT, UINT), UINT, _mulhi),
+    "__brev": ((UINT,), UINT, _reversed),
+    "__ffs": ((INT,), INT, lambda x: _popcount((x ^ (x - 1)).astype(np.uint32)) * (x != 0)),
     "__popc": ((UINT,), INT, _popcount),
     "__clz": ((INT,), INT, _clz32),
     "__half2float": ((HALF,), FLOAT, lambda a: a.astype(np.float32)),
@@ -122,8 +148,10 @@ FIXED: dict[str, tuple[tuple[Scalar, ...], Scalar, F]] = {
     "__longlong_as_double": ((LLONG,), DOUBLE, lambda a: a.view(np.float64)),
     "__ulonglong_as_double": ((ULLONG,), DOUBLE, lambda a: a.view(np.float64)),
     "__double_as_longlong": ((DOUBLE,), LLONG, lambda a: a.view(np.int64)),
-    "__float2int_rn": ((FLOAT,), INT, lambda a: np.rint(a).astype(np.int32)),
-    "__float2int_rz": ((FLOAT,), INT, lambda a: np.trunc(a).astype(np.int32)),
+    "__float2int_rn": ((FLOAT,), INT, _to_int(np.rint)),
+    "__float2int_rz": ((FLOAT,), INT, _to_int(np.trunc)),
+    "__float2int_rd": ((FLOAT,), INT, _to_int(np.floor)),
+    "__float2int_ru": ((FLOAT,), INT, _to_int(np.ceil)),
     "__int2float_rn": ((INT,), FLOAT, lambda a: a.astype(np.float32)),
     "__saturatef": ((FLOAT,), FLOAT, lambda a: np.clip(a, np.float32(0), np.float32(1))),
 }

@@ -97,7 +97,7 @@ class Compiler(StmtCompiler):
         return made
 
     def _global(self, item: Declarator, words: frozenset[str], node: Node) -> Variable:
-        type_ = self.resolve(item.type)
+        type_ = self.counted(self.resolve(item.type), item.init)
         key = ("global", item.name)
         device = bool(words & {"__device__", "__constant__", "__managed__"})
         if "__shared__" in words:

@@ -26,23 +26,27 @@ def converter(source: Scalar, target: Scalar) -> Callable[[Value], Value] | None
     if target is BOOL:
         return lambda v: v != 0
     if source.floating and not target.floating:
-        return _saturating(dtype)
+        return _saturating(source.dtype, dtype)
     return lambda v: v.astype(dtype)
 
 
-def _saturating(dtype: Any) -> Callable[[Value], Value]:
-    """Float to integer as the card does it: towards zero, clipped to the range, NaN to 0."""
-    info = np.iinfo(dtype)
+def _saturating(source: Any, dtype: Any) -> Callable[[Value], Value]:
+    """Float to integer as the card's cvt.rzi does it: towards zero, clipped to 32 or 64 bits, of which a shorter type
+    has the low ones. NaN is 0 from float to 32 bits, and the highest bit alone else."""
+    register = np.dtype(f"{dtype.kind}{max(4, dtype.itemsize)}")
+    info = np.iinfo(register)
     low, high = float(info.min), float(info.max)
+    zero = source.itemsize < 8 and register.itemsize == 4
+    odd = np.uint64(0 if zero else 1 << (8 * register.itemsize - 1)).astype(register)
 
     def convert(value: Value) -> Value:
         wide = value.astype(np.float64)
         inside = (wide >= low) & (wide < high)
         if np.all(inside):
-            return wide.astype(dtype)
-        wide = np.where(np.isnan(wide), 0.0, wide)
-        out = np.where(wide < low, low, np.where(wide >= high, 0.0, wide)).astype(dtype)
-        out = np.where(wide >= high, dtype.type(info.max), out)
+            return wide.astype(register).astype(dtype)
+        out = np.where(inside, wide, 0.0).astype(register)
+        out = np.where(wide >= high, register.type(info.max), np.where(wide < low, register.type(info.min), out))
+        out = np.where(np.isnan(wide), odd, out).astype(dtype)
         return out if isinstance(value, np.ndarray) else out[()]
 
     return convert

@@ -11,6 +11,26 @@ from tilewise.engines.simt.host.language.read_function import function_rest, tem
 from tilewise.engines.simt.host.language.reading import Reader
 
 
+def defines(reader: Reader) -> bool:
+    """Whether `struct X` here is followed by its members."""
+    i = reader.position + 1
+    depth = 0
+    bases = False
+    while reader.tokens[i].kind != "end":
+        text = reader.tokens[i].text
+        bases = bases or (text == ":" and depth == 0)
+        if text in ("(", "<"):
+            depth += 1
+        elif text in (")", ">"):
+            depth -= 1
+        elif text == "{":
+            return True
+        elif depth <= 0 and (text in (";", "=", "*", "&") or (text == "," and not bases)):
+            return False
+        i += 1
+    return False
+
+
 def class_definition(reader: Reader, out: Any, template: list[Any], given_name: str) -> tree.Class:
     token = reader.advance()
     alignment = _alignment(reader)

@@ -9,7 +9,7 @@ from tilewise.engines.simt.frontend.lexer import Token
 from tilewise.engines.simt.frontend.source import Source
 from tilewise.engines.simt.host.language import read_statement, read_type, tree, types
 from tilewise.engines.simt.host.language.late import late, provide
-from tilewise.engines.simt.host.language.read_class import class_definition, variable_template
+from tilewise.engines.simt.host.language.read_class import class_definition, defines, variable_template
 from tilewise.engines.simt.host.language.read_enum import enum, qualify
 from tilewise.engines.simt.host.language.read_function import function_rest, template_head
 from tilewise.engines.simt.host.language.reading import Names, Reader
@@ -167,7 +167,7 @@ def alias(reader: Reader, out: Entities, name: str, type_: Any, template: list[A
 
 def _typedef(reader: Reader, out: Entities, template: list[Any]) -> bool:
     reader.advance()
-    if reader.token.text in ("struct", "class", "union") and _defines(reader):
+    if reader.token.text in ("struct", "class", "union") and defines(reader):
         made = class_definition(reader, out, [], unnamed_after_typedef(reader))
         base: Any = tree.TypeName(made.name, None)
     elif reader.at("enum"):
@@ -202,27 +202,18 @@ def unnamed_after_typedef(reader: Reader) -> str:
     return name
 
 
-def _defines(reader: Reader) -> bool:
-    """Whether `struct X` here is followed by its members."""
-    i = reader.position + 1
-    depth = 0
-    bases = False
-    while reader.tokens[i].kind != "end":
-        text = reader.tokens[i].text
-        bases = bases or (text == ":" and depth == 0)
-        if text in ("(", "<"):
-            depth += 1
-        elif text in (")", ">"):
-            depth -= 1
-        elif text == "{":
-            return True
-        elif depth <= 0 and (text in (";", "=", "*", "&") or (text == "," and not bases)):
-            return False
-        i += 1
+def _class_behind_words(reader: Reader, out: Entities, template: list[Any]) -> bool:
+    """`static struct X { … } x;`, `__host__ __device__ struct X { … };`: words that compilers pass over."""
+    start, words = reader.position, set()
+    while reader.token.text in CLASS_WORDS:
+        words.add(reader.advance().text)
+    if reader.token.text in ("struct", "class", "union") and _class(reader, out, template, frozenset(words)):
+        return True
+    reader.position = start
     return False
 
 
-def _class(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _class(reader: Reader, out: Entities, template: list[Any], words: frozenset[str] = frozenset()) -> bool:
     if reader.peek().kind == "name" and reader.peek(2).text == ";":
         reader.advance()
         name = reader.advance().text
@@ -231,7 +222,7 @@ def _class(reader: Reader, out: Entities, template: list[Any]) -> bool:
             reader.names.class_templates.add(qualify(reader, name))
         reader.expect(";")
         return True
-    if not _defines(reader):
+    if not defines(reader):
         return False
     start = reader.position
     depth = 0
@@ -250,7 +241,8 @@ def _class(reader: Reader, out: Entities, template: list[Any]) -> bool:
     reader.position = start
     made = class_definition(reader, out, template, "")
     if reader.token.kind == "name" or reader.at("*"):
-        _variables(reader, out, tree.TypeName(made.name, None), frozenset())
+        base: Any = tree.TypeName(made.name, None)
+        _variables(reader, out, tree.TypeConst(base) if words & {"const", "constexpr"} else base, words)
     else:
         reader.expect(";")
     return True
@@ -282,9 +274,11 @@ def _static_assert(reader: Reader, out: Entities, template: list[Any]) -> bool:
     return True
 
 
+CLASS_WORDS = ("__host__", "__device__", "__constant__", "__managed__", "static", "const")
 ENTITIES = {
     ";": _empty, "extern": _extern, "namespace": _namespace, "inline": _namespace, "using": _using,
     "typedef": _typedef, "struct": _class, "class": _class, "union": _class, "enum": _enum, "template": _template,
+    **dict.fromkeys(CLASS_WORDS, _class_behind_words),
     "static_assert": _static_assert, "_Static_assert": _static_assert, "__asm__": _static_assert,
 }  # fmt: skip
 

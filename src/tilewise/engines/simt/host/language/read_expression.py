@@ -83,7 +83,7 @@ def unary(reader: Reader) -> Any:
                 if made is not None:
                     return made
         elif token.kind == "name":
-            if text == "sizeof":
+            if text in ("sizeof", "alignof", "_Alignof", "__alignof__"):
                 return _sizeof(reader)
             if text in ("new", "delete"):
                 return _new(reader) if text == "new" else _delete(reader)
@@ -118,6 +118,7 @@ def _cast(reader: Reader) -> Any:
 
 def _sizeof(reader: Reader) -> Any:
     token = reader.advance()
+    alignment = token.text != "sizeof"
     where = {"line": token.line, "column": token.column}
     if reader.at("..."):
         raise reader.error("sizeof... is not supported")
@@ -132,9 +133,9 @@ def _sizeof(reader: Reader) -> Any:
                     type_ = None
             if type_ is not None and reader.at(")"):
                 reader.advance()
-                return tree.SizeOf(type_, None, **where)
+                return tree.SizeOf(type_, None, alignment, **where)
         reader.rewind(start)
-    return tree.SizeOf(None, unary(reader), **where)
+    return tree.SizeOf(None, unary(reader), alignment, **where)
 
 
 def _new(reader: Reader) -> Any:

@@ -89,7 +89,7 @@ def _name(reader: Reader, token: Token, where: dict[str, int]) -> Any:
             value = late.comma(reader)
         reader.expect(")")
         return tree.Cast(type_, value, text, **where)
-    if text in ("alignof", "typeid", "co_await", "asm", "__asm__"):
+    if text in ("typeid", "co_await", "asm", "__asm__"):
         raise reader.error(f"{text} is not supported")
     if read_type.starts_type(reader):
         return _of_type(reader, where)

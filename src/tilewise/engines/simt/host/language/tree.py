@@ -190,6 +190,7 @@ class Delete(Node):
 class SizeOf(Node):
     type: Any
     operand: Any
+    alignment: bool = False  # alignof
 
 
 @dataclass(eq=False, slots=True)

@@ -164,8 +164,9 @@ def _cast(p: Program, node: Any, env: Environment, local: Any) -> Any:
 def _sizeof(p: Program, node: tree.SizeOf, env: Environment, local: Any) -> Any:
     if node.type is None:
         raise Unknown
-    type_ = p.resolve(node.type, env)
-    return p.size_of(types.bare(type_)), types.ULONG
+    type_ = types.bare(p.resolve(node.type, env))
+    size = p.size_of(type_)
+    return type_.align if node.alignment else size, types.ULONG
 
 
 TABLE: dict[type, Any] = {

@@ -16,6 +16,7 @@ from tilewise.engines.simt.host.language.types import (
     Scalar,
     Type,
 )  # fmt: skip
+from tilewise.engines.simt.host.lower import float_to_integer
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.checked_memory import load
 from tilewise.engines.simt.host.lower.late import late
@@ -158,7 +159,8 @@ def _arithmetic(b: Builder, v: Value, source: Scalar, type_: Scalar) -> Value:
         op = "fpext" if type_.size > source.size else "fptrunc"
         return Value(type_, b.make(f"{op} {source.llvm} {v.text} to {type_.llvm}"))
     if source.floating:
-        return _to_integer(b, v, source, type_)
+        made = float_to_integer.on_card if b.program.device else float_to_integer.on_host
+        return Value(type_, made(b, v.text, source, type_))
     if type_.floating:
         op = "sitofp" if source.signed and source.kind != "bool" else "uitofp"
         return Value(type_, b.make(f"{op} {source.llvm} {v.text} to {type_.llvm}"))
@@ -168,35 +170,6 @@ def _arithmetic(b: Builder, v: Value, source: Scalar, type_: Scalar) -> Value:
     if type_.bits == source.bits:
         return Value(type_, v.text)
     return Value(type_, b.make(f"trunc {source.llvm} {v.text} to {type_.llvm}"))
-
-
-def _to_integer(b: Builder, v: Value, source: Scalar, type_: Scalar) -> Value:
-    """As cvttsd2si does it: what does not fit is the least integer; unsigned int goes by way of 64 bits."""
-    bits = 32 if type_.size < 4 or (type_.size == 4 and type_.signed) else 64
-    text = v.text
-    if source.size < 8:
-        text = b.make(f"fpext {source.llvm} {text} to double")
-    if type_.size == 8 and not type_.signed:
-        big = b.make(f"fcmp oge double {text}, 9223372036854775808.0")
-        less = b.make(f"fsub double {text}, 9223372036854775808.0")
-        chosen = b.make(f"select i1 {big}, double {less}, double {text}")
-        number = _truncated(b, chosen, 64)
-        flipped = b.make(f"xor i64 {number}, -9223372036854775808")
-        return Value(type_, b.make(f"select i1 {big}, i64 {flipped}, i64 {number}"))
-    number = _truncated(b, text, bits)
-    if bits > type_.size * 8:
-        number = b.make(f"trunc i{bits} {number} to {type_.llvm}")
-    return Value(type_, number)
-
-
-def _truncated(b: Builder, text: str, bits: int) -> str:
-    least, most = -(1 << (bits - 1)), 1 << (bits - 1)
-    low = b.make(f"fcmp {'ogt' if bits == 32 else 'oge'} double {text}, {float(least - (bits == 32)):.1f}")
-    high = b.make(f"fcmp olt double {text}, {float(most):.1f}")
-    fits = b.make(f"and i1 {low}, {high}")
-    safe = b.make(f"select i1 {fits}, double {text}, double 0.0")
-    number = b.make(f"fptosi double {safe} to i{bits}")
-    return b.make(f"select i1 {fits}, i{bits} {number}, i{bits} {least}")
 
 
 def truth(b: Builder, value: Any) -> str:

@@ -77,7 +77,7 @@ def escaping(b: Builder, body: Any, reference_result: bool) -> set[str]:
             out |= {name for name, reference, _ in node.captures if reference}
             if node.default:
                 out |= {n.name for n in walk(node.body) if isinstance(n, tree.Name)}
-        elif isinstance(node, tree.Binary) and node.op == ">>":
+        elif isinstance(node, tree.Binary) and node.op == ">>" and not b.program.device:  # in kernels it only shifts
             out |= direct(node.right)
         elif isinstance(node, tree.ForEach):
             out |= direct(node.range)

@@ -283,9 +283,9 @@ def _construct(b: Builder, node: tree.Construct) -> Any:
 
 def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
     local = b.find(node.operand.name) if isinstance(node.operand, tree.Name) else None
-    if local is not None and local.size:
+    if local is not None and local.size and not node.alignment:
         return Value(types.ULONG, local.size)
-    if isinstance(node.operand, tree.Index) and isinstance(node.operand.base, tree.Name):
+    if isinstance(node.operand, tree.Index) and isinstance(node.operand.base, tree.Name) and not node.alignment:
         rows = b.find(node.operand.base.name)
         if rows is not None and rows.row:  # sizeof(a[0]) of float a[n][m]
             size = element_size(b, rows.type.to, node)  # type: ignore[attr-defined]
@@ -298,7 +298,8 @@ def _sizeof(b: Builder, node: tree.SizeOf) -> Any:
         del kept[lines:]
         b.open = opened
     type_ = types.bare(type_)
-    return Value(types.ULONG, str(element_size(b, type_)))
+    size = element_size(b, type_)
+    return Value(types.ULONG, str(type_.align if node.alignment else size))
 
 
 def _type_only(b: Builder, node: Any) -> Type:

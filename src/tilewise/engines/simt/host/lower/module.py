@@ -62,7 +62,7 @@ PARTS = (builtin, heap, kernel_handle, lambdas, launch, layout, statement, type_
 RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
     "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
-    "rt_unset": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)", "rt_divide": "void (i32)",
+    "rt_unset": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)", "rt_divide": "void (i32, i32)",
     "rt_wild_call": "void (i64, i32)",
     "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_stack": "void (i64, i32, i32)",
     "rt_stack_overflow": "void (i32)", "rt_variable_length": "ptr (i64, i32, i32)",

@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, Pointer, Record, Scalar
+from tilewise.engines.simt.host.lower import shifts
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.checked_memory import load, store
 from tilewise.engines.simt.host.lower.conversion import convert, object_place, rvalue, truth
@@ -198,12 +199,12 @@ def _divide(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Value:
     if b.program.device:
         return _divide_on_the_card(b, op, type_, one, two)
     zero = b.make(f"icmp eq {type_.llvm} {two}, 0")
-    b.complain(zero, "rt_divide", [("i32", b.line_text())])
+    b.complain(zero, "rt_divide", [("i32", "0"), ("i32", b.line_text())])
     if type_.signed:
         least = -(1 << (type_.size * 8 - 1))
         low = b.make(f"icmp eq {type_.llvm} {one}, {least}")
         minus = b.make(f"icmp eq {type_.llvm} {two}, -1")
-        b.complain(b.make(f"and i1 {low}, {minus}"), "rt_divide", [("i32", b.line_text())])
+        b.complain(b.make(f"and i1 {low}, {minus}"), "rt_divide", [("i32", "1"), ("i32", b.line_text())])
     kind = {"/": "div", "%": "rem"}[op]
     return b.value(type_, f"{'s' if type_.signed else 'u'}{kind} {type_.llvm} {one}, {two}")
 
@@ -232,9 +233,8 @@ def _shift(b: Builder, op: str, left: Value, right: Value) -> Value:
     type_ = types.promote(first)
     one = convert(b, left, type_).text
     count = convert(b, right, types.LONG if type_.size == 8 else types.INT).text
-    count = b.make(f"and {type_.llvm} {count}, {type_.size * 8 - 1}")
-    kind = "shl" if op == "<<" else "ashr" if type_.signed else "lshr"
-    return b.value(type_, f"{kind} {type_.llvm} {one}, {count}")
+    made = shifts.on_card if b.program.device else shifts.on_host
+    return Value(type_, made(b, op, type_, one, count))
 
 
 def _pointers(b: Builder, op: str, left: Value, right: Value, node: Any) -> Value:

@@ -243,8 +243,11 @@ def overflow(s: Session, one: int, two: int, sign: int, size: int, line: int) ->
 
 
 @runtime("rt_divide")
-def divide(s: Session, line: int) -> None:
-    s.faults.add(Kind.DIVISION, line, "an integer is divided by zero", "check the divisor first", access="divide")
+def divide(s: Session, least: int, line: int) -> None:
+    said = (
+        "the least integer is divided by -1: its type has no such number" if least else "an integer is divided by zero"
+    )
+    s.faults.add(Kind.DIVISION, line, said, "check the divisor first", access="divide")
     s.finish(ARITHMETIC, "crash", f"line {line}: the program would be stopped here (floating point exception)")
 
 

@@ -205,31 +205,11 @@ def moved(b: Builder, address: Wide, index: Value | Wide, size: int) -> Wide:
 
 
 BAD_INDEX = """
-define internal void @bad_index({a} %a, {bits} %mask, i64 %length, i32 %line) noinline cold #0 {{
-entry:
-  %as = alloca {a}
-  store {a} %a, ptr %as
-  br label %lane
-lane:
-  %l = phi i64 [ 0, %entry ], [ %l1, %next ]
-  %number = trunc i64 %l to {bits}
-  %shifted = lshr {bits} %mask, %number
-  %on = trunc {bits} %shifted to i1
-  br i1 %on, label %bad, label %next
-bad:
   %pa = getelementptr i64, ptr %as, i64 %l
   %at = load i64, ptr %pa
   call void @set_lane(i64 %l)
   call void @rt_bad_index(i64 %at, i64 %length, i32 %line)
-  br label %next
-next:
-  %l1 = add i64 %l, 1
-  %more = icmp ult i64 %l1, {width}
-  br i1 %more, label %lane, label %done
-done:
-  ret void
-}}
-"""
+  br label %next"""
 
 
 def held(b: Builder, index: Wide, length: int) -> Wide:
@@ -237,7 +217,9 @@ def held(b: Builder, index: Wide, length: int) -> Wide:
     wide, lanes = convert(b, index, types.LONG), lanes_of(b)
     kind, truths = lanes.vector("i64"), lanes.vector("i1")
     b.program.external("rt_bad_index")
-    lanes.functions["bad_index"] = BAD_INDEX.format(a=kind, bits=lanes.bits, width=lanes.width)
+    head = f"void @bad_index({kind} %a, {lanes.bits} %mask, i64 %length, i32 %line) noinline cold"
+    before = f"  %as = alloca {kind}\n  store {kind} %a, ptr %as"
+    lanes.functions["bad_index"] = lane_loop(head, BAD_INDEX, lanes.bits, lanes.width, before)
     bad = b.make(f"icmp uge {kind} {wide.text}, splat (i64 {length})")
     wrong, good = b.label(), b.label()
     b.emit(f"br i1 {lanes.any(b, bad)}, label %{wrong}, label %{good}, !prof !0")

@@ -10,7 +10,9 @@ from typing import Any
 
 from tilewise.engines.simt.host.language import types
 from tilewise.engines.simt.host.language.types import Array, Pointer, Scalar, Type
+from tilewise.engines.simt.host.lower import shifts
 from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.float_to_integer import on_card
 from tilewise.engines.simt.host.lower.lockstep.divergence import Divergence, NotInLockstep
 from tilewise.engines.simt.host.lower.operators import (
     FLOAT_COMPARE,
@@ -213,7 +215,7 @@ def _arithmetic(b: Builder, value: Wide, source: Scalar, type_: Scalar) -> Wide:
         op = "fpext" if type_.size > source.size else "fptrunc"
         return Wide(type_, b.make(f"{op} {here} {value.text} to {there}"))
     if source.floating:
-        return _to_integer(b, value, source, type_)
+        return Wide(type_, on_card(b, value.text, source, type_, lanes_of(b).width))
     if type_.floating:
         op = "sitofp" if source.signed and source.kind != "bool" else "uitofp"
         return Wide(type_, b.make(f"{op} {here} {value.text} to {there}"))
@@ -241,28 +243,6 @@ def _extended(b: Builder, value: Wide, source: Scalar, type_: Scalar) -> Wide:
         order = ("s" if signed else "u") + ("ge" if value.stride > 0 else "le")
         valid = both(b, valid, b.make(f"icmp {order} {source.llvm} {last}, {value.base}"))
     return Wide(type_, text, b.make(f"{op} {source.llvm} {value.base} to {type_.llvm}"), value.stride, valid)
-
-
-def _to_integer(b: Builder, value: Wide, source: Scalar, type_: Scalar) -> Wide:
-    """As cvttsd2si does it: what does not fit is the least integer."""
-    if type_.size == 8 and not type_.signed:
-        raise NotInLockstep("a floating value as unsigned long")
-    bits = 32 if type_.size < 4 or (type_.size == 4 and type_.signed) else 64
-    double, text = lanes_of(b).vector("double"), value.text
-    if source.size < 8:
-        text = b.make(f"fpext {vector(b, source)} {text} to {double}")
-    least, most = -(1 << (bits - 1)), 1 << (bits - 1)
-    low = f"splat (double {float(least - (bits == 32)):.1f})"
-    above = b.make(f"fcmp {'ogt' if bits == 32 else 'oge'} {double} {text}, {low}")
-    below = b.make(f"fcmp olt {double} {text}, splat (double {float(most):.1f})")
-    truths, whole = lanes_of(b).vector("i1"), lanes_of(b).vector(f"i{bits}")
-    fits = b.make(f"and {truths} {above}, {below}")
-    safe = b.make(f"select {truths} {fits}, {double} {text}, {double} zeroinitializer")
-    number = b.make(f"fptosi {double} {safe} to {whole}")
-    number = b.make(f"select {truths} {fits}, {whole} {number}, {whole} splat (i{bits} {least})")
-    if bits > type_.size * 8:
-        number = b.make(f"trunc {whole} {number} to {vector(b, type_)}")
-    return Wide(type_, number)
 
 
 def _number(text: str) -> int | None:
@@ -323,10 +303,7 @@ def _shift(b: Builder, op: str, left: Wide, right: Wide) -> Wide:
     type_ = types.promote(first)
     one = convert(b, left, type_)
     count = convert(b, right, types.LONG if type_.size == 8 else types.INT).text
-    kind = vector(b, type_)
-    count = b.make(f"and {kind} {count}, splat ({type_.llvm} {type_.size * 8 - 1})")
-    name = "shl" if op == "<<" else "ashr" if type_.signed else "lshr"
-    return Wide(type_, b.make(f"{name} {kind} {one.text}, {count}"))
+    return Wide(type_, shifts.on_card(b, op, type_, one.text, count, lanes_of(b).width))
 
 
 def _divide(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Wide:
