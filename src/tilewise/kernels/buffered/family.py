@@ -1,4 +1,5 @@
-"""Stacks of middling products: double-buffered strips, in one launch, for elements of four bytes and any algebra."""
+"""Middling products and stacks of them: double-buffered strips, in one launch, for elements of four bytes and any
+algebra."""
 
 from __future__ import annotations
 
@@ -6,12 +7,13 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import Any, ClassVar
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.buffered import model
 from tilewise.kernels.buffered.recipe import launches
 from tilewise.kernels.buffered.text import render_buffered
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
+from tilewise.machine import Machine, arch_number
 from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
@@ -38,7 +40,12 @@ class Buffered(ByWays):
         return f"{down}x{across} tiles of {way.tile.rows}x{way.tile.cols}"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.members > 1  # one product alone has kernels of its own for every size
+        """In stacks, and for float32 alone: of 155 random products, each timed in every family on an H200, it was the
+        soonest for 52, by 15 % in the mean."""
+        if problem.members > 1:
+            return True
+        single = problem.dtype.name == "float32" and is_plus_times(problem.semiring)
+        return single and arch_number(machine.arch) >= 90  # nobody has timed others
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -18,7 +18,7 @@ from tilewise.problem import Layout, Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 KERNEL = "buffered"
-IDEA = "strips pass through registers into two buffers, a thread makes many cells: stacks of middling products"
+IDEA = "strips pass through registers into two buffers, a thread makes many cells: middling products and stacks of them"
 LARGEST = 2**31  # steps of one member beyond which pipelines always win
 SIZE = 4  # bytes of an element, and of a partial sum
 CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile

@@ -6,6 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.calibration import applies
 from tilewise.errors import DtypeError
 from tilewise.kernels.family import Family, Offer, own_tiles
@@ -14,12 +15,13 @@ from tilewise.kernels.gemv.recipe import launches
 from tilewise.kernels.gemv.text import every_few
 from tilewise.kernels.plain.text import render_combine
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine
+from tilewise.machine import Machine, arch_number
 from tilewise.plans import Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
 
 DEEP = 512  # k of a stack's members from which it competes
+FEW_HALVES = 4  # rows or columns, on Hopper
 
 
 class Gemv(Family):
@@ -41,7 +43,10 @@ class Gemv(Family):
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """In stacks, members with little k leave most of a block's threads idle: up to 40 times what is expected, but
-        where that was measured on such a card."""
+        where that was measured on such a card. Halves alone, more than a few rows of them, go to Hopper's tensor cores:
+        of 69 random products timed in every family few rows were the soonest for one."""
+        if problem.members == 1 and min(problem.m, problem.n) > FEW_HALVES and _halves_on_hopper(problem, machine):
+            return False
         if problem.members == 1 or problem.k >= DEEP or problem.return_arg:
             return True
         return machine.tuned is not None and bool(machine.tuned.stacks) and applies(problem)
@@ -89,3 +94,9 @@ class Gemv(Family):
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
+
+
+def _halves_on_hopper(p: Problem, machine: Machine) -> bool:
+    """Whether tensor cores take a product in one launch or two, however it lies."""
+    halves = p.dtype.itemsize == 2 and p.dtype.kind == "f" and is_plus_times(p.semiring)
+    return halves and arch_number(machine.arch) == 90 and p.k > 0 and not p.unrounded

@@ -1,0 +1,46 @@
+"""Families that compete only where random products, each timed in every family, showed that they win."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+import pytest
+
+from tilewise.kernels.choosing import competing
+from tilewise.machine import KNOWN_CARDS
+from tilewise.planning import make_plan
+from tilewise.problem import problem_of_shape
+from tilewise.tuning import table_for
+
+H200 = replace(KNOWN_CARDS["h200"], arch="sm_90a", tuned=table_for("NVIDIA H200"))
+A100 = KNOWN_CARDS["a100"]
+
+
+def names(m: int, k: int, n: int, dtype: str, machine=H200, **more) -> set[str]:
+    return {family.name for family in competing(problem_of_shape(m, k, n, dtype, **more), machine, None)}
+
+
+def test_float32_alone_goes_by_strips_where_it_is_middling():
+    assert make_plan(problem_of_shape(281, 497, 482, "float32"), H200).kernel == "buffered"  # 10 µs; 14.3 by sliced_k
+    assert "buffered" in names(99, 77, 1530, "float32")
+
+
+@pytest.mark.parametrize(
+    ("dtype", "machine", "more"),
+    [
+        ("float32", A100, {}),
+        ("float32", H200, {"semiring": "min_plus"}),
+        ("float32", H200, {"precision": "tf32"}),
+        ("bfloat16", H200, {}),
+    ],
+)
+def test_others_do_not(dtype, machine, more):
+    assert "buffered" not in names(281, 497, 482, dtype, machine, **more)
+
+
+def test_more_than_four_rows_of_halves_go_to_tensor_cores():
+    assert "gemv" in names(4, 12020, 1697, "bfloat16")
+    assert "gemv" not in names(6, 11821, 2795, "float16")  # few_rows took four times as long as tensor cores
+    assert "gemv" not in names(2795, 11821, 6, "float16")
+    assert "gemv" in names(6, 11821, 2795, "float32")
+    assert "gemv" in names(6, 11821, 2795, "float16", A100)
