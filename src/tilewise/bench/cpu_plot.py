@@ -7,7 +7,7 @@ from typing import Any
 from tilewise.bench.report import shape_text
 
 # tilewise over a peer: a colour and a hatch each, so that a black-and-white print is readable too
-PEERS = {"openblas": ("OpenBLAS", "#0072b2", ""), "mkl": ("MKL", "#e69f00", "//")}
+PEERS = {"openblas": ("OpenBLAS", "#0072b2", ""), "mkl": ("MKL", "#e69f00", "//"), "torch": ("torch", "#e69f00", "//")}
 
 
 def shapes_figure(document: dict[str, Any], pyplot: Any) -> Any:

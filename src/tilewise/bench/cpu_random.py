@@ -1,4 +1,4 @@
-"""Suite `cpu-random`: plus_times over shapes that nobody chose, beside OpenBLAS and MKL.
+"""Suite `cpu-random`: plus_times over shapes that nobody chose, beside OpenBLAS and torch's own BLAS.
 
 Extents are log-uniform, so thin, flat and small products come as often as large ones; below MIN_STEPS a call is the
 cost, and above MAX_STEPS one product would take longer than all others together.
@@ -18,7 +18,7 @@ Row = dict[str, Any]
 LARGEST = 3000  # of an extent
 MIN_STEPS, MAX_STEPS = 10**5, 3 * 10**9
 SHORT = 0.9  # what counts as short of a peer
-PEERS = ("openblas", "mkl")
+PEERS = ("openblas", "mkl", "torch")  # of the last two, whichever torch was built with
 
 
 def draw(count: int, seed: int) -> list[Shape]:

@@ -1,4 +1,4 @@
-"""Suite `shapes` on the CPU: plus_times over squares, ragged, skinny and tall shapes beside OpenBLAS and MKL."""
+"""Suite `shapes` on the CPU: plus_times over squares, ragged, skinny and tall shapes beside OpenBLAS and torch's."""
 
 from __future__ import annotations
 
@@ -10,6 +10,7 @@ from typing import Any
 
 import numpy as np
 
+from tilewise.bench.blas_threads import hold
 from tilewise.bench.bursts import PAUSE, bursts
 
 Shape = tuple[int, int, int]
@@ -31,7 +32,7 @@ def shapes(
 ) -> list[Row]:
     """One row a shape and dtype: seconds of each, and how many times faster than each peer tilewise is.
 
-    The peers' threads are set where they can be; NumPy's OpenBLAS takes OPENBLAS_NUM_THREADS before it is imported.
+    The peers take as many threads; `mkl` is torch's where torch has it, and `torch` what it has elsewhere (on ARM).
     """
     return [row for dtype in dtypes for shape in which for row in contest(shape, dtype, threads, rounds)]
 
@@ -42,6 +43,7 @@ def contest(shape: Shape, dtype: str, threads: int, rounds: int, pause: float = 
     from tilewise.engines.cpu.runtime.pool import set_num_threads
 
     set_num_threads(threads)
+    hold(threads)
     m, k, n = shape
     rng = np.random.default_rng(0)
     M, N = (rng.standard_normal(extents).astype(dtype) for extents in ((m, k), (k, n)))
@@ -55,7 +57,7 @@ def contest(shape: Shape, dtype: str, threads: int, rounds: int, pause: float = 
         torch.set_num_threads(threads)
         tM, tN = torch.from_numpy(M), torch.from_numpy(N)
         tP = torch.empty(m, n, dtype=tM.dtype)
-        works["mkl"] = lambda: torch.matmul(tM, tN, out=tP)
+        works["mkl" if torch.backends.mkl.is_available() else "torch"] = lambda: torch.matmul(tM, tN, out=tP)
     seconds = bursts(works, rounds, threads, pause)
     matmul(M, N, out=P)
     rows = M[: max(1, min(m, 1 + 2**24 // (k * n)))].astype(np.float64)
