@@ -7,6 +7,8 @@ import time
 
 import pytest
 
+from tilewise.kernels.direct_half import alone
+from tilewise.kernels.direct_half.model import HalfTile
 from tilewise.kernels.mma_small.model import seconds, ways
 from tilewise.kernels.shared.residency import HELD, UNITS, busiest, padded, rooms
 from tilewise.machine import KNOWN_CARDS
@@ -45,3 +47,11 @@ def test_one_cluster_too_many_takes_another_wave():
         way = next(w for w in ways(problem, H200) if w.words() == "32x64 c4")
         took.append(seconds(way, problem, H200))
     assert took[1] > 1.3 * took[0]
+
+
+def test_one_cluster_of_halves_too_many_is_a_turn_more():
+    tile = HalfTile(128, 64, 4, 4, 1, cluster=7)
+    fits, beyond = (
+        alone.seconds(tile, problem_of_shape(128, 14 * 64, 64 * n, "float16"), KNOWN_CARDS["h200"]) for n in (15, 16)
+    )
+    assert beyond > 1.3 * fits

@@ -12,7 +12,17 @@ from functools import lru_cache
 from tilewise.system.machine_code import Row
 
 # Clusters with one block, and with two, of a multiprocessor, of an H200's 132: one more took 1.4 to 1.8 times as long.
-HELD = {1: (132, 264), 2: (66, 132), 3: (39, 79), 4: (30, 62), 6: (17, 39), 8: (15, 30), 16: (7, 14)}
+HELD = {
+    1: (132, 264),
+    2: (66, 132),
+    3: (39, 79),
+    4: (30, 62),
+    5: (21, 47),
+    6: (17, 39),
+    7: (15, 31),
+    8: (15, 30),
+    16: (7, 14),
+}
 UNITS = 132
 MOST = 6  # blocks of a multiprocessor: more of them change nothing
 UNEVEN = 1.5  # blocks of a multiprocessor, in the mean, from which some have three where three fit
