@@ -31,6 +31,7 @@ def test_float32_alone_goes_by_strips_where_it_is_middling():
         ("float32", A100, {}),
         ("float32", H200, {"semiring": "min_plus"}),
         ("float32", H200, {"precision": "tf32"}),
+        ("float32", H200, {"accumulate": True}),
         ("bfloat16", H200, {}),
     ],
 )

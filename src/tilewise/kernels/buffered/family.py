@@ -44,8 +44,8 @@ class Buffered(ByWays):
         soonest for 52, by 15 % in the mean."""
         if problem.members > 1:
             return True
-        single = problem.dtype.name == "float32" and is_plus_times(problem.semiring)
-        return single and arch_number(machine.arch) >= 90  # nobody has timed others
+        taken = problem.dtype.name == "float32" and is_plus_times(problem.semiring) and not problem.accumulate
+        return taken and arch_number(machine.arch) >= 90  # nobody has timed others; what adds onto P is in no set
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
