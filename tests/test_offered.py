@@ -1,4 +1,4 @@
-"""Families that compete only where random products, each timed in every family, showed that they win."""
+"""Which families compete, and on what terms: as random products showed, each timed in every family."""
 
 from __future__ import annotations
 
@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tilewise.kernels.choosing import competing
+from tilewise.kernels.shallow import model as shallow
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import problem_of_shape
@@ -45,3 +46,11 @@ def test_more_than_four_rows_of_halves_go_to_tensor_cores():
     assert "gemv" not in names(2795, 11821, 6, "float16")
     assert "gemv" in names(6, 11821, 2795, "float32")
     assert "gemv" in names(6, 11821, 2795, "float16", A100)
+
+
+def test_thin_members_of_a_short_k_share_a_multiprocessor_by_more_than_two():
+    way = shallow.ShallowWay(32, 1, 1)
+    thin = replace(problem_of_shape(16, 24, 32, "float32"), stack=(2048,))
+    assert shallow.held(thin, way) == 16
+    assert shallow.held(thin, replace(way, warps=8)) == 2
+    assert shallow.held(problem_of_shape(16, 128, 128, "float64"), shallow.ShallowWay(128, 4, 1)) == 1

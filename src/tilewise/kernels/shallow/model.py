@@ -20,8 +20,10 @@ IDEA = "a short k: columns of N stay in shared memory, each warp makes rows of P
 DEEPEST = 128  # k
 ROWS = 16  # of P, that a warp makes at a time: those of a fragment
 MOST_WARPS = 8
-RESIDENT = 2  # blocks that share a multiprocessor
-MOST_SHARED = 113 * 1024  # of each of them
+RESIDENT = 2  # blocks of MOST_WARPS that share a multiprocessor,
+UNIT_SHARED = 227 * 1024  # bytes of shared memory that it has,
+OWN_SHARED = 1024  # and of them that each block has beside its own
+MOST_SHARED = 113 * 1024  # of each of two
 PAD_BYTES = {2: 16, 4: 16, 8: 32}  # behind a line, so that fragments lie in different banks
 ROUNDED = "unsigned word = __float_as_uint(x); round_word(word); return __uint_as_float(word);"
 COLUMNS = {2: (128, 64, 32), 4: (128, 64, 32), 8: (64, 32)}
@@ -31,8 +33,8 @@ MEMORY_SHARE = 0.8  # of the bandwidth
 
 
 class Figures(NamedTuple):
-    """Seconds, for 128 columns and 32 of k: fitted to every way of 46 random products a kind on an H200 (rms 10 to 14 %
-    of those within one and a half times the best; the choice takes 2 to 4 % longer than the best way in the mean)."""
+    """Seconds, for 128 columns and 32 of k: fitted on an H200 to 1,220 ways of random products and stacks (half of them
+    10 % off or less; the choice takes 2 to 4 % longer than the best way in the mean)."""
 
     start: float  # of a launch, its first loads and its last stores
     panel: float  # until a block has its columns of N
@@ -43,10 +45,10 @@ class Figures(NamedTuple):
 
 
 FIGURES = {
-    "half": Figures(2.7e-6, 1.48e-6, 0.74e-6, 0.068e-6, 0.0, 0.233e-6),
-    "tf32": Figures(2.4e-6, 2.86e-6, 1.13e-6, 0.059e-6, 0.18e-6, 0.158e-6),
-    "float32": Figures(1.15e-6, 3.88e-6, 1.61e-6, 0.12e-6, 0.327e-6, 0.0),
-    "float64": Figures(2.0e-6, 2.73e-6, 1.28e-6, 0.012e-6, 0.465e-6, 0.171e-6),
+    "half": Figures(2.05e-6, 2.51e-6, 0.953e-6, 0.064e-6, 0.0, 0.241e-6),
+    "tf32": Figures(1.51e-6, 5.85e-6, 1.3e-6, 0.061e-6, 0.117e-6, 0.197e-6),
+    "float32": Figures(1.25e-6, 6.78e-6, 0.702e-6, 0.094e-6, 0.323e-6, 0.164e-6),
+    "float64": Figures(0.945e-6, 2.56e-6, 2.49e-6, 0.031e-6, 0.405e-6, 0.119e-6),
 }
 
 
@@ -127,6 +129,12 @@ def ways(problem: Problem, machine: Machine) -> Iterator[ShallowWay]:
                 yield ShallowWay(cols, warps, blocks)
 
 
+def held(problem: Problem, way: ShallowWay) -> int:
+    """Blocks that share a multiprocessor: as many as its registers and its shared memory have room for."""
+    shared = shared_bytes(problem, way.cols, way.warps) + OWN_SHARED
+    return max(1, min(RESIDENT * MOST_WARPS // way.warps, UNIT_SHARED // shared))
+
+
 def figures_of(problem: Problem) -> Figures:
     if problem.dtype.itemsize == 2:
         return FIGURES["half"]
@@ -138,7 +146,7 @@ def seconds(way: ShallowWay, problem: Problem, machine: Machine) -> float:
     p, figures, groups = problem, figures_of(problem), math.ceil(problem.m / ROWS)
     strips = strips_of(p, way.cols) * max(1, p.members)
     rounds = math.ceil(groups / (way.blocks * way.warps))
-    waves = math.ceil(strips * way.blocks / (RESIDENT * machine.units))
+    waves = math.ceil(strips * way.blocks / (held(p, way) * machine.units))
     deep, wide = steps_of(p) * step_of(p.dtype) / 32, way.cols / 128
     alone = waves * (figures.panel * deep * wide + figures.rows * rounds)
     each = figures.loads * deep + figures.products * deep * wide + figures.cells * wide
