@@ -174,6 +174,7 @@ def built(text, kernel, folder):
         'volatile("" : "+l"', 'volatile("" : "+r"'
     )  # PTX's l is 64 bits, x86's registers, nothing on ARM
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
+    text = text.replace('asm volatile("" : "+l"(at))', 'asm volatile("" : "+r"(at))')  # "l" is no register of ARM's
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")
     name = f"{kernel}-{hashlib.sha256(text.encode()).hexdigest()[:16]}"
