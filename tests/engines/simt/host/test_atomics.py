@@ -63,3 +63,15 @@ def test_no_race(tmp_path, kernel, printed):
 
 def test_a_plain_read_beside_atomic_additions_is_a_race(tmp_path):
     assert any(f.kind.value == "race" for f in run(tmp_path, BESIDE).faults)
+
+
+def test_counting_in_memory_that_nobody_set_is_told(tmp_path):
+    head = "__global__ void k(float* d, float* r, int n) { __shared__ float s[8];"
+    kernel = head + " SET atomicAdd(&s[threadIdx.x % 8], d[0]); }"
+    told = run(tmp_path, kernel.replace("SET", ""))
+    assert [(f.kind.value, f.place.line) for f in told.faults] == [("uninitialised-read", 2)]
+    for given in (
+        "s[threadIdx.x % 8] = 0; __syncthreads();",
+        "atomicExch(&s[threadIdx.x % 8], 0.0f); __syncthreads();",
+    ):
+        assert run(tmp_path, kernel.replace("SET", given)).faults == []

@@ -113,6 +113,8 @@ class PlaceCompiler(TypeResolver):
             raise self.refuse("a void pointer cannot be followed", node)
         if not leaf_count(pointer.type.to):
             raise self.refuse(f"{pointer.type.to} holds nothing", node)
+        if id(pointer) in self.narrowed:
+            raise self.refuse(f"parts of larger values seen through {pointer.type} are not supported", node)
         return Lvalue(
             "pointer",
             pointer.type.to,
@@ -331,6 +333,7 @@ class PlaceCompiler(TypeResolver):
         return e
 
     kept: list[Any]  # expressions whose id is used as a key
+    narrowed: dict[int, int]  # pointers to smaller values than the memory's: the size of those
 
     def locator_of_address(self, place: Lvalue) -> Fn:
         """Like `locator`; an address one past the end is no fault."""

@@ -195,6 +195,7 @@ class ExprCompiler(OperatorCompiler):
         if isinstance(type_, Pointer) and isinstance(have, Pointer):
             made = Operand(type_, e.fn, e.const, e.pure, shared=e.shared, loads=e.loads)
             self.copy_roots(e, made)
+            self.narrow(e, made, node)
             return made
         if isinstance(type_, Pointer) and isinstance(have, Scalar) and e.const is not None and e.const == 0:
             return Operand(type_, lambda c: At(None, np.int64(0)))
@@ -206,6 +207,21 @@ class ExprCompiler(OperatorCompiler):
             if len(names) == 1 or names == {"dim3", "uint3"}:
                 return e
         raise self.refuse(f"{have} cannot become {type_}", node)
+
+    def narrow(self, e: Operand, made: Operand, node: Node) -> None:
+        """(char*)a of floats may be moved and cast back, as rows of pitched memory are found. The machine
+        has no parts of its cells, so that nothing is read through it."""
+        sizes = []
+        for pointer in (e.type, made.type):
+            assert isinstance(pointer, Pointer)
+            leaves = ctype.leaves(pointer.to)
+            sizes.append(leaves[0].size if leaves else 0)
+        root = self.narrowed.get(id(e), sizes[0])
+        if id(e) in self.narrowed and e.type == made.type:
+            raise self.refuse(f"parts of larger values seen through {e.type} are not supported", node)
+        if 0 < sizes[1] < root:
+            self.narrowed[id(made)] = root
+            self.kept.append(made)
 
     def cast(self, node: Cast) -> Operand:
         type_ = self.resolve(node.type)

@@ -51,6 +51,7 @@ class Compiler(StmtCompiler):
         self.returned_members: list[dict[int, int] | None] = []
         self.pointer_roots: dict[int, frozenset[Any]] = {}
         self.kept: list[Any] = []
+        self.narrowed: dict[int, int] = {}
         self.usage: list[tuple[Any, int]] = []
         self.globals: dict[str, Variable] = {}
         self.arrays: list[GlobalArray] = []

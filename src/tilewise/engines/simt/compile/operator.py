@@ -16,6 +16,15 @@ from tilewise.engines.simt.machine.arithmetic import COMPARISONS, operation
 from tilewise.engines.simt.machine.context import Context
 from tilewise.engines.simt.machine.memory import Pointer as At
 from tilewise.engines.simt.machine.memory import merge
+from tilewise.errors import EngineError
+
+
+def whole_cells(c: Context, bytes_: Any, cell: Any) -> Any:
+    """A way in bytes as cells of the memory; the machine has no addresses inside a cell."""
+    inside = bytes_ % cell.itemsize != 0
+    if np.any(inside if c.mask is None else inside & c.mask):
+        raise EngineError(f"an address inside a {cell} is not supported on the machine")
+    return bytes_ // cell.itemsize
 
 
 class OperatorCompiler(AssignCompiler):
@@ -275,6 +284,10 @@ class OperatorCompiler(AssignCompiler):
         def run(c: Context) -> Any:
             pointer, by = a(c), b(c).astype(np.int64)
             cell = getattr(getattr(pointer.memory, "data", None), "dtype", None)
+            if cell is not None and size < cell.itemsize:  # (char*)a + y * pitch
+                return At(
+                    pointer.memory, pointer.offset + whole_cells(c, by * (step * size * sign), cell), None, None, True
+                )
             ratio = max(1, size // cell.itemsize) if cell is not None else 1
             cells = by * (step * ratio * sign)
             if lost:
@@ -287,6 +300,9 @@ class OperatorCompiler(AssignCompiler):
 
         made = Operand(left.type, run, pure=left.pure and right.pure)
         self.copy_roots(left, made)
+        if id(left) in self.narrowed:
+            self.narrowed[id(made)] = self.narrowed[id(left)]
+            self.kept.append(made)
         return made
 
     def copy_roots(self, e: Operand, made: Operand) -> None:

@@ -7,7 +7,7 @@ from typing import Any
 
 import numpy as np
 
-from tilewise.engines.simt.machine.access import Site, reinterpret, resolve
+from tilewise.engines.simt.machine.access import Site, reinterpret, resolve, uninitialised
 from tilewise.engines.simt.machine.context import Context
 from tilewise.engines.simt.machine.load_store import mark, with_base
 from tilewise.engines.simt.machine.memory import Cells
@@ -47,6 +47,8 @@ def atomic(c: Context, site: Site, located: Any, function: Function, values: lis
     flat, ok = resolve(c, site, memory, index, row, symbol, soft, 1, "atomic")
     if shared:
         flat = with_base(memory, flat)
+    if c.checks and memory.known is not None and function is not ATOMICS["atomicExch"][1]:
+        uninitialised(c, site, memory, flat, ok, "read" if shared else "load")
     parts = [np.broadcast_to(np.asarray(v), (c.n,)) for v in values]
     data, places = memory.data, flat
     if data.dtype != parts[0].dtype:  # (int*)&x: the bits are what is exchanged

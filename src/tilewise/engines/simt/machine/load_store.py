@@ -78,6 +78,9 @@ def write(
     if shared:
         write_shared(c, site, buffer, index, with_base(buffer, flat), ok, values, False)
         return
+    # what another thread stored before, and is stored again, is no fault
+    plain = c.checks and cells == 1 and buffer.shadow is not None and "write" in buffer.shadow.sites
+    held = buffer.data.take(flat, mode="clip") if plain and buffer.data.dtype == values[0].dtype else None
     for i, value in enumerate(values):
         store(c, buffer, flat if i == 0 else flat + i * stride, ok, value)
     count = c.active()
@@ -89,7 +92,7 @@ def write(
         if buffer.shadow is not None:
             for i in range(cells):
                 value = values[i] if i < len(values) and stride == 1 else values[0]
-                buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value)
+                buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value, held)
         if c.costs is not None:
             c.costs.request(site.number, "global", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
     if c.recorder is not None:

@@ -217,10 +217,14 @@ class GlobalShadow:
         self.read_blocks[cells[(after - 1) // threads != (me - 1) // threads]] = 2
         self.sites["read"] = span
 
-    def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any) -> None:
+    def write(self, c: Context, flat: Any, mask: Any, ok: Any, span: Span, value: Any, held: Any = None) -> None:
+        """`held`: what the cells held before; a second thread that stores the same (`*changed = 1`) is no fault."""
         lanes, cells = _lanes(c, flat, mask, ok)
         me = self._me(c, lanes)
-        self._against_writer(c, lanes, cells, me, span, "WAW", "store")
+        fine = None
+        if held is not None:
+            fine = np.broadcast_to(np.asarray(held == value), (c.n,))[lanes] & (self.writer[cells] > 0)
+        self._against_writer(c, lanes, cells, me, span, "WAW", "store", fine=fine)
         self._against_readers(c, lanes, cells, me, span)
         self.writer[cells] = me
         self.compared[cells] = False

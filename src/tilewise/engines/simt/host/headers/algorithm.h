@@ -27,6 +27,7 @@ template <class A, class B> struct pair {
     bool operator<(const pair& o) const { return first < o.first || (!(o.first < first) && second < o.second); }
 };
 template <class A, class B> pair<A, B> make_pair(A a, B b) { return pair<A, B>(a, b); }
+int remove(const char* name);
 template <class I, class T> I remove(I first, I last, const T& value) { I to = first; for (; first != last; ++first) if (!(*first == value)) { *to = *first; ++to; } return to; }
 template <class I, class T> void fill(I first, I last, const T& value) { for (; first != last; ++first) *first = value; }
 template <class I, class T> I fill_n(I first, size_t n, const T& value) { for (; n > 0; --n, ++first) *first = value; return first; }

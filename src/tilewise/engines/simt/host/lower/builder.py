@@ -38,6 +38,7 @@ class Builder:
         self.scopes: list[Scope] = [Scope()]
         self.env = replace(environment, local=self.find)
         self.library = library
+        self.for_card = False  # the first value of a variable of the card is being made
         self.lines: list[str] = []
         self.allocas: list[str] = []
         self.slots: list[str] = []  # addresses in the frame, made where it is entered: a goto may pass a declaration

@@ -175,7 +175,7 @@ def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.C
         raise b.refuse(f"this function takes {len(target.parameters)} arguments, {len(values)} are given", node)
     null = b.make(f"icmp eq ptr {pointer.text}, null")
     b.complain(null, "rt_null_call", [("i32", b.line_text())])
-    if not b.program.device:
+    if not b.program.device:  # in kernels it is a handle
         known = b.make(f"call i1 @known_function(ptr {pointer.text}, i64 {call_form(target)})")
         wild, at = b.make(f"xor i1 {known}, true"), b.make(f"ptrtoint ptr {pointer.text} to i64")
         b.complain(wild, "rt_wild_call", [("i64", at), ("i32", b.line_text())])
@@ -186,7 +186,10 @@ def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.C
         given.append(("ptr", space))
     given += [pass_value(b, v, t) for v, t in zip(values, target.parameters, strict=True)]
     b.noted_line = 0
-    text = b.call(target.result, pointer.text, given, "void" if space else None)
+    if b.program.device:
+        text = late.call_by_handle(b, pointer.text, target, given)
+    else:
+        text = b.call(target.result, pointer.text, given, "void" if space else None)
     late.ask_thrown(b)
     return finished(b, target.result, space or text)
 

@@ -41,14 +41,17 @@ def rvalue(b: Builder, value: Any) -> Value:
 
 def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> Value:
     on_card = any(getattr(c, "on_device", False) for c in overloads.candidates)
+    kernels = any("__global__" in getattr(c, "words", ()) for c in overloads.candidates)
+    if not kernels and (on_card or b.program.device or b.for_card):
+        function: Value = late.device_handle(b, overloads, wanted)
+        return function
     if on_card and not b.program.device:
         handle: Value = late.kernel_handle(b, overloads, wanted)
         return handle
     instance = late.explicit_instance(b, overloads, wanted)
     b.calls.add(instance.symbol)
     type_ = FunctionType(instance.result, tuple(instance.parameters))
-    if not b.program.device:
-        b.program.addressed[instance.symbol] = call_form(type_)
+    b.program.addressed[instance.symbol] = call_form(type_)
     return Value(Pointer(type_), instance.symbol)
 
 

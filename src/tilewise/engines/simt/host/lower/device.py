@@ -6,11 +6,13 @@ exchanging stack pointers: a barrier is passed when everyone of the block waits 
 from __future__ import annotations
 
 import platform
+from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, Record, Type
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import convert
+from tilewise.engines.simt.host.lower.device_function import by_handle_text, callable_ones
 from tilewise.engines.simt.host.lower.function import write
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.lockstep.kernel import group_functions, write_lockstep
@@ -230,25 +232,29 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
     `group`: so many threads side by side, and whether they lie in one row; groups of a block instead of its threads.
     `watched`: one by one, with a note at every touch of shared memory."""
     p.device, p.shared, p.dynamic_shared, p.externals, p.watched = True, [], 0, {}, watched
+    p.called_by_handle = {}
     p.instances = {k: v for k, v in p.instances.items() if not v.device}
     try:
         assert site.kernel is not None
         kernel = p.instance(site.kernel, site.bindings, None)
         enter = [p.instance(p.entities.functions[name][0], {}, None) for name in ("__enter_block", "__enter_thread")]
         lanes = None
+        by_handle: dict[str, Any] = {}
         while p.waiting:
             instance = p.waiting.pop()
             if group is not None and instance is kernel:
                 lanes = write_lockstep(p, instance, *group)
             else:
                 write(p, instance)
+            if not p.waiting:
+                by_handle = callable_ones(p)  # which may be new
     finally:
         p.device = p.watched = False
         p.waiting.clear()
     instances = [i for i in p.instances.values() if i.device]
     waits = any("@rt_wait" in i.calls for i in instances)
     in_circles = recursive(instances)
-    out = [head(), COPY_STATES, _one_thread(kernel, site)]
+    out = [head(), COPY_STATES, _one_thread(kernel, site), *by_handle_text(p, by_handle)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     enter_thread = enter[1].symbol

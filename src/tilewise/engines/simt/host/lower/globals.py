@@ -102,7 +102,9 @@ def _device(b: Builder, item: tree.Variable, type_: Type, address: int) -> None:
     size = b.program.size_of(type_)
     large = size > ON_THE_STACK
     space = _pointer(b.program.memory.static(size, "", False)) if large else b.temporary(type_)
+    b.for_card = True
     initialise(b, Place(type_, space, INIT), item.init)
+    b.for_card = False
     b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {_pointer(address)}, ptr {space}, i64 {size}, i1 false)")
 
 

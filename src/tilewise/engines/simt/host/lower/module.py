@@ -7,6 +7,7 @@ from typing import Any
 from tilewise.engines.simt.host.language import types
 from tilewise.engines.simt.host.lower import (
     builtin,
+    device_function,
     heap,
     kernel_handle,
     lambdas,
@@ -57,7 +58,7 @@ no:
   ret i1 false
 }}
 """
-PARTS = (builtin, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual,
+PARTS = (builtin, device_function, heap, kernel_handle, lambdas, launch, layout, statement, type_resolution, virtual,
          watched_comparison)  # fmt: skip
 RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",

@@ -176,10 +176,16 @@ def constructible(b: Builder, record: Record, value: Any) -> bool:
 
 
 def explicit_instance(b: Builder, overloads: Overloads, wanted: Type | None) -> Instance:
-    """The function whose address is taken: the one with the wanted type, or the only one."""
+    node, bindings, record, _ = explicit_choice(b, overloads, wanted)
+    return b.program.instance(node, bindings, record)
+
+
+def explicit_choice(
+    b: Builder, overloads: Overloads, wanted: Type | None
+) -> tuple[tree.Function, dict[str, Any], Record | None, tuple[Type, ...]]:
+    """The function whose address is taken, and its parameters: the one with the wanted type, or the only one."""
     target = wanted.to if isinstance(wanted, (Pointer, Reference)) else wanted
     program = b.program
-    found: list[Instance] = []
     for candidate in overloads.candidates:
         node, record = candidate[:2] if isinstance(candidate, tuple) else (candidate, overloads.record)
         if record is not None and "static" not in node.words:
@@ -191,15 +197,12 @@ def explicit_instance(b: Builder, overloads: Overloads, wanted: Type | None) -> 
             if made is None:
                 continue
             bindings = made
-        if isinstance(target, FunctionType):
-            inner = Environment({**env.bindings, **bindings}, env.scope, env.record)
-            parameters = tuple(program.resolve(p.type, inner) for p in node.parameters)
-            if parameters != target.parameters:
-                continue
-        found.append(program.instance(program.definition(node), bindings, record))
-    if not found:
-        raise b.refuse(f"no function {overloads.name} fits here")
-    return found[0]
+        inner = Environment({**env.bindings, **bindings}, env.scope, env.record)
+        parameters = tuple(program.resolve(p.type, inner) for p in node.parameters)
+        if isinstance(target, FunctionType) and parameters != target.parameters:
+            continue
+        return program.definition(node), bindings, record, parameters
+    raise b.refuse(f"no function {overloads.name} fits here")
 
 
 provide(constructible, explicit_instance)

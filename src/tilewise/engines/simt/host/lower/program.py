@@ -87,6 +87,12 @@ class Program:
         self.word_numbers: dict[str, int] = {}
         self.launches: list[LaunchSite] = []
         self.kernel_handles: dict[int, KernelHandle] = {}  # by address
+        self.device_functions: dict[
+            Any, tuple[int, Any]
+        ] = {}  # of the card, as values: the address that stands for each
+        self.called_by_handle: dict[
+            str, tuple[str, Any]
+        ] = {}  # types of functions that this kernel calls by such values
         self.comparisons: list[Any] = []  # with a reference: what they compare is noted while it runs
         self.overflows: dict[int, int] = {}  # by line, where it is counted how often one was told
         self.addressed: dict[str, int] = {}  # functions whose address somebody has, and how each is called

@@ -9,8 +9,8 @@ import numpy as np
 
 from tilewise.engines.simt.frontend import ctype
 from tilewise.engines.simt.frontend.ctype import element_dtype
+from tilewise.engines.simt.host.language.types import FunctionType, Record
 from tilewise.engines.simt.host.language.types import Pointer as HostPointer
-from tilewise.engines.simt.host.language.types import Record
 from tilewise.engines.simt.host.runtime.host_faults import describe
 from tilewise.engines.simt.host.runtime.memory import BUSY, Allocation
 from tilewise.engines.simt.host.runtime.session import Session
@@ -165,7 +165,7 @@ class Arguments:
     def usable(self, address: int) -> bool:
         """Whether the card can reach what a launch's pointers point to; what it cannot is told."""
         for i, (type_, offset) in enumerate(zip(self.site.parameters, self.site.offsets, strict=True)):
-            if isinstance(type_, HostPointer):
+            if isinstance(type_, HostPointer) and not isinstance(type_.to, FunctionType):
                 written = self.site.node.text[i] if i < len(self.site.node.text) else "a pointer"
                 target = struct.unpack("<Q", self.s.memory.view(address + offset, 8).tobytes())[0]
                 if target:
