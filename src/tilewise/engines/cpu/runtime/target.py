@@ -115,6 +115,19 @@ def _host() -> tuple[str, dict[str, bool]]:
         import llvmlite.binding as llvm
 
         try:
-            return llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
+            name, features = llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
         except RuntimeError:
             return "generic" if is_arm() else "x86-64", {}
+    return name, features | ({"dotprod": True} if is_arm() and _has_dots() else {})
+
+
+def _has_dots(cpuinfo: str = "/proc/cpuinfo") -> bool:
+    """Whether an ARM CPU has sdot and udot, which LLVM leaves out of the features it finds. All Apple silicon has."""
+    if platform.system() == "Darwin":
+        return True
+    try:
+        with open(cpuinfo, encoding="ascii", errors="replace") as file:
+            flags = [line.partition(":")[2].split() for line in file if line.startswith("Features")]
+    except OSError:
+        return False
+    return bool(flags) and all("asimddp" in each for each in flags)
