@@ -17,6 +17,7 @@ from tilewise.problem import Problem
 FEW = 16  # rows or columns that count as a handful
 TALL_K = 8192  # from here on k is shared among threads where P is small
 SMALL_P = 256 * 256  # cells of such a P
+SHORT = 2**16  # steps up to which the call counts more than the kernel
 DEPTH = 384  # of a packed strip of k: deeper ones visit P less often, but leave the first cache no room
 HEAVY = ("exp", "log", "log1p", "logaddexp")  # a call of the C library, or a long chain of instructions
 
@@ -98,6 +99,22 @@ def is_plain(tree: Expression, op: str) -> bool:
 def multiplies(problem: Problem) -> bool:
     """Whether a step is a multiply-and-add, one instruction for most dtypes."""
     return is_plain(problem.semiring.add, "add") and is_plain(problem.semiring.mul, "mul")
+
+
+def signals(problem: Problem) -> bool:
+    """Whether a signalling NaN must be made quiet before a step: once where operands are packed, at every load else."""
+    return problem.dtype.kind == "f" and not never_signals(problem.semiring.mul)
+
+
+def takes_a_port(problem: Problem, tile: RegisterTile) -> bool:
+    """Whether an element of M in every lane takes a vector port: on NEON, where nothing multiplies by one lane of a
+    vector. Of products for which more than the call counts."""
+    by_lane = is_plain(problem.semiring.mul, "mul")
+    return tile.neon and problem.dtype.itemsize >= 4 and not by_lane and not is_short(problem)
+
+
+def is_short(problem: Problem) -> bool:
+    return problem.m * problem.k * problem.n < SHORT
 
 
 def is_heavy(add: Expression, mul: Expression) -> bool:

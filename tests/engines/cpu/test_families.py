@@ -80,3 +80,26 @@ def test_many_long_rows_and_a_few_columns_are_dot_products(
     problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
     target = known_target(name)
     assert (registry.choose(problem, target.vector_bytes, target.registers).kernel == "dots") == dots
+
+
+@pytest.mark.parametrize(
+    ("ring", "shape", "kernel"),
+    [
+        ("min_plus", (200, 300, 20), "dots"),
+        ("max_min", (200, 300, 6), "dots"),
+        ("max_times", (200, 300, 20), "dots"),
+        ("min_plus", (100, 100, 100), "packed"),
+        ("max_min", (300, 30, 40), "packed"),
+        ("max_times", (300, 300, 300), "packed_n"),
+        ("min_plus", (12, 100, 500), "few_rows"),
+        ("min_plus", (32, 32, 32), "little"),
+        ("plus_times", (100, 100, 100), "little"),
+    ],
+)
+def test_neon_keeps_elements_in_every_lane_off_its_ports(ring: str, shape: tuple[int, int, int], kernel: str) -> None:
+    """Only what multiplies takes one lane of a vector; other steps go along k, or read an M that is packed repeated."""
+    m, k, n = shape
+    target, number = known_target("neon"), DTYPES["float32"]
+    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
+    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
+    assert registry.choose(problem, target.vector_bytes, target.registers).kernel == kernel

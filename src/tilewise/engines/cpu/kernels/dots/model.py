@@ -2,7 +2,7 @@
 
 from __future__ import annotations
 
-from tilewise.blocking import FEW, Blocking, RegisterTile, multiplies
+from tilewise.blocking import FEW, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
 from tilewise.engines.cpu.family import View, halves, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
@@ -21,6 +21,11 @@ WIDER = {
     (32, 4): ((6, 16, 2**16),),
 }
 NEON_COLUMNS, NEON_LONG = 3, 24  # columns on NEON, from so many k, of either float
+# on NEON, where steps do not multiply and add: columns, by whether an element in every lane takes a port; fewer where
+# every load makes signalling NaN quiet; from so many vectors of k, where columns are a vector or two and where more
+PORT, QUIET, MULTIPLIED = 48, 12, 32
+VECTORS = 8, 16
+NEAR = 2**18  # bytes of N's columns, side by side along k, that the second cache keeps
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
@@ -34,7 +39,20 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     few = _few(problem, view, tile, lanes)
     if 1 < view.n <= few and view.m > 1 and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
+    if tile.neon and view.m > FEW and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
+        return f"{view.n} columns: dot products along k take no element into every lane"
     return ""
+
+
+def _without_broadcasts(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
+    """Columns up to which that is the faster, on NEON; its multiply-and-add needs no such thing."""
+    if halves(problem) or multiplies(problem) or problem.dtype.itemsize < 4 or is_short(problem):
+        return 0
+    vectors = VECTORS[0] if view.n <= 2 * lanes else VECTORS[1]
+    if view.k < vectors * lanes or view.k * view.n * problem.dtype.itemsize > NEAR:
+        return 0
+    most = PORT if takes_a_port(problem, tile) else MULTIPLIED
+    return QUIET * lanes // 4 if signals(problem) else most
 
 
 def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:

@@ -43,7 +43,8 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
     """rows × columns dot products of length k; N's columns are `column` elements apart."""
     f = Function(f"dot{rows}x{columns}", PARAMS)
     kind_n, dtype_n = columns_of(a)
-    wide = a.renderer(f, a.lanes)
+    quiets = a.quiets and a.target.min_number  # a signalling NaN is made quiet once a vector, not once a step
+    wide = a.renderer(f, a.lanes, quiet=quiets)
     cells = [(row, col) for row in range(rows) for col in range(columns)]
     unroll = 2 if len(cells) < 8 else 1  # enough chains of sums to hide an addition's time
     ms = [f.at(a.element_m, "%M", f.mul("%row_m", row)) for row in range(rows)]
@@ -53,8 +54,10 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
         def fetch(source: DType, start: str) -> str:
             place = f.at(scalar_kind(source), start, at)
             if mask:
-                return masked_source(f, a, source, place, mask)
-            return load(f, a.target, source, a.partial, place, a.lanes)[0]
+                found = masked_source(f, a, source, place, mask)
+            else:
+                found = load(f, a.target, source, a.partial, place, a.lanes)[0]
+            return a.quiet(f, found, a.lanes) if quiets else found
 
         return [fetch(a.source_m, m) for m in ms], [fetch(dtype_n, n) for n in ns]
 

@@ -5,7 +5,7 @@ from __future__ import annotations
 import math
 from dataclasses import replace
 
-from tilewise.blocking import FEW, Blocking, RegisterTile, multiplies
+from tilewise.blocking import FEW, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
 from tilewise.engines.cpu.family import View, light
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, rows_apart
@@ -19,6 +19,9 @@ FAR_N = 2**20  # bytes of N that a few rows wait for, where it is not asked for 
 DEPTH = 512  # of a strip of k
 P_NEAR = 2**19  # bytes of P up to which it may be written in any order; beyond, along its rows
 N_NEAR = 2**15  # bytes of N that stay in the first cache while P is written along its rows
+COLUMNS = 16  # vectors of them from which packing a handful of rows pays, where nothing is multiplied and added (NEON)
+PACKED = 32, 8  # columns and k from which packing M and N pays, where an element in every lane takes a port
+PACKED_QUIET = 24, 4  # and where every load would have to make signalling NaN quiet too
 SHALLOW = 32  # k up to which P is the cost, and M and N are read where they lie
 # on NEON, whose second cache has a megabyte: bytes of N up to which a few rows, and one or some, find it near
 NEON_FEW, NEON_SOME = 11 * 2**16, 3 * 2**17
@@ -30,6 +33,8 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    if _better_packed(problem, view, tile):
+        return ""
     m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
     if view.k <= SHALLOW and view.k * n <= SECOND_CACHE:
         return "P is the cost, and is written once along its rows"
@@ -52,6 +57,16 @@ def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
         return "a tile is as wide as P, and M is read once where it lies"
     near = NEON_FEW if 1 < m <= FEW else NEON_SOME if m <= PANELS * tile.MR else STEPS // m
     return "little enough for N to be read where it lies" if bytes_n <= near else ""
+
+
+def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """On NEON: a handful of rows by `few_rows`, more by `packed`; both repeat M's elements once for many columns."""
+    if not tile.neon or multiplies(problem) or problem.dtype.itemsize < 4 or is_short(problem):
+        return False
+    if view.m <= FEW:
+        return view.m > 2 and view.n * problem.dtype.itemsize >= COLUMNS * tile.vector_bytes
+    columns, depth = PACKED_QUIET if signals(problem) else PACKED
+    return takes_a_port(problem, tile) and view.n >= columns and view.k >= depth
 
 
 def KC(problem: Problem) -> int:

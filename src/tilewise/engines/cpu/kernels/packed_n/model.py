@@ -4,8 +4,16 @@ from __future__ import annotations
 
 from dataclasses import replace
 
-from tilewise.algebra.to_llvm import never_signals
-from tilewise.blocking import SMALL_P, TALL_K, Blocking, RegisterTile, even_strips, multiplies
+from tilewise.blocking import (
+    SMALL_P,
+    TALL_K,
+    Blocking,
+    RegisterTile,
+    even_strips,
+    multiplies,
+    signals,
+    takes_a_port,
+)
 from tilewise.engines.cpu.family import View, halves, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips
@@ -13,7 +21,8 @@ from tilewise.problem import Problem
 
 IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
 NARROW = 2**25  # steps from which integers of one or two bytes are better spread over 32 bits, by packing M
-COLUMNS = 64  # from which a repeated M is read often enough
+COLUMNS = 64  # from which an M that was made quiet is read often enough
+REPEATED, QUIETED = 32, 24  # the same on NEON, of an M that is repeated, and one that is made quiet as well
 CHUNK = 16  # rows of a half-precision M that are widened at a time, and stay in the first cache
 NEAR_N = 2**20  # bytes of packed half precision that the second cache holds
 ENOUGH = 192  # columns for which widening M costs little
@@ -29,18 +38,20 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     # a narrow element of M takes a port to broadcast, which its arithmetic needs
     spread = problem.dtype.itemsize < 4 and not halves(problem) and view.m * view.k * view.n >= NARROW
     shared_k = view.k >= TALL_K and view.m * view.n <= SMALL_P
-    packs_m = spread or shared_k or (tile.neon and _better_packed(problem, view))
-    if tile.registers >= 32 and problem.dtype.kind == "f" and not never_signals(problem.semiring.mul):
+    packs_m = spread or shared_k or (tile.neon and _better_packed(problem, view, tile))
+    if tile.registers >= 32 and signals(problem):
         packs_m |= view.n >= COLUMNS  # a min that skips NaN is one instruction, once signalling NaN are made quiet
     return "" if packs_m else "M's rows lie along k, and are read where they are"
 
 
-def _better_packed(problem: Problem, view: View) -> bool:
+def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port. M's
     rows come by whole vectors where they lie, too: of floats, packing them pays where both sides are long."""
     if multiplies(problem) and problem.dtype.kind == "f" and not halves(problem):
         return view.m >= NEON_HIGH and view.n >= NEON_WIDE
-    return multiplies(problem) or view.n >= COLUMNS
+    if multiplies(problem) or problem.dtype.itemsize < 4:
+        return multiplies(problem) or view.n >= COLUMNS
+    return takes_a_port(problem, tile) and view.n >= (QUIETED if signals(problem) else REPEATED)
 
 
 def KC(problem: Problem) -> int:
