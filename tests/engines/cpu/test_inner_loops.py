@@ -18,7 +18,7 @@ from tilewise.engines.cpu.kernels.floyd.text import floyd_module
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.engines.cpu.kernels.shared.grid import tallest, widest
-from tilewise.engines.cpu.peak import SUMS, peak_module
+from tilewise.engines.cpu.peak import peak_module, sums_of
 from tilewise.engines.cpu.registry import FAMILIES, choose
 from tilewise.engines.cpu.runtime.target import known_target
 from tilewise.problem import Problem, row_major
@@ -179,6 +179,16 @@ def test_the_port_limit_is_made_of_the_tiles_own_instructions(target: str, ring:
     pattern = r"\t(v?(min|max|add|mul|range|cmp|blendv|cmpun\w*)[ps][sd]|f(min|max|add|mul|cm)\w*)\t"
     (limit,) = (loop for loop in innermost(peak_module(a), a.target) if loop.count(pattern))
     tile = main_loop("packed", a, f"packed_packed_{a.MR}x{a.tile[1]}")
-    steps = min(SUMS, a.MR * a.tile[1])
+    steps = sums_of(a)
     unrolled = 4 if target == "avx512" else 1
     assert limit.count(pattern) / steps <= tile.count(pattern) / (unrolled * a.MR * a.tile[1]), (limit, tile)
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_dots_on_neon_make_signalling_nan_quiet_once_a_vector(dtype: str) -> None:
+    """Sixteen steps are a min and a max each; four vectors of M and four of N are made quiet. Once a step was three
+    times as slow."""
+    loops = [x for x in loops_of("dots", of("neon", "max_min", dtype)) if x.function == "dot4x4" and x.count("fmaxnm")]
+    loop = min(loops, key=lambda loop: loop.instructions)  # the other one is of the last lanes
+    assert loop.count(r"\tf(min|max)nm\tv") == 2 * 16 + 4 + 4
+    assert loop.spills == 0
