@@ -170,9 +170,6 @@ def built(text, kernel, folder):
         text = on_ampere(text)
     elif "mma.sync.aligned" in text:
         text = on_ampere(f'#include "{AMPERE}"\n{text}')
-    text = text.replace(
-        'volatile("" : "+l"', 'volatile("" : "+r"'
-    )  # PTX's l is 64 bits, x86's registers, nothing on ARM
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
     text = text.replace('asm volatile("" : "+l"(at))', 'asm volatile("" : "+r"(at))')  # "l" is no register of ARM's
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
