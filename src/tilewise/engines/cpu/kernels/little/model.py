@@ -23,8 +23,9 @@ COLUMNS = 16  # vectors of them from which packing a handful of rows pays, where
 PACKED = 32, 8  # columns and k from which packing M and N pays, where an element in every lane takes a port
 PACKED_QUIET = 24, 4  # and where every load would have to make signalling NaN quiet too
 SHALLOW = 32  # k up to which P is the cost, and M and N are read where they lie
-# on NEON, whose second cache has a megabyte: bytes of N up to which a few rows, and one or some, find it near
-NEON_FEW, NEON_SOME = 11 * 2**16, 3 * 2**17
+# on NEON, whose second cache has a megabyte: bytes of N up to which one row, a few, and some find it near
+NEON_ONE, NEON_FEW, NEON_SOME = 3 * 2**17, 11 * 2**16, 5 * 2**16
+NEON_SHALLOW = 16  # there, where the first cache does not hold N: it is read again for every tile of rows
 NEON_WIDTH = 5  # vectors of a tile that is as wide as P, so that M is read once
 
 
@@ -36,9 +37,11 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if _better_packed(problem, view, tile):
         return ""
     m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
-    if view.k <= SHALLOW and view.k * n <= SECOND_CACHE:
+    neon = tile.neon and problem.dtype.kind == "f" and multiplies(problem)
+    shallow = NEON_SHALLOW if neon and view.k * n > 2 * N_NEAR else SHALLOW
+    if view.k <= shallow and view.k * n <= SECOND_CACHE:
         return "P is the cost, and is written once along its rows"
-    if tile.neon and problem.dtype.kind == "f" and multiplies(problem):
+    if neon:
         return _on_neon(problem, view, tile)
     if view.m * n > SECOND_CACHE or view.m * k > SECOND_CACHE or view.k * n > 2 * SECOND_CACHE:
         return ""
@@ -55,7 +58,7 @@ def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
     m, bytes_n = view.m, view.k * view.n * size
     if tile.NR < view.n <= NEON_WIDTH * tile.vector_bytes // size and m > FEW:
         return "a tile is as wide as P, and M is read once where it lies"
-    near = NEON_FEW if 1 < m <= FEW else NEON_SOME if m <= PANELS * tile.MR else STEPS // m
+    near = NEON_ONE if m == 1 else NEON_FEW if m <= FEW else NEON_SOME if m <= PANELS * tile.MR else STEPS // m
     return "little enough for N to be read where it lies" if bytes_n <= near else ""
 
 
