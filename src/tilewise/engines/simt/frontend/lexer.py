@@ -45,8 +45,8 @@ class Token(NamedTuple):
 
 PIECE = re.compile(
     r"(?P<newline>\n)|(?P<joined>\\[ \t]*(?:\n|\Z))|(?P<space>[^\S\n]+|[\u200b\ufeff\x00]+)"
-    r"|(?P<comment>//(?:\\\n|[^\n])*)|(?P<comments>/\*)|(?P<name>[^\W\d]\w*)|(?P<quote>[\"'])"
-    r"|(?P<number>0[xX](?:[pP][+-]|[\w.]|'(?=\w))*|\.?\d(?:[eEpP][+-]|[\w.]|'(?=\w))*)|(?P<punct>"
+    r"|(?P<comment>//(?:\\\n|[^\n])*+)|(?P<comments>/\*)|(?P<name>[^\W\d]\w*)|(?P<quote>[\"'])"
+    r"|(?P<number>0[xX](?:[pP][+-]|[\w.]|'(?=\w))*+|\.?\d(?:[eEpP][+-]|[\w.]|'(?=\w))*+)|(?P<punct>"
     + "|".join(re.escape(p) for p in (*PUNCTUATORS, *SINGLE))
     + ")"
 )
