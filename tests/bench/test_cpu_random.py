@@ -56,6 +56,17 @@ def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     assert all(row["over_openblas"] > 0 and row["relative_error"] < 1e-4 for row in rows)
 
 
+def test_the_clock_draws_unless_a_seed_is_given_and_the_seed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:
+    asked = ["cpu-random", "--device", "cpu", "--count", "1", "--quick", "--json"]
+    monkeypatch.setattr(cpu_random, "MAX_STEPS", 2 * cpu_random.MIN_STEPS)
+    done = CliRunner().invoke(command, asked)
+    said = json.loads(done.stdout)
+    assert abs(said["seed"] - time.time()) < 600
+    assert f"seed: {said['seed']}" in done.stderr
+    again = json.loads(CliRunner().invoke(command, [*asked, "--seed", str(said["seed"])]).stdout)
+    assert [row["shape"] for row in again["rows"]] == [row["shape"] for row in said["rows"]]
+
+
 def test_a_card_is_not_what_it_measures() -> None:
     with pytest.raises(UsageError, match="pass --device cpu"):
         pieces("cpu-random", "cuda", (), True)

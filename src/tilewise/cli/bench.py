@@ -13,6 +13,7 @@ import click
 
 from tilewise.cli.output import json_option, print_json, print_rows, print_table, progress, remark
 
+DRAWN = ("cpu-random", "random", "stacks", "groups")  # suites with shapes that nobody chose
 SAVE_SECONDS = 2.0  # from one writing of --save to the next
 
 
@@ -22,7 +23,7 @@ SAVE_SECONDS = 2.0  # from one writing of --save to the next
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
 @click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
 @click.option("--count", default=30, show_default=True, help="Shapes of `cpu-random`, and of every dtype of `random`.")
-@click.option("--seed", type=int, help="What those are drawn from; 0 and the clock's where none is given.")
+@click.option("--seed", type=int, help="What those and `stacks`, `groups` are drawn from; the clock's unless given.")
 @click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Of `random`.")
 @click.option("--quick", is_flag=True, help="Fewer rounds: a first impression.")
 @click.option("--model", default="gpt2", show_default=True, help="Of `model`: gpt2, llama-like, moe or mlp.")
@@ -144,14 +145,16 @@ def _work(
     """What is to be measured, and what the document says of how it was drawn."""
     from tilewise.bench import suites
 
-    count, seed, dtypes = drawing
+    count, given, dtypes = drawing
+    seed = int(time.time()) if given is None else given
+    said = {"seed": seed, "count": count} if suite in DRAWN else {}
+    if said:
+        remark(f"seed: {seed}")
     if suite != "random":
-        return suites.pieces(suite, device, _sizes(sizes), quick, threads, count, seed or 0, *training), {}
+        return suites.pieces(suite, device, _sizes(sizes), quick, threads, count, seed, *training), said
     from tilewise.bench.random_shapes import kinds_given
 
-    drawn = suites.Drawing(count, int(time.time()) if seed is None else seed, kinds_given(dtypes))
-    remark(f"seed: {drawn.seed}")
-    return suites.random_pieces(device, drawn, quick), {"seed": drawn.seed, "count": drawn.count}
+    return suites.random_pieces(device, suites.Drawing(count, seed, kinds_given(dtypes)), quick), said
 
 
 def _sizes(text: str | None) -> tuple[int, ...]:
