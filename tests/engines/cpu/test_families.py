@@ -103,3 +103,27 @@ def test_neon_keeps_elements_in_every_lane_off_its_ports(ring: str, shape: tuple
     layouts = row_major(m, k), row_major(k, n), row_major(m, n)
     problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
     assert registry.choose(problem, target.vector_bytes, target.registers).kernel == kernel
+
+
+@pytest.mark.parametrize(
+    ("name", "ring", "shape", "kernel"),
+    [
+        ("neon", "plus_times", (16, 1024, 1024), "packed_n"),
+        ("neon", "plus_times", (3, 2048, 2048), "packed_n"),
+        ("neon", "plus_times", (32, 80, 1024), "packed_n"),
+        ("neon", "min_plus", (16, 1024, 1024), "packed"),
+        ("neon", "plus_times", (16, 1000, 1000), "few_rows"),
+        ("neon", "plus_times", (2, 2048, 2048), "few_rows"),
+        ("neon", "min_plus", (16, 1000, 1000), "few_rows"),
+        ("avx512", "plus_times", (16, 1024, 1024), "few_rows"),
+    ],
+)
+def test_rows_that_collide_in_the_first_cache_are_packed(
+    name: str, ring: str, shape: tuple[int, int, int], kernel: str
+) -> None:
+    """On a Neoverse-N1 16x1024x1024 reached 18.7 GFLOP/s where N lies, 27.4 packed; 16x4000x4000 27.0 and 25.9."""
+    m, k, n = shape
+    target, number = known_target(name), DTYPES["float32"]
+    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
+    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
+    assert registry.choose(problem, target.vector_bytes, target.registers).kernel == kernel

@@ -6,6 +6,7 @@ tasks; `text.py` writes its LLVM. A kernel never meets a product that its own `t
 
 from __future__ import annotations
 
+import math
 from collections.abc import Callable
 from dataclasses import dataclass
 
@@ -13,6 +14,9 @@ from tilewise.blocking import Blocking, RegisterTile, is_heavy
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks
 from tilewise.problem import Problem
+
+WAY, WAYS = 2**14, 4  # bytes of one way of a first cache, and how many ways it has
+COLLIDING = 2**11  # bytes from row to row, of which that begins to cost more than packing
 
 
 @dataclass(frozen=True)
@@ -49,6 +53,14 @@ def in_place(problem: Problem) -> bool:
     partial = problem.algebra.partial
     same = problem.dtype_m == problem.dtype_n == partial == problem.result
     return same and partial.kind in "iuf" and not problem.return_arg
+
+
+def rows_collide(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """Whether rows of N fall onto so few sets of a core's first cache that a line is gone before its next vector is
+    read: widths of 512, 1024, 4096 (NEON, whose first caches have 16 KB a way; x86 was not looked at)."""
+    apart = problem.layout_m.col if view.swapped else problem.layout_n.row
+    period = math.gcd(abs(apart) * problem.dtype.itemsize, WAY)
+    return tile.neon and apart != 0 and period >= COLLIDING and view.k > WAYS * WAY // period
 
 
 def halves(problem: Problem) -> bool:

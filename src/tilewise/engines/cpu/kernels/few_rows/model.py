@@ -5,14 +5,18 @@ from __future__ import annotations
 from dataclasses import replace
 
 from tilewise.algebra.to_llvm import part
-from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile
-from tilewise.engines.cpu.family import View, halves, light_or_halves
+from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile, multiplies
+from tilewise.engines.cpu.family import View, halves, light_or_halves, rows_collide
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, pages
 from tilewise.problem import Problem
 
 IDEA = "a handful of rows; N is read once, where it lies"
 FAR = 2**20  # bytes of N that no core's own cache keeps for the next product
+PACKED, PACKED_RING = (
+    3,
+    5,
+)  # rows from which packing N pays where its rows collide, by whether a step multiplies and adds
 STRETCHES = 8  # of k, at most
 LESS = 40  # times as many rows of N as sums of each column: one thread loses nothing then by leaving them apart
 
@@ -22,6 +26,8 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    if view.m >= (PACKED if multiplies(problem) else PACKED_RING) and rows_collide(problem, view, tile):
+        return ""
     wide = view.n >= 4 * tile.NR or view.k < TALL_K
     if halves(problem) and tile.vector_bytes == 16:  # N is widened for every tile of rows; packed, once
         wide &= view.m <= tile.registers // 8

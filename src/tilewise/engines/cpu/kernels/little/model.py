@@ -6,7 +6,7 @@ import math
 from dataclasses import replace
 
 from tilewise.blocking import FEW, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
-from tilewise.engines.cpu.family import View, light
+from tilewise.engines.cpu.family import View, light, rows_collide
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, rows_apart
 from tilewise.problem import Problem
@@ -22,6 +22,7 @@ N_NEAR = 2**15  # bytes of N that stay in the first cache while P is written alo
 COLUMNS = 16  # vectors of them from which packing a handful of rows pays, where nothing is multiplied and added (NEON)
 PACKED = 32, 8  # columns and k from which packing M and N pays, where an element in every lane takes a port
 PACKED_QUIET = 24, 4  # and where every load would have to make signalling NaN quiet too
+PACKED_ROWS = 8  # of M, from which packing N pays where its rows collide (NEON)
 SHALLOW = 32  # k up to which P is the cost, and M and N are read where they lie
 # on NEON, whose second cache has a megabyte: bytes of N up to which one row, a few, and some find it near
 NEON_ONE, NEON_FEW, NEON_SOME = 3 * 2**17, 11 * 2**16, 5 * 2**16
@@ -56,6 +57,8 @@ def _on_neon(problem: Problem, view: View, tile: RegisterTile) -> str:
     """By bytes of N: without masks and with short vectors, reading it by columns from afar costs more than packing."""
     size = problem.dtype.itemsize
     m, bytes_n = view.m, view.k * view.n * size
+    if m >= PACKED_ROWS and rows_collide(problem, view, tile):
+        return ""
     if tile.NR < view.n <= NEON_WIDTH * tile.vector_bytes // size and m > FEW:
         return "a tile is as wide as P, and M is read once where it lies"
     near = NEON_ONE if m == 1 else NEON_FEW if m <= FEW else NEON_SOME if m <= PANELS * tile.MR else STEPS // m
