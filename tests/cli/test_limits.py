@@ -15,6 +15,7 @@ import hostile
 import hostile_programs
 import hostile_runs
 import tilewise as tw
+from tilewise.cli.guard import guarded
 from tilewise.cli.main import run
 from tilewise.engines.simt import budget
 from tilewise.engines.simt.limits import Limits
@@ -181,3 +182,16 @@ def test_bytes_of_a_source_are_shown_and_not_obeyed(tmp_path, capfd):
         said = "".join(capfd.readouterr())
         assert said.strip()
         assert not re.search("[\x00-\x08\x0b-\x1f\x7f-\x9f\u202e]", said), (words, said)
+
+
+@pytest.mark.skipif(not hasattr(os, "fork"), reason="a child is forked")
+def test_a_child_that_cannot_say_why_it_ended_is_spoken_for(capfd):
+    """Where memory is used up, the sentence about it may need more than there is."""
+
+    def used_up(arguments):
+        raise MemoryError
+
+    assert guarded(["check", "kernel.cu"], used_up) == 4
+    said = capfd.readouterr().err
+    assert "ended without a word" in said
+    assert "2048 MiB were allowed" in said

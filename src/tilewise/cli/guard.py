@@ -18,6 +18,7 @@ from collections.abc import Callable
 
 COMMANDS = ("check", "trace", "explore")  # `run` starts a process of its own for the program
 SECONDS, MEMORY = 20.0, 2 << 30  # until the child says otherwise
+UNSAID = 113  # how a child ends that came to no word of its own: where memory is used up, saying so may fail as well
 GRACE = 1.0  # seconds that the child has to stop by itself
 HEAD = struct.Struct("dq")
 
@@ -32,7 +33,7 @@ def guarded(arguments: list[str], run: Callable[[list[str]], int]) -> int:
     _write(page, began + SECONDS, MEMORY, "starting")
     child = os.fork()
     if child == 0:
-        code = 4
+        code = UNSAID
         try:
             _limit(page, began)
             code = run(arguments)
@@ -124,14 +125,17 @@ def _watched(child: int) -> int:
 
 
 def _code(status: int, page: mmap.mmap, interrupted: bool) -> int:
-    if os.WIFEXITED(status):
+    if os.WIFEXITED(status) and os.WEXITSTATUS(status) != UNSAID:
         return os.WEXITSTATUS(status)
-    if interrupted or os.WTERMSIG(status) == signal.SIGINT:
+    if interrupted or (os.WIFSIGNALED(status) and os.WTERMSIG(status) == signal.SIGINT):
         return 130
+    how = (
+        f"the system ended it by signal {os.WTERMSIG(status)}" if os.WIFSIGNALED(status) else "it ended without a word"
+    )
     _, memory, part = _read(page)
     print(
-        f"error: stopped: the system ended it by signal {os.WTERMSIG(status)}, as it does when memory is used up "
-        f"({memory >> 20} MiB were allowed); it was {part} then",
+        f"error: stopped: {how}, as it does when memory is used up ({memory >> 20} MiB were allowed); "
+        f"it was {part} then",
         file=sys.stderr,
     )
     return 4
