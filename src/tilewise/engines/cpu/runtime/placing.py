@@ -1,8 +1,10 @@
 """Workers are not woken on the core of the thread that calls.
 
-A worker is woken where it parked, and by then the thread that calls may be there. A system looks for an idle core then,
-but in a virtual machine no sleeping core counts as one, and both would share theirs for milliseconds: longer than most
-products take. Such a worker is sent to the core that the other one has left, or to any but this, until it is up.
+A worker parks on some core, and is woken there, where the thread that calls may be by then, or beside the one that
+wakes it, because Linux takes two that wake each other for a pair. A system looks for an idle core then, but in a
+virtual machine no sleeping core counts as one, and both would share theirs for milliseconds: longer than most products
+take. So a worker is sent elsewhere until it is up: to the core that the other one has left, where it parked on this
+one; else to any but this.
 """
 
 from __future__ import annotations
@@ -37,10 +39,9 @@ def send_elsewhere(f: Function, cores: CoresOfThreads | None, bed: str) -> None:
         return
     home, mask = load(f, HOME), f.at("i64", bed, MASK)
     core, thread, sent = (_word(f, bed, number) for number in (CORE, SELF, SENT))
-    asked = f.op(f"and i1 {f.test('eq', core, home)}, {f.test('eq', sent, 0)}")
     new = f.op(f"alloca i64, i64 {MASK_WORDS}, align 8")
-    with f.when(asked), f.when(cores.ask(f, thread, mask)):
-        some = _elsewhere(f, mask, home, new)
+    with f.when(f.test("eq", sent, 0)), f.when(cores.ask(f, thread, mask)):
+        some = _elsewhere(f, mask, home, new, f.test("eq", core, home))
         with f.when(f.test("ne", some, 0)):
             f.do(f"store i64 1, ptr {f.at('i64', bed, SENT)}, align 8")
             cores.allow(f, thread, new)
@@ -55,14 +56,15 @@ def come_back(f: Function, cores: CoresOfThreads | None, bed: str) -> None:
         f.do(f"store i64 0, ptr {f.at('i64', bed, SENT)}, align 8")
 
 
-def _elsewhere(f: Function, mask: str, home: str, new: str) -> str:
-    """The core that the thread that calls has left, if it is in `mask`, else all of `mask` but where it is now: written
-    to `new`. Whether that is any comes back, as no zero."""
+def _elsewhere(f: Function, mask: str, home: str, new: str, met: str) -> str:
+    """The core that the thread that calls has left, if they `met` and it is in `mask`, else all of `mask` but where it
+    is now: written to `new`. Whether that is any comes back, as no zero."""
     left = load(f, BEFORE)
     left = f.op(f"select i1 {f.test('eq', left, 0)}, i64 {home}, i64 {left}")
     (here, here_bit), (there, there_bit) = _bit(f, home), _bit(f, left)
     may = f.test("ne", f.op(f"and i64 {_word(f, mask, there)}, {there_bit}"), 0)
-    only_there = f.op(f"and i1 {may}, {f.test('ne', left, home)}")
+    moved = f.op(f"and i1 {met}, {f.test('ne', left, home)}")
+    only_there = f.op(f"and i1 {may}, {moved}")
     with f.loop(0, MASK_WORDS, 1, [("i64", "0")]) as i:
         not_here = f.op(f"select i1 {f.test('eq', i.index, here)}, i64 {f.op(f'xor i64 {here_bit}, -1')}, i64 -1")
         others = f.op(f"and i64 {_word(f, mask, i.index)}, {not_here}")
