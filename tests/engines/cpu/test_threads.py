@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.engines.cpu.kernels.few_rows.one_row import FAR
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.engines.cpu.runtime import compile, pool
@@ -62,6 +63,18 @@ def test_no_bits_of_shapes_by_chance_depend_on_the_number_of_threads(dtype: str)
         k = draw.randint(50, 900)
         M, N = (rng.uniform(-1, 1, s).astype(dtype) for s in ((m, k), (k, n)))
         same_bits_by_any_threads(M, N, f"seed {seed}: {m}x{k}x{n}")
+
+
+def test_one_row_times_an_n_that_comes_from_memory() -> None:
+    """Rows of N by twos on NEON, and by fours where a cache holds them: by N as a whole, not by a thread's part."""
+    rng = np.random.default_rng(0)
+    M, N = rng.integers(-8, 9, (1, 4099)), rng.integers(-8, 9, (4099, 4103))
+    right, (x, y) = M @ N, (each.astype(np.float32) for each in (M, N))
+    assert y.nbytes > FAR
+    for count in (1, 2, 3):
+        tw.set_num_threads(count)
+        np.testing.assert_array_equal(tw.matmul(x, y), right)
+    same_bits_by_any_threads(x / 3, y)
 
 
 def stress(calls: int, errors: list[str], seed: int) -> None:

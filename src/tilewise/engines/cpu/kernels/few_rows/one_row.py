@@ -2,7 +2,8 @@
 
 A tile over many k, a few vectors wide, would read N in pieces too short for the machine to foresee what comes next, and
 sums of one row are too few to hide their own latency. Four rows at once are four long streams, and P, which lies in
-the first cache, is read and written once for all four. Columns do not meet, so no cell's bits depend on its task.
+the first cache, is read and written once for all four. Two are better where N comes from memory, which likes long
+streams and few. Columns do not meet, so no cell's bits depend on its task.
 """
 
 from __future__ import annotations
@@ -13,9 +14,10 @@ from tilewise.engines.cpu.kernels.shared.masks import everywhere
 
 PARAMS = [
     ("i64", "k"), ("ptr", "M"), ("i64", "step_m"), ("ptr", "N"), ("i64", "row_n"), ("ptr", "P"), ("i64", "cols"),
-    ("i1", "first"),
+    ("i1", "first"), ("i1", "far"),
 ]  # fmt: skip
 STREAMS = (4, 2, 1)  # rows of N at a time: the first as long as they last, then what is left of k
+FAR = 2**26  # bytes of N from which it comes from memory, two rows at a time
 LINE = 64  # bytes
 AHEAD = 512  # bytes of each row of N that are asked for before they are read
 
@@ -25,7 +27,8 @@ def has_one_row(a: Arithmetic) -> bool:
 
 
 def one_row_function(a: Arithmetic) -> Function:
-    """`cols` cells of P from k elements of M and as many rows of N, afresh if `first`, else onto what is there."""
+    """`cols` cells of P from k elements of M and as many rows of N, afresh if `first`, else onto what is there. `far`:
+    N comes from memory."""
     f = Function("one_row", PARAMS)
     wide = LINE // a.target.vector_bytes  # vectors of a line
     with f.when("%first"), f.loop(0, "%cols") as j:
@@ -33,6 +36,8 @@ def one_row_function(a: Arithmetic) -> Function:
     start = "0"
     for rows in STREAMS:
         stop = f.op(f"and i64 %k, {-rows}")
+        if rows == STREAMS[0]:
+            stop = f.op(f"select i1 %far, i64 0, i64 {stop}")
         with f.loop(start, stop, rows) as p:
             elements = []
             for row in range(rows):

@@ -8,7 +8,7 @@ lines; its tiles are as high as the rows divide evenly, and those below each oth
 from __future__ import annotations
 
 from tilewise.blocking import FEW
-from tilewise.engines.cpu.kernels.few_rows.one_row import has_one_row, one_row_function
+from tilewise.engines.cpu.kernels.few_rows.one_row import FAR, has_one_row, one_row_function
 from tilewise.engines.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
@@ -71,9 +71,10 @@ def _run(a: Arithmetic) -> Function:
             )
 
     def one() -> None:
+        far = f.test("sge", f.mul(job.word("k"), f.mul(n, a.bytes)), FAR)  # of all of N, whoever shares it
         f.do(
             f"call void @one_row(i64 {f.sub(k, k0)}, ptr {f.at(a.kind, M, f.mul(k0, col_m))}, i64 {col_m}, "
-            f"ptr {f.at(a.kind, N, f.mul(k0, row_n))}, i64 {row_n}, ptr {sums}, i64 {cols}, i1 {fresh})"
+            f"ptr {f.at(a.kind, N, f.mul(k0, row_n))}, i64 {row_n}, ptr {sums}, i64 {cols}, i1 {fresh}, i1 {far})"
         )
 
     if has_one_row(a):
