@@ -8,17 +8,22 @@ template <class T> class vector {
         if (_data) __vector_free(_data);
         _data = fresh; _room = room;
     }
+    void _copy(const T* from, size_t n) {
+        reserve(n);
+        if (_data) __vector_size(_data, n * sizeof(T));
+        for (; _size < n; ++_size) __make(_data + _size, from[_size]);
+    }
 public:
     typedef T value_type; typedef T* iterator; typedef const T* const_iterator; typedef size_t size_type; typedef T& reference;
     vector() : _data(nullptr), _size(0), _room(0) {}
     explicit vector(size_t n) : _data(nullptr), _size(0), _room(0) { resize(n); }
     vector(size_t n, const T& value) : _data(nullptr), _size(0), _room(0) { resize(n, value); }
-    vector(const vector& o) : _data(nullptr), _size(0), _room(0) { reserve(o._size); for (size_t i = 0; i < o._size; ++i) push_back(o._data[i]); }
+    vector(const vector& o) : _data(nullptr), _size(0), _room(0) { _copy(o._data, o._size); }
     vector(vector&& o) : _data(o._data), _size(o._size), _room(o._room) { o._data = nullptr; o._size = 0; o._room = 0; }
     vector(initializer_list<T> l) : _data(nullptr), _size(0), _room(0) { reserve(l.size()); for (T* p = l.begin(); p != l.end(); ++p) push_back(*p); }
     template <class I> vector(I* first, I* last) : _data(nullptr), _size(0), _room(0) { for (; first != last; ++first) push_back(*first); }
     ~vector() { clear(); if (_data) __vector_free(_data); }
-    vector& operator=(const vector& o) { if (this != &o) { clear(); reserve(o._size); for (size_t i = 0; i < o._size; ++i) push_back(o._data[i]); } return *this; }
+    vector& operator=(const vector& o) { if (this != &o) { clear(); _copy(o._data, o._size); } return *this; }
     vector& operator=(vector&& o) { std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); return *this; }
     size_t size() const { return _size; }
     size_t capacity() const { return _room; }

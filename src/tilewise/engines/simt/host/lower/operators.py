@@ -301,6 +301,9 @@ def _address(b: Builder, node: tree.Unary) -> Any:
     if isinstance(value, Overloads):
         return value
     if isinstance(value, Place):
+        local = b.find(node.operand.name) if isinstance(node.operand, tree.Name) else None
+        if local is not None and local.size:
+            return rvalue(b, value)  # &a of float a[n]: where it begins
         if value.register:
             raise b.refuse(f"the address of {value.name or 'this'} cannot be taken here", node)
         return Value(Pointer(value.type, value.const), value.address)

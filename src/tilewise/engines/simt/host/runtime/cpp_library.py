@@ -25,14 +25,18 @@ def vector_free(s: Session, address: int) -> None:
 
 @runtime("__vector_size")
 def vector_size(s: Session, address: int, size: int) -> None:
-    """The first `size` bytes are elements; the rest is room nobody may touch."""
+    """The first `size` bytes are elements; the rest is room nobody may touch. Only what changes is looked at: a
+    push_back must not take longer the more elements there are."""
     block = s.memory.find(address)
     if block is None:
         return
     state = s.memory.state(block.address, block.size)
-    state[size:] = 0
-    head = state[:size]
-    head[head == 0] = LACKS
+    before = block.size if block.elements is None else block.elements
+    if size < before:
+        state[size:before] = 0
+    else:
+        state[before:size] |= LACKS
+    block.elements = size
 
 
 @runtime("__out_of_range")

@@ -42,6 +42,7 @@ class Allocation:
     pitch: int = 0
     stored: int = 0  # the line of the launch whose kernel stored to it
     whole: bool = False  # of the card alone, and seen to have values everywhere
+    elements: int | None = None  # bytes of a vector's room that are elements; None: all
 
     @property
     def end(self) -> int:
@@ -102,12 +103,16 @@ class Memory:
 
     # -- giving out
 
-    def static(self, size: int, name: str, device: bool, host: bool = False) -> int:
-        """File-level memory: zero, which is a value. `host`: the host reaches the card's memory, too."""
+    def static(
+        self, size: int, name: str, device: bool, host: bool = False, unset: bool = False, line: int = 0
+    ) -> int:  # fmt: skip
+        """File-level memory: zero, which is a value, but for what is `unset`: that is to be given one before it is
+        read. `host`: the host reaches the card's memory, too."""
         if device and host:
-            return self.allocate(max(1, size), "__managed__", 0, name, device=True, state=HAS).address
+            return self.allocate(max(1, size), "__managed__", line, name, device=True, state=HAS).address
         if device:
-            return self.allocate(max(1, size), "__device__", 0, name, device=True, host=False, state=CARD_HAS).address
+            state = CARD if unset else CARD_HAS
+            return self.allocate(max(1, size), "__device__", line, name, device=True, host=False, state=state).address
         at = -(-self._static // 64) * 64
         self._static = at + size + max(LEAST_GAP, min(size, LARGE))
         if self._static > self._heap:

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewise.engines.simt.host.runtime.cuda_memory import move
 from tilewise.engines.simt.host.runtime.memory import CARD
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
@@ -30,12 +31,7 @@ def copy(s: Session, to: int, source: int, size: int) -> None:
             text = read if address == source else f"{size} bytes are written that are no memory"
             s.faults.add(Kind.OUT_OF_BOUNDS, s.line, text, hint, access="thrust")
             return
-    m.view(to, size)[:] = m.view(source, size)
-    state = m.state(to, size)
-    state[:] = (state & 253) | (m.state(source, size) & 2)
-    block = m.find(to)
-    if block is not None:
-        block.written, block.whole = True, False
+    move(s, to, source, size)
     taken = m.find(source)
     if taken is not None:
         taken.copied, taken.stored = True, 0
