@@ -87,7 +87,7 @@ class Addresses:
     def __init__(self) -> None:
         self.next = self.base + (1 << 30)
 
-    def static(self, size, name, device, host=False):
+    def static(self, size, name, device, host=False, unset=False, line=0):
         self.next += size + 64
         return self.next
 

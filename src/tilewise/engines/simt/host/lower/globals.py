@@ -9,6 +9,7 @@ from tilewise.engines.simt.host.language.types import Array, Record, Reference, 
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.initialise import complete, initialise
 from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.never_given import never_given
 from tilewise.engines.simt.host.lower.program import Environment
 from tilewise.engines.simt.host.lower.values import INIT, KNOWN, Local, Place
 
@@ -53,7 +54,9 @@ def memory_of(b: Builder, name: str) -> tuple[Type, int]:
         type_ = _type(b, item)
         b.env = kept
         device = bool(item.words & DEVICE)
-        address = program.memory.static(program.size_of(type_), name, device, "__managed__" in item.words)
+        managed = "__managed__" in item.words
+        unset = device and not managed and never_given(program.entities, name, item)
+        address = program.memory.static(program.size_of(type_), name, device, managed, unset, item.line)
         program.globals[name] = (type_, address)
     return program.globals[name]
 

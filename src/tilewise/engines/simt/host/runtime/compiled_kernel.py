@@ -15,7 +15,7 @@ from tilewise.engines.simt.host.lower.globals import memory_of
 from tilewise.engines.simt.host.lower.jit import compile_module
 from tilewise.engines.simt.host.lower.lockstep.kernel import width_of
 from tilewise.engines.simt.host.lower.program import Environment
-from tilewise.engines.simt.host.runtime.host_faults import describe
+from tilewise.engines.simt.host.runtime.host_faults import describe, uncopied
 from tilewise.engines.simt.host.runtime.linking import symbols_of
 from tilewise.engines.simt.host.runtime.memory import Allocation, Memory
 from tilewise.engines.simt.host.runtime.session import Session, runtime
@@ -182,11 +182,8 @@ def _without_value(s: Session, address: int, size: int, line: int) -> None:
         return
     what = describe(block) if block.kind != "static" else block.name
     hint = "store to it, and synchronise, before it is read"
-    if block.device and not block.written:
-        hint = (
-            f"nothing was ever copied into {block.name or 'it'} (allocated at line {block.line}): "
-            f"cudaMemcpy({block.name or 'it'}, …, cudaMemcpyHostToDevice) or cudaMemset before the launch"
-        )
+    if block.device and (not block.written or block.kind == "__device__"):
+        hint = uncopied(block)
     s.faults.add(
         Kind.UNINITIALISED_READ, line,
         f"{_thread(s)} loads from {what} at byte {address - block.address} before anything was written there", hint,

@@ -18,7 +18,7 @@ from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime.cuda_arguments import Arguments
 from tilewise.engines.simt.host.runtime.cuda_card import Card, PendingError
 from tilewise.engines.simt.host.runtime.graphs import captured
-from tilewise.engines.simt.host.runtime.host_faults import describe
+from tilewise.engines.simt.host.runtime.host_faults import describe, uncopied
 from tilewise.engines.simt.host.runtime.kernel_blocks import KernelRun, run_blocks, run_compiled, setup_seconds
 from tilewise.engines.simt.host.runtime.launched_by_kernels import kept, queue, run_now, run_queue
 from tilewise.engines.simt.host.runtime.repeated_launches import repeated
@@ -272,11 +272,8 @@ def _explain(finding: Finding, given: Arguments) -> None:
     block = given.block_of(finding.array)
     if block is None:
         return
-    if finding.kind is Kind.UNINITIALISED_READ and not block.written:
-        finding.hint = (
-            f"nothing was ever copied into {block.name or 'it'} (allocated at line {block.line}): "
-            f"cudaMemcpy({block.name or 'it'}, …, cudaMemcpyHostToDevice) or cudaMemset before the launch"
-        )
+    if finding.kind is Kind.UNINITIALISED_READ and (not block.written or block.kind == "__device__"):
+        finding.hint = uncopied(block)
     elif finding.kind is Kind.OUT_OF_BOUNDS:
         finding.evidence = f"{finding.array} is {describe(block)}"
 

@@ -346,6 +346,7 @@ def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind
         move(s, symbol + offset, data, size)
     else:
         move(s, data, symbol + offset, size)
+        s.memory.state(data, size)[:] |= 2  # zero, where nobody gave it another value
         block.copied = True
     s.cuda.copied(size)
     return codes.SUCCESS

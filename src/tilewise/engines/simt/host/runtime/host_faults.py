@@ -19,6 +19,20 @@ def describe(block: Allocation) -> str:
     return f"{name}({size} from {block.kind} at line {block.line})"
 
 
+def uncopied(block: Allocation) -> str:
+    """What mends a kernel's read of the card's memory that nobody gave values."""
+    if block.kind == "__device__":
+        return (
+            f"nothing was ever copied there, so it is zero ({block.name} is declared at line {block.line} with no "
+            f"value): cudaMemcpyToSymbol({block.name}, …) before the launch"
+        )
+    name = block.name or "it"
+    return (
+        f"nothing was ever copied into {name} (allocated at line {block.line}): "
+        f"cudaMemcpy({name}, …, cudaMemcpyHostToDevice) or cudaMemset before the launch"
+    )
+
+
 @runtime("rt_bad_read")
 def bad_read(s: Session, address: int, size: int, line: int) -> None:
     judge(s, address, size, line, "read")
