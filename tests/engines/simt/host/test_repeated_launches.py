@@ -1,4 +1,4 @@
-"""A launch that was seen to change nothing is not run again; one that changes something, prints or fails is."""
+"""A launch on memory that it was given before is not run again; one on other memory, or that prints or fails, is."""
 # ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
@@ -22,7 +22,9 @@ CASES = {
     "the same again": ("b[i] = 2 * a[i];", "", "126 0\n", 4),
     "adds up": ("b[i] += a[i];", "", "378 0\n", 0),
     "counts its calls": ("b[i] = a[i]; if (i == 0) atomicAdd(&calls, 1);", "", "63 6\n", 0),
-    "cleared between": ("b[i] = 2 * a[i];", "cudaMemset(b, 0, sizeof h);", "126 0\n", 0),
+    "cleared between": ("b[i] = 2 * a[i];", "cudaMemset(b, 0, sizeof h);", "126 0\n", 4),
+    "cleared, then added": ("b[i] += a[i];", "cudaMemset(b, 0, sizeof h);", "63 0\n", 4),
+    "two in turn": ("b[i] += a[i];", "k<<<1, 32>>>(b, b, 7); cudaMemset(b, 0, sizeof h);", "63 0\n", 8),
     "changed once": ("b[i] = 2 * a[i];", "if (t == 4) cudaMemset(a, 0, sizeof h);", "0 0\n", 2),
     "prints": ('b[i] = a[i]; if (i == 5) printf("%d,", i);', "", "5,5,5,5,5,5,63 0\n", 0),
 }
