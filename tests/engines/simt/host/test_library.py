@@ -145,10 +145,14 @@ int main() {
   s.erase(remove(s.begin(), s.end(), '_'), s.end()); s.erase(s.begin()); cout << s << endl;
   string t(s.begin(), s.end()); t += t; cout << t << t.size() << endl; t.insert(2, 3, '-'); cout << t << endl; t.assign(3, 'z'); cout << t << endl;
   size_t at; cout << stoi("42abc", &at) << at << endl; s.erase(); cout << s.empty() << endl;
+  for (size_t n = 11; n > 0; n /= 2) s.insert(s.begin(), (n % 2) + '0');
+  s.insert(s.begin() + 1, '-'); cout << s << *s.insert(s.end(), '!') << s.size() << endl;
 }
 """
 
 
 def test_strings_are_changed_in_place(run):
     """As g++ printed it."""
-    assert run(STRINGS).output == "helloworld\nHI__world\nIworld\nIworldIworld12\nIw---orldIworld\nzzz\n422\n1\n"
+    assert (
+        run(STRINGS).output == "helloworld\nHI__world\nIworld\nIworldIworld12\nIw---orldIworld\nzzz\n422\n1\n1-011!6\n"
+    )

@@ -64,6 +64,7 @@ public:
     char* erase(char* where) { return erase(where, where + 1); }
     string& insert(size_t at, const string& o) { string rest(_data + at, _size - at); _size = at; _data[at] = 0; _append(o._data, o._size); _append(rest._data, rest._size); return *this; }
     string& insert(size_t at, size_t n, char c) { return insert(at, string(n, c)); }
+    char* insert(const char* where, char c) { size_t at = where - _data; insert(at, 1, c); return _data + at; }
     string& replace(size_t at, size_t n, const string& o) { erase(at, n); return insert(at, o); }
     string substr(size_t at, size_t n = 18446744073709551615UL) const { if (at > _size) __out_of_range(at, _size); size_t m = _size - at; if (n < m) m = n; return string(_data + at, m); }
     size_t find(const string& o, size_t from = 0) const { for (size_t i = from; i + o._size <= _size; ++i) if (memcmp(_data + i, o._data, o._size) == 0) return i; return npos; }
