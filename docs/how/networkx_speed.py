@@ -7,6 +7,8 @@ kernels built, where there are any; its result is compared with NetworkX's own.
 
 `python docs/how/networkx_speed.py [SIZE …] [FUNCTION …] [--part NUMBER/COUNT]`: a part of the functions, to share them
 among cores. For first calls with nothing on disk, name an empty folder: TILEWISE_CACHE_DIR.
+`… --drawn SECONDS [--seed NUMBER]`: functions, kinds of graphs, sizes from 60 to 1000 nodes, directions and weights are
+drawn by the clock for so long; then the ten worst, by the larger of the two ratios.
 """
 
 import ctypes
@@ -16,6 +18,7 @@ import os
 import random
 import sys
 import time
+import traceback
 import warnings
 from collections.abc import Callable, Iterator
 from functools import partial
@@ -31,6 +34,19 @@ GENERATORS = {
     "barabasi": lambda n: nx.barabasi_albert_graph(n, 4, seed=1),
     "grid": lambda n: nx.convert_node_labels_to_integers(nx.grid_2d_graph(int(n**0.5), int(n**0.5))),
 }
+MORE = {
+    "watts_strogatz": lambda n: nx.watts_strogatz_graph(n, 6, 0.1, seed=1),
+    "tree": lambda n: nx.random_labeled_tree(n, seed=1),
+    "powerlaw_cluster": lambda n: nx.powerlaw_cluster_graph(n, 3, 0.3, seed=1),
+    "path": nx.path_graph,
+    "dense": lambda n: nx.gnp_random_graph(n, 0.2, seed=1),
+    "parts": lambda n: nx.disjoint_union(nx.gnp_random_graph(n // 2, 6 / n, seed=1), nx.cycle_graph(n // 2)),
+}
+WHOLE = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length")  # of one part
+UNDIRECTED = "global_efficiency"
+CUBIC = ("floyd_warshall", "floyd_warshall_predecessor_and_distance")  # loops of NetworkX's own: not from 300 nodes on
+WEIGHTED = dict.fromkeys((*WHOLE, "shortest_path", "shortest_path_length"), "weight")
+WEIGHTED |= dict.fromkeys(("closeness_centrality", "harmonic_centrality"), "distance")
 DIRECTED = ("transitive_closure", "transitive_reduction")
 MOST_TURNS, ENOUGH = 7, 1.5  # processes of a kind, and seconds of NetworkX's in them
 
@@ -55,6 +71,8 @@ def in_a_process(how: Callable[[str, nx.Graph], tuple[float, float]], name: str,
         try:
             own_every_page()
             words = "{} {}".format(*how(name, G)).encode()
+        except Exception:
+            traceback.print_exc()
         finally:
             os.write(said, words)
             os._exit(0)
@@ -78,9 +96,15 @@ def own_every_page() -> None:
             byte.value = byte.value
 
 
+def called(name: str, G: nx.Graph) -> object:
+    """A name may carry the keyword that asks for weights: `diameter weight`."""
+    name, _, keyword = name.partition(" ")
+    return getattr(nx, name)(G, **({keyword: "weight"} if keyword else {}))
+
+
 def seconds(name: str, G: nx.Graph) -> float:
     start = time.thread_time()
-    made = getattr(nx, name)(G)
+    made = called(name, G)
     if isinstance(made, Iterator):
         dict(made)
     return time.thread_time() - start
@@ -108,7 +132,8 @@ def later(name: str, G: nx.Graph) -> tuple[float, float]:
     plain = found(name, G)
     ask()
     for _ in range(2):
-        taken = Backend.should_run(name, (G,), {}) is True
+        plain_name, _, keyword = name.partition(" ")
+        taken = Backend.should_run(plain_name, (G,), {keyword: "weight"} if keyword else {}) is True
         assert alike(found(name, G), plain), f"{name}: not NetworkX's result"
         readiness.READINESS.wait()
     del plain  # hundreds of thousands of lists, which each collection of garbage would look at; NetworkX has none
@@ -117,7 +142,7 @@ def later(name: str, G: nx.Graph) -> tuple[float, float]:
 
 
 def found(name: str, G: nx.Graph) -> object:
-    made = getattr(nx, name)(G)
+    made = called(name, G)
     return dict(made) if isinstance(made, Iterator) else made
 
 
@@ -136,20 +161,60 @@ def alike(ours: object, plain: object) -> bool:
     return bool(abs(ours - plain).max() < 1e-9) if hasattr(plain, "max") else ours == plain
 
 
-def row(name: str, kind: str, n: int) -> str:
-    G = graph(kind, n, name)
+def timed(name: str, G: nx.Graph) -> tuple[float, float, float, float]:
+    """A first call, a later one, NetworkX's own, and whether the later one was run here."""
     after, taken = in_a_process(later, name, G)
     own, ours = [], []
     while len(own) < MOST_TURNS and sum(own) < ENOUGH:
         own.append(in_a_process(theirs, name, G)[0])
         ours.append(in_a_process(first, name, G)[0])
-    times = min(ours), after, min(own)
-    words = " | ".join(f"{1e3 * x:.1f} ms" for x in times)
+    return min(ours), after, min(own), taken
+
+
+def line(name: str, kind: str, n: int, times: tuple[float, float, float, float]) -> str:
+    words = " | ".join(f"{1e3 * x:.1f} ms" for x in times[:3])
     ratios = f"{times[0] / times[2]:.2f} | {times[1] / times[2]:.2f}"
-    return f"| {name} | {kind} | {n} | {words} | {ratios} | {'yes' if taken else 'left to NetworkX'} |"
+    return f"| {name} | {kind} | {n} | {words} | {ratios} | {'yes' if times[3] else 'left to NetworkX'} |"
+
+
+def drawn_graph(rng: random.Random) -> tuple[str, str, nx.Graph]:
+    """A function, the words of a graph, and the graph."""
+    name, kind = rng.choice(list(FUNCTIONS)), rng.choice([*GENERATORS, *MORE])
+    most = 300 if name in CUBIC else 1000
+    n = round(60 * (most / 60) ** rng.random())
+    made = {**GENERATORS, **MORE}[kind](n)
+    if name in WHOLE:
+        made = made.subgraph(max(nx.connected_components(made), key=len)).copy()
+    if name in DIRECTED or (name not in (*WHOLE, UNDIRECTED) and rng.random() < 0.3):
+        made, kind = nx.DiGraph((min(u, v), max(u, v)) for u, v in made.edges), f"{kind}, directed"
+    ties = name.endswith(("path", "dijkstra", "johnson", "distance"))  # paths of equal weight need not be as long
+    whole = rng.random() < 0.5 and not ties
+    for _, _, data in made.edges(data=True):
+        data["weight"] = rng.randrange(1, 20) if whole else rng.random()
+    if name in WEIGHTED and rng.random() < 0.4:
+        name = f"{name} {WEIGHTED[name]}"
+    return name, kind + (", whole weights" if whole else ""), made
+
+
+def draw(limit: float, seed: int) -> None:
+    """For so many seconds."""
+    print(f"seed {seed}\n")
+    rng, end, rows = random.Random(seed), time.monotonic() + limit, []
+    while time.monotonic() < end:
+        name, kind, G = drawn_graph(rng)
+        times = timed(name, G)
+        rows.append((max(times[0], times[1]) / times[2], line(name, kind, len(G), times)))
+        print(rows[-1][1], flush=True)
+    over = sum(ratio > 1.05 for ratio, _ in rows)
+    print(f"\n{len(rows)} drawn, {over} above 1.05; the worst:\n")
+    print("\n".join(words for _, words in sorted(rows, reverse=True)[:10]))
 
 
 def main(words: list[str]) -> None:
+    if "--drawn" in words:
+        seed = int(words[words.index("--seed") + 1]) if "--seed" in words else time.time_ns() % 2**31
+        draw(float(words[words.index("--drawn") + 1]), seed)
+        return
     number, count = map(int, words[words.index("--part") + 1].split("/")) if "--part" in words else (0, 1)
     sizes = [int(word) for word in words if word.isdigit()] or [100, 400]
     print("| function | graph | nodes | first | later | NetworkX | first | later | taken |")
@@ -157,7 +222,7 @@ def main(words: list[str]) -> None:
     for name in ([name for name in FUNCTIONS if name in words] or list(FUNCTIONS))[number::count]:
         for kind in GENERATORS:
             for n in sizes:
-                print(row(name, kind, n), flush=True)
+                print(line(name, kind, n, timed(name, graph(kind, n, name))), flush=True)
 
 
 main(sys.argv[1:])

@@ -148,3 +148,35 @@ def test_reach_is_networkxs():
         D.add_edges_from([(n, n) for n in list(D)[:1] if rng.random() < 0.2])
         ours, theirs = (told(partial(nx.transitive_reduction, D), how) for how in ({"backend": "tilewise"}, {}))
         assert ours == theirs if isinstance(theirs, tuple) else set(ours.edges) == set(theirs.edges)
+
+
+@pytest.mark.parametrize(
+    ("G", "room"),
+    [
+        (nx.gnp_random_graph(150, 0.1, seed=0), "measures"),
+        (nx.path_graph(300), "brandes"),
+        (nx.disjoint_union(nx.complete_graph(30), nx.path_graph(300)), "brandes"),
+    ],
+)
+def test_shortest_paths_are_counted_by_products_only_where_searches_are_not_deep(G, room, monkeypatch):
+    """Kernels or not: a level takes two products of the whole matrix, and a path has as many levels as nodes."""
+    from tilewise.interop.networkx import Backend, readiness
+
+    monkeypatch.setattr(readiness.Readiness, "is_ready", lambda *_: True)
+    assert sys.modules[Backend.__module__]._room("betweenness_centrality", (G,), {}) == room
+
+
+@pytest.mark.parametrize("endpoints", [False, True])
+def test_paths_that_one_search_did_not_find_so_long_are_counted_all_the_same(endpoints):
+    """A search from the last node of a path along its edges ends at once, and then nothing long is left to begin at."""
+    from tilewise.interop.networkx import measures
+    from tilewise.interop.networkx.balls import deepest
+    from tilewise.interop.networkx.nodes import Nodes
+
+    G = nx.DiGraph()
+    G.add_nodes_from(reversed(range(20)))
+    nx.add_path(G, range(20))
+    assert deepest(G) == 0
+    assert measures._count_ways(nx.to_numpy_array(G), 2) is None
+    found = measures.betweenness_centrality(Nodes(G), normalized=False, endpoints=endpoints)
+    assert found == nx.betweenness_centrality(G, normalized=False, endpoints=endpoints)

@@ -79,3 +79,20 @@ def _search(neighbours: Neighbours, start: int) -> list[int]:
         counts.append(len(following))
         level = following
     return counts
+
+
+def deepest(graph: Any) -> int:
+    """How far the farthest node is from where a search began: one in each part, from the first node not yet seen."""
+    around, seen, most = dict(graph.adjacency()), set(), 0
+    for start in around:
+        if start in seen:
+            continue
+        seen.add(start)
+        level, depth = [start], -1
+        while level:
+            depth += 1
+            near = {w for v in level for w in around[v]} - seen
+            seen |= near
+            level = list(near)
+        most = max(most, depth)
+    return most

@@ -11,6 +11,8 @@ import networkx as nx
 import numpy as np
 
 from tilewise.api import matmul
+from tilewise.interop.networkx import brandes
+from tilewise.interop.networkx.balls import deepest
 from tilewise.interop.networkx.brandes import scale
 from tilewise.interop.networkx.matrix import Matrix, Weight, Weights
 from tilewise.interop.networkx.nodes import Nodes
@@ -114,7 +116,10 @@ def betweenness_centrality(
     made = Weights(graph, None)
     A = np.isfinite(made.matrix).astype(np.float64)
     np.fill_diagonal(A, 0)
-    ways, level = _count_ways(A)
+    counted = _count_ways(A, 2 * deepest(graph) + 2)
+    if counted is None:
+        return brandes.betweenness_centrality(G, None, normalized, None, endpoints)
+    ways, level = counted
     share = np.zeros((n, n))  # of the paths from a source to all targets, what passes through each node
     for depth in range(int(level.max()), 0, -1):
         there = np.divide(1 + share, ways, out=np.zeros((n, n)), where=level == depth)
@@ -128,16 +133,17 @@ def betweenness_centrality(
     return dict(zip(made.nodes, (found * by).tolist(), strict=True))
 
 
-def _count_ways(A: Matrix) -> tuple[Matrix, Matrix]:
-    """How many shortest paths lead from each source to each node, and over how many edges (−1: none)."""
+def _count_ways(A: Matrix, most: int) -> tuple[Matrix, Matrix] | None:
+    """How many shortest paths lead from each source to each node, and over how many edges (−1: none). None where paths
+    are longer than `most`, which they can be where edges have directions."""
     n = len(A)
     ways = front = np.eye(n)
     level = np.where(np.eye(n, dtype=bool), 0, -1)
-    for depth in range(1, n):
+    for depth in range(1, most + 1):
         front = np.where(level < 0, matmul(front, A), 0)
         new = front > 0
         if not new.any():
-            break
+            return ways, level
         level[new] = depth
         ways = ways + front
-    return ways, level
+    return None
