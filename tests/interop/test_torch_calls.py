@@ -16,7 +16,7 @@ from tilewise.prepared import PREPARED, signature_for
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.int32, torch.int8, torch.uint8, torch.bool, torch.bfloat16]
 
-
+BEST = tw.Semiring("best_chance", tw.maximum, lambda x, y: x * y, 0)
 SHAPES = [
     ((5, 7), (7, 3)), ((7,), (7,)), ((7,), (7, 3)), ((2, 1, 3, 4), (3, 4, 2)), ((4, 0), (0, 3)), ((0, 4), (4, 3)),
 ]  # fmt: skip
@@ -198,6 +198,29 @@ def test_a_second_product_with_gradients_is_two_look_ups(monkeypatch):
     monkeypatch.setattr(api, "Options", None)  # nothing is understood
     monkeypatch.setattr(torch.Tensor, "detach", None)
     assert tw.matmul(M, N).requires_grad
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "max_times", "plus_times", BEST], ids=str)
+def test_later_products_with_gradients_are_the_first_over_every_choice(semiring, monkeypatch):
+    """Values, gradients, their gradients; third calls too, whose forward product is no longer looked up."""
+    M, N = (torch.randn(*shape, dtype=torch.float64, requires_grad=True) for shape in ((9, 8), (8, 7)))
+
+    def followed():
+        P = tw.matmul(M, N, semiring=semiring)
+        first = torch.autograd.grad(P.sin().sum(), (M, N), create_graph=True)
+        return [P, *first, *torch.autograd.grad(first[0].square().sum() + first[1].sum(), (M, N))]
+
+    PREPARED.clear()
+    expected = followed()
+    monkeypatch.setattr(api, "road_of", lambda *_: None)  # nobody else differentiates
+    for _ in range(3):
+        for ours, theirs in zip(followed(), expected, strict=True):
+            torch.testing.assert_close(ours, theirs)
+    small = torch.randn(9, 8, dtype=torch.float64, requires_grad=True)
+    small.untyped_storage().resize_(16)
+    monkeypatch.undo()
+    with pytest.raises(tw.ShapeError, match="bytes of a storage that has 16"):
+        tw.matmul(small, N, semiring=semiring)
 
 
 def test_memory_is_the_hosts_whatever_torchs_default_device_is():

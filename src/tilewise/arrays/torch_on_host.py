@@ -25,21 +25,23 @@ _fresh = getattr(getattr(torch._C._dynamo, "guards", None), "_empty_strided_cpu"
 class OnHostMemory:
     """A product on the CPU of tensors that lie as those it was prepared for."""
 
-    __slots__ = ("_at_addresses", "_dtype", "_left", "_ready", "_right", "_shape", "_strides", "_written", "tick")
+    __slots__ = (
+        "_at_addresses", "_dtype", "_left", "_left_size", "_ready", "_right", "_right_size", "_shape", "_strides",
+        "_written", "tick",
+    )  # fmt: skip
 
     def __init__(self, ready: Any, product: Any, M: Any, N: Any) -> None:
         self._ready, self._shape, self._dtype = ready, tuple(product.shape), product.dtype
         self._strides = product.stride()
         self._at_addresses = ready.at_addresses()
         self._left, self._right, self._written = _reach(M), _reach(N), _reach(product)
+        self._left_size, self._right_size = M.element_size(), N.element_size()
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
         """P, or None where a storage no longer holds what its tensor claims, or `out` may share it with an operand."""
-        size, offset = M.element_size(), M.storage_offset()
-        if offset * size + self._left > M.untyped_storage().nbytes():
+        if M.storage_offset() * self._left_size + self._left > M.untyped_storage().nbytes():
             return None
-        size, offset = N.element_size(), N.storage_offset()
-        if offset * size + self._right > N.untyped_storage().nbytes():
+        if N.storage_offset() * self._right_size + self._right > N.untyped_storage().nbytes():
             return None
         P = keywords.get("out") if keywords else None
         if P is None:
@@ -65,9 +67,10 @@ class OnHostMemory:
 class OnHostMemoryWithMore:
     """The same with the k that won, an epilogue, or scales, into fresh memory."""
 
-    __slots__ = ("_dtype", "_in_place", "_left", "_more", "_right", "_shape", "_strides", "tick")
+    __slots__ = ("_at_addresses", "_dtype", "_in_place", "_left", "_more", "_right", "_shape", "_strides", "tick")
 
     def __init__(self, more: Any, product: Any, M: Any, N: Any) -> None:
+        self._at_addresses = more.ready.at_addresses()
         self._more, self._shape, self._dtype = more, tuple(product.shape), product.dtype
         self._strides = product.stride()
         self._left, self._right = _reach(M), _reach(N)
@@ -78,17 +81,24 @@ class OnHostMemoryWithMore:
         """P, or P and the k that won; None where a storage no longer holds what its tensor claims."""
         if not (_holds(M, self._left) and _holds(N, self._right)) or keywords.get("out") is not None:
             return None
-        more, m, n = self._more, _memory(M), _memory(N)
+        more, at_addresses = self._more, self._at_addresses
         P = _fresh(self._shape, self._strides, self._dtype)
-        p = _memory(P)
         if more.arg:
             arg = _fresh(self._shape, self._strides, torch.int64)
-            more.ready.run(m, n, p, _memory(arg))
+            if at_addresses is not None:
+                at_addresses(M.data_ptr(), N.data_ptr(), P.data_ptr(), arg.data_ptr())
+            else:
+                more.ready.run(_memory(M), _memory(N), _memory(P), _memory(arg))
             return P, arg
         given = [_given(x) for x in keywords.get("scales") or (keywords.get("bias"),)]
         if any(x is _given for x in given):
             return None
-        sums = more.ready.multiply(m, n, p if self._in_place else None)
+        p = P.numpy()
+        if at_addresses is not None and self._in_place:
+            at_addresses(M.data_ptr(), N.data_ptr(), P.data_ptr())
+            sums = p
+        else:
+            sums = more.ready.multiply(_memory(M), _memory(N), p if self._in_place else None)
         if more.finishing is None:
             scaled = more.scaling(sums, *given)
             if scaled is not sums:
@@ -129,6 +139,8 @@ def _memory(x: Any) -> Any:
 
 def _reach(x: Any) -> int:
     """Bytes from a tensor's first element to past its last."""
+    if x.is_contiguous():
+        return int(x.nbytes)
     if not x.numel():
         return 0
     last = sum((extent - 1) * stride for extent, stride in zip(x.shape, x.stride(), strict=True))

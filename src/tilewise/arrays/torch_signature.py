@@ -82,7 +82,10 @@ def _on_the_host(M: Any, N: Any, keywords: Any) -> Key | None:
         return None
     key = ("host", M.shape, N.shape, M.stride(), N.stride(), M.dtype, N.dtype)
     if (M.requires_grad or N.requires_grad) and _grad_enabled():
-        return None if keywords else (GRADIENT, *key)
+        if not keywords:
+            return (GRADIENT, *key)
+        ring = keywords.get("semiring") if len(keywords) == 1 else None
+        return None if ring is None or ring.__hash__ is None else (GRADIENT, *key, ring)
     if not keywords:
         return key
     more = keywords_key(keywords, _tensor, UNPREPARED_ON_HOST)

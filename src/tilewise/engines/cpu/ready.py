@@ -203,17 +203,25 @@ class Ready:
 
         return product
 
-    def at_addresses(self) -> Callable[[int, int, int], Any] | None:
-        """The same for elements at addresses; None where a product needs more than one thread, scratch memory, or a
-        look at its weights."""
-        if self.space or self.workers > 1 or self.no_edge is not None:
+    def at_addresses(self) -> Callable[..., Any] | None:
+        """The same for elements at addresses, of M, N, P and, where it is asked for, the k that won; None where a
+        product needs more than one thread, a sum of parts, or a look at its weights."""
+        if self.workers > 1 or self.no_edge is not None or self.reduction is not None:
             return None
         launch, job, swapped = native()["launch"], self.template_address, self.swapped
+        scratch, borrow, give_back = self.space, workspace.borrow, workspace.give_back
 
-        def product(M: int, N: int, P: int) -> None:
+        def product(M: int, N: int, P: int, arg: int = 0) -> None:
             if swapped:
                 M, N = N, M
-            launch(0, job, M, N, P, 0, 0)
+            if not scratch:
+                launch(0, job, M, N, P, arg, 0)
+                return
+            space = borrow(scratch)
+            try:
+                launch(0, job, M, N, P, arg, space[1])
+            finally:
+                give_back(space)
 
         return product
 

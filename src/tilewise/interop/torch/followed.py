@@ -23,7 +23,7 @@ def followed_matmul(M: Tensor, N: Tensor, o: Options) -> Any:
         raise UsageError("alpha=, bias= and activation= need plus_times, and return_arg=True a min or max semiring")
     made = matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
     if not o.has_epilogue:
-        if o.semiring == "plus_times" and o.precision == "high" and not o.return_arg:
-            keep_differentiated(M, N)
+        if o.precision == "high" and not o.return_arg and not o.nonnegative:
+            keep_differentiated(M, N, o.semiring, find_semiring(o.semiring))
         return made
     return finished(made, find_semiring(o.semiring), o.alpha, o.bias, o.activation)

@@ -42,7 +42,7 @@ def gradients(
         return _of_sums(precision, product, M, N, dP, wanted)
     if ring.selective:
         assert arg is not None
-        return _of_winners(ring, M, N, dP, arg, wanted)
+        return of_winners(ring, M, N, dP, arg, wanted)
     if (ring.add, ring.mul) == (log.add, log.mul) and not torch.is_grad_enabled():
         return _of_soft_weights(precision, M, N, P, dP, wanted)
     return _spread_out(ring, M, N, P, dP, wanted)
@@ -71,7 +71,8 @@ def lies_turned(x: Tensor) -> bool:
     return x.stride(-2) == 1 and x.stride(-1) != 1
 
 
-def _of_winners(ring: Semiring, M: Tensor, N: Tensor, dP: Tensor, arg: Tensor, wanted: list[bool]) -> Pair:
+def of_winners(ring: Semiring, M: Tensor, N: Tensor, dP: Tensor, arg: Tensor, wanted: Any) -> Pair:
+    """Everything flows to the k that won a cell."""
     k = M.shape[-1]
     if k == 0:
         return (torch.zeros_like(M) if wanted[0] else None, torch.zeros_like(N) if wanted[1] else None)
