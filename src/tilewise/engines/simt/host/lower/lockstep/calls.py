@@ -11,10 +11,17 @@ from tilewise.engines.simt.host.lower.conversion import rvalue
 from tilewise.engines.simt.host.lower.late import late
 from tilewise.engines.simt.host.lower.lockstep.divergence import NotInLockstep
 from tilewise.engines.simt.host.lower.lockstep.lane_loop import lane_loop
-from tilewise.engines.simt.host.lower.lockstep.wide import Wide, convert, lanes_of, register
+from tilewise.engines.simt.host.lower.lockstep.wide import Wide, convert, lanes_of, register, widen
 from tilewise.engines.simt.host.lower.values import KNOWN, Local, Value
 
-VECTORS = {"sqrtf": "sqrt", "sqrt": "sqrt", "fabsf": "fabs", "fabs": "fabs"}
+VECTORS = {
+    "sqrtf": ("sqrt", 1),
+    "sqrt": ("sqrt", 1),
+    "fabsf": ("fabs", 1),
+    "fabs": ("fabs", 1),
+    "fmaf": ("fma", 3),
+    "fma": ("fma", 3),
+}
 
 UNSET = """  call void @set_lane(i64 %l)
   call void @rt_unset(i32 %line, i32 %word)
@@ -42,8 +49,9 @@ def lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
     name = node.function.name.rpartition("::")[2]
     if node.function.name in late.BUILTIN:
         raise NotInLockstep(f"a call of {name} at line {node.line}")
-    if name in VECTORS and len(given) == 1 and b.find(name) is None and isinstance(given[0], Wide):
-        made = _as_vector(b, VECTORS[name], name.endswith("f"), given[0])
+    what, count = VECTORS.get(name, ("", -1))
+    if len(given) == count and b.find(name) is None:
+        made = _as_vector(b, what, name.endswith("f"), given)
         if made is not None:
             return made
     lanes = lanes_of(b)
@@ -75,16 +83,19 @@ def lane_by_lane(b: Builder, node: tree.Call, given: list[Any]) -> Any:
     return Wide(result.type, text)
 
 
-def _as_vector(b: Builder, what: str, single: bool, value: Wide) -> Wide | None:
-    """sqrt and fabs of a floating value: one instruction for all lanes."""
-    type_ = types.FLOAT if single or value.type is types.FLOAT else types.DOUBLE
-    if not isinstance(value.type, Scalar) or not value.type.floating:
+def _as_vector(b: Builder, what: str, single: bool, given: list[Any]) -> Wide | None:
+    """sqrt, fabs and fma of floating values: one instruction for all lanes."""
+    if not any(isinstance(v, Wide) for v in given) or not all(isinstance(v, (Wide, Value)) for v in given):
         return None
+    if not all(isinstance(v.type, Scalar) and v.type.floating for v in given):
+        return None
+    type_ = types.FLOAT if single or all(v.type is types.FLOAT for v in given) else types.DOUBLE
     lanes = lanes_of(b)
     kind, short = lanes.vector(type_.llvm), f"v{lanes.width}f{type_.size * 8}"
     intrinsic = f"llvm.{what}.{short}"
-    b.program.externals[intrinsic] = f"declare {kind} @{intrinsic}({kind})"
-    return Wide(type_, b.make(f"call {kind} @{intrinsic}({kind} {convert(b, value, type_).text})"))
+    b.program.externals[intrinsic] = f"declare {kind} @{intrinsic}({', '.join([kind] * len(given))})"
+    texts = ", ".join(f"{kind} {convert(b, widen(b, v), type_).text}" for v in given)
+    return Wide(type_, b.make(f"call {kind} @{intrinsic}({texts})"))
 
 
 def _kept(b: Builder, value: Wide) -> str:
