@@ -118,6 +118,33 @@ def exchanged(text: str, draw: random.Random, most: int = 3) -> str:
     return "".join(tokens)
 
 
+ALIKE = tuple(group.split(" ") for group in ("+ - * / % & | ^", "< > <= >= == !=", "+= -= *= /= =", "&& ||"))
+WHOLE = ("0", "1", "-1", "3", "33", "1000", "65536", "2147483647")
+BROKEN = ("0.0f", "-1.5f", "1e30f", "1e300", "0.1")
+
+
+def altered(text: str, draw: random.Random) -> str:
+    """Numbers and operators exchanged, now and then a name: many such programs still compile, and do something else."""
+    tokens = TOKEN.findall(text)
+    numbers = [i for i, token in enumerate(tokens) if token[0].isdigit()]
+    apart = (i for i in range(1, len(tokens) - 1) if tokens[i - 1].isspace() and tokens[i + 1].isspace())
+    operators = [
+        (i, alike) for i in apart for alike in ALIKE if tokens[i] in alike
+    ]  # a pointer's star has no room around it
+    names = [i for i, token in enumerate(tokens) if kind_of(token) == "a"]
+    for _ in range(draw.randint(1, 2)):
+        chosen = draw.random()
+        if numbers and chosen < 0.55:
+            at = draw.choice(numbers)
+            tokens[at] = draw.choice(BROKEN if "." in tokens[at] or "e" in tokens[at] else WHOLE)
+        elif operators and chosen < 0.9:
+            at, alike = draw.choice(operators)
+            tokens[at] = draw.choice(alike)
+        elif names:
+            tokens[draw.choice(names)] = tokens[draw.choice(names)]
+    return "".join(tokens)
+
+
 def torn(text: str, draw: random.Random) -> str:
     """Bytes changed, a piece cut out, a piece twice."""
     data = bytearray(text.encode())
@@ -133,13 +160,13 @@ def torn(text: str, draw: random.Random) -> str:
 
 
 def runnable(seed: int) -> str:
-    """A program that is meant to run: a sound one with one or two tokens exchanged; one in a hundred would never end."""
+    """A program that is meant to run: a sound one with a few tokens exchanged; one in a hundred would never end."""
     draw = random.Random(seed)
     chosen = draw.random()
     if chosen < 0.01:
         return str(draw.choice(hostile_programs.CLASSES)(draw))[: 1 << 16]
-    text = Draw(seed).program() if chosen < 0.1 else KERNELS if chosen < 0.15 else draw.choice(small_programs())
-    return exchanged(text, draw, most=2)
+    text = Draw(seed).program() if chosen < 0.1 else KERNELS if chosen < 0.15 else draw.choice(_complete)
+    return exchanged(text, draw, most=2) if draw.random() < 0.2 else altered(text, draw)
 
 
 def program(seed: int) -> str:
@@ -153,6 +180,7 @@ def program(seed: int) -> str:
 
 
 _kept: dict[tuple[str, ...], Headers] = {}
+_complete: list[str] = []  # the small programs that compile as they stand; the others are refused whatever is exchanged
 
 
 def kept_headers(names: list[str]) -> Headers:
@@ -200,10 +228,24 @@ def warm(processes: int) -> None:
         pool.map(_read_once, list(sets), chunksize=1)
     for names in sets:
         kept_headers(list(names))
+    translation_unit.load_headers = kept_headers
+    with multiprocessing.Pool(processes) as pool:
+        whole = pool.map(_compiles, small_programs(), chunksize=4)
+    translation_unit.load_headers = loaded
+    _complete[:] = [text for text, compiles in zip(small_programs(), whole, strict=True) if compiles]
 
 
 def _read_once(names: tuple[str, ...]) -> None:
     header_cache.load_headers(list(names))
+
+
+def _compiles(text: str) -> bool:
+    folder = Path(tempfile.mkdtemp(prefix="tilewise-fuzz-", dir=ROOM))
+    (folder / "a.cu").write_text(text)
+    signal.signal(signal.SIGPROF, late)
+    compiles, _ = through_the_front_end(folder / "a.cu")
+    shutil.rmtree(folder, ignore_errors=True)
+    return compiles
 
 
 def late(_signal: int, _frame: object) -> None:

@@ -121,3 +121,4 @@ void* __vector_memory(size_t size);
 void __vector_free(void* p);
 void __vector_size(void* p, size_t size);
 void __out_of_range(size_t i, size_t n);
+void __empty_pop();

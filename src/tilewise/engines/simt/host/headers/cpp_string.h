@@ -48,7 +48,7 @@ public:
         else memmove(_data + old, s, n);
         _size = m; _data[m] = 0; }
     void push_back(char c) { char t[2]; t[0] = c; t[1] = 0; _append(t, 1); }
-    void pop_back() { --_size; _data[_size] = 0; }
+    void pop_back() { if (!_size) { __empty_pop(); return; } --_size; _data[_size] = 0; }
     string& operator+=(const string& o) { _append(o._data, o._size); return *this; }
     string& operator+=(const char* s) { _append(s, strlen(s)); return *this; }
     string& operator+=(char c) { push_back(c); return *this; }

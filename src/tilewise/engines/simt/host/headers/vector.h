@@ -77,7 +77,7 @@ public:
     template <class A, class B> T& emplace_back(A&& a, B&& b) { T made(std::forward<A>(a), std::forward<B>(b)); push_back(std::move(made)); return _data[_size - 1]; }
     template <class A, class B, class C> T& emplace_back(A&& a, B&& b, C&& c) { T made(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c)); push_back(std::move(made)); return _data[_size - 1]; }
     template <class A, class B, class C, class D> T& emplace_back(A&& a, B&& b, C&& c, D&& d) { T made(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d)); push_back(std::move(made)); return _data[_size - 1]; }
-    void pop_back() { --_size; __unmake(_data + _size); __vector_size(_data, _size * sizeof(T)); }
+    void pop_back() { if (!_size) { __empty_pop(); return; } --_size; __unmake(_data + _size); __vector_size(_data, _size * sizeof(T)); }
     T* insert(const T* where, const T& value) {
         size_t at = where - _data; push_back(value);
         for (size_t i = _size - 1; i > at; --i) std::swap(_data[i], _data[i - 1]);

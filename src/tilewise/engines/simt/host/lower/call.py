@@ -8,11 +8,12 @@ from typing import Any
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, FunctionType, Pointer, Record, Reference, Type
 from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.checked_memory import check_object
 from tilewise.engines.simt.host.lower.conversion import call_form, convert, object_place, place_of, rvalue
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.overload import Choice, NoMatch, choose, methods
 from tilewise.engines.simt.host.lower.program import AUTO, Environment, Instance
-from tilewise.engines.simt.host.lower.values import Overloads, Place, Value
+from tilewise.engines.simt.host.lower.values import FULL, Overloads, Place, Value
 
 TAGS = {"int": 0, "unsigned int": 1, "long": 2, "unsigned long": 3, "double": 4}
 
@@ -96,8 +97,16 @@ def call_choice(
     if instance.record is not None:
         if receiver is None:
             raise b.refuse(f"{function.name} is called without an object", node)
-        this = b.offset(object_place(receiver).address, choice.offset)
+        this = _receiver(b, object_place(receiver), choice.offset)
     return call_instance(b, instance, this, values, node)
+
+
+def _receiver(b: Builder, place: Place, offset: int) -> str:
+    """The address of the object that a method is called on. The methods of the library call each other unasked."""
+    address = place.address
+    if place.check == FULL and not b.library and isinstance(place.type, Record) and place.type.size:
+        address = check_object(b, address, place.type.size)
+    return b.offset(address, offset)
 
 
 def call_instance(

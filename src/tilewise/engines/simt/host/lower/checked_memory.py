@@ -178,7 +178,13 @@ def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: st
 WORDS_INLINE = 16  # objects up to 128 bytes are looked at in place
 
 
-def check_range(b: Builder, address: str, size: int, write: bool) -> str:
+def check_object(b: Builder, address: str, size: int) -> str:
+    """An object whose method is called through a pointer: inside, its members count as being there. Its ends are looked
+    at, since a call must not cost as much as a copy."""
+    return check_range(b, address, size, False, words=0)
+
+
+def check_range(b: Builder, address: str, size: int, write: bool, words: int = WORDS_INLINE) -> str:
     """A whole object behind a pointer: it must be there; whether it has a value goes with the copy."""
     good, bad, look = b.label(), b.label(), b.label()
     inside, at = _inside(b, address)
@@ -188,7 +194,7 @@ def check_range(b: Builder, address: str, size: int, write: bool) -> str:
     fine = "true"
     done = 0
     for word in (8, 4, 2, 1):
-        while size - done >= word and done < 8 * WORDS_INLINE:
+        while size - done >= word and done < max(1, 8 * words):
             _, state = _state(b, at, word * 8, done)
             fine = b.make(f"and i1 {fine}, {_may_write(b, state, word)}")
             done += word

@@ -39,6 +39,18 @@ def vector_size(s: Session, address: int, size: int) -> None:
     block.elements = size
 
 
+@runtime("__empty_pop")
+def empty_pop(s: Session) -> None:
+    """The real one would count down below 0; here nothing is taken, and the program goes on."""
+    s.faults.add(
+        Kind.OUT_OF_BOUNDS,
+        s.line,
+        "an element is taken from a container that has none",
+        "ask empty() first",
+        access="pop",
+    )
+
+
 @runtime("__out_of_range")
 def out_of_range(s: Session, index: int, size: int) -> None:
     s.faults.add(

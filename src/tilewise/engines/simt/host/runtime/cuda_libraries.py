@@ -16,6 +16,9 @@ INVALID, FAILED, NO_LAUNCH = 7, 13, 201
 
 def array(s: Session, address: int, dtype: Any, count: int, name: str) -> np.ndarray | None:
     """`count` elements of the card's memory; None, with a finding, where they are not there."""
+    if count < 0:
+        _argument(s, f"{name} would have {count} elements", name)
+        return None
     block = s.memory.find(address)
     size = count * np.dtype(dtype).itemsize
     if block is None or not block.device or block.freed:
@@ -36,7 +39,14 @@ def array(s: Session, address: int, dtype: Any, count: int, name: str) -> np.nda
     return found
 
 
+def _argument(s: Session, text: str, name: str) -> None:
+    s.faults.add(Kind.ARGUMENT, s.line, text, "check the sizes and leading dimensions", access=name)
+
+
 def _matrix(s: Session, address: int, dtype: Any, rows: int, cols: int, ld: int, name: str) -> np.ndarray | None:
+    if rows < 0 or cols < 0 or ld < rows:
+        _argument(s, f"{name} would be {rows} x {cols} with columns {ld} apart", name)
+        return None
     flat = array(s, address, dtype, ld * (cols - 1) + rows if cols else 0, name)
     if flat is None:
         return None
@@ -88,12 +98,21 @@ def gemm(
     return 0
 
 
-def _vector(s: Session, address: int, dtype: Any, n: int, step: int, name: str) -> np.ndarray | None:
-    """n elements, so many apart; a negative step counts from the end, as BLAS has it."""
-    if n <= 0 or step == 0:
+def _vector(
+    s: Session, address: int, dtype: Any, n: int, step: int, name: str, spread: bool = False
+) -> np.ndarray | None:  # fmt: skip
+    """n elements, so many apart; a negative step counts from the end, as BLAS has it. One that is only read may be
+    spread over all of them by a step of 0."""
+    if n <= 0:
         return np.zeros(0, dtype)
+    if step == 0 and not spread:
+        text = f"the elements of {name} are 0 apart, so all {n} are one"
+        s.faults.add(Kind.ARGUMENT, s.line, text, "elements side by side have a step of 1", access=name)
+        return None
     flat = array(s, address, dtype, (n - 1) * abs(step) + 1, name)
-    return None if flat is None else flat[:: abs(step)][:: 1 if step > 0 else -1]
+    if flat is None or step == 0:
+        return flat if flat is None else np.broadcast_to(flat, n)
+    return flat[:: abs(step)][:: 1 if step > 0 else -1]
 
 
 def _given(s: Session, address: int, out: np.ndarray) -> int:
@@ -120,7 +139,7 @@ def vector(
 ) -> int:  # fmt: skip
     """axpy, scal, copy, swap, dot, nrm2, asum, amax and amin, by number."""
     dtype = np.float64 if double else np.float32
-    one = _vector(s, x, dtype, n, incx, "x")
+    one = _vector(s, x, dtype, n, incx, "x", spread=what in (0, 2) and incy != 0)
     two = one if (x, incx) == (y, incy) else _vector(s, y, dtype, n, incy, "y")
     if one is None or two is None:
         return FAILED
@@ -129,7 +148,7 @@ def vector(
     if what < 7:
         found = (one @ two, np.sqrt(one @ one), np.abs(one).sum())[what - 4]
         return _result(s, result, np.asarray(found, dtype))
-    at = 0 if not n else int((np.argmax if what == 7 else np.argmin)(np.abs(one))) + 1
+    at = 0 if not one.size else int((np.argmax if what == 7 else np.argmin)(np.abs(one))) + 1
     return _result(s, result, np.asarray(at, np.int32))
 
 
@@ -166,10 +185,12 @@ def geam(
 ) -> int:  # fmt: skip
     """C = alpha op(A) + beta op(B): sums and transposes."""
     dtype = np.float64 if double else np.float32
+    out = _matrix(s, c, dtype, m, n, ldc, "C")
+    if out is None:
+        return FAILED
     one = _matrix(s, a, dtype, n if ta else m, m if ta else n, lda, "A") if alpha else np.zeros((m, n), dtype)
     two = _matrix(s, b, dtype, n if tb else m, m if tb else n, ldb, "B") if beta else np.zeros((m, n), dtype)
-    out = _matrix(s, c, dtype, m, n, ldc, "C")
-    if one is None or two is None or out is None:
+    if one is None or two is None:
         return FAILED
     out[:] = alpha * (one.T if ta and alpha else one) + beta * (two.T if tb and beta else two)
     return _given(s, c, out)
