@@ -13,9 +13,9 @@ from tilewise.engines.cpu.runtime.systems import System
 PATIENCE = 8  # times as long a worker spins for the end of a job that it has taken part in: the next may follow at once
 
 
-def parking(system: System) -> list[Function]:
-    """For a module that has `pause`."""
-    return [_breathe(), _wake(system), _wake_next(), _park(system), _spin()]
+def parking(system: System, always: bool) -> list[Function]:
+    """For a module that has `pause`; `always`: see `placing.send_elsewhere`."""
+    return [_breathe(), _wake(system, always), _wake_next(), _park(system), _spin()]
 
 
 def _breathe() -> Function:
@@ -32,7 +32,7 @@ def bed(f: Function, worker: str | int) -> tuple[str, str, str]:
     return mark, f.at("i64", mark, LOCK), f.at("i64", mark, CONDITION)
 
 
-def _wake(system: System) -> Function:
+def _wake(system: System, always: bool) -> Function:
     """Wake a worker that parks. It marks its bed and then looks for a new job, we open the job and then look at the
     mark: one of the two sees the other. Whoever takes the mark away wakes it, and nobody else needs to."""
     f = Function("wake", [("ptr", "pool"), ("i64", "worker")])
@@ -45,7 +45,7 @@ def _wake(system: System) -> Function:
     f.do(f"br i1 {taken}, label %{ours}, label %{done}")
     f.start(ours)
     system.acquire(f, lock)  # the worker has it until it sleeps
-    send_elsewhere(f, system.cores_of_threads, mark)
+    send_elsewhere(f, system.cores_of_threads, mark, always)
     system.release(f, lock)
     system.wake_all(f, condition)
     f.do(f"br label %{done}")

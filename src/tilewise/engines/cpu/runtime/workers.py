@@ -43,7 +43,8 @@ def pool_module(target: Target, data_field: int, system: System | None = None) -
     """`data_field`: bytes from an array object's start to the address of its elements."""
     system = system or system_of()
     take = [_deal(), _take_shares(), _take()]
-    pool = [pause_function(target), *parking(system), *take, _work(), _submit(system), _start(system), _stop(system)]
+    parked = parking(system, always=_arm(target))
+    pool = [pause_function(target), *parked, *take, _work(), _submit(system), _start(system), _stop(system)]
     return module([*pool, _serial(), _run(), _launch(), *(_launch_arrays(data_field, arg) for arg in (False, True))])
 
 
