@@ -10,6 +10,7 @@ from tilewise.problem import Problem
 
 IDEA = "a column or a few; dot products along k"
 HALVES = 8  # columns of half precision: M's rows are widened for every tile of columns
+NEON_HALVES = 5  # there, where M's rows are widened once by `packed_n`
 MORE, LONGER = 12, 24  # columns of it, from so many vectors of k, which pay for adding across their lanes
 LONG = 4  # vectors of k, from which adding across their lanes is little beside the rest
 ROWS = 256  # from which more columns pay: other ways read such an M, element by element, from the second cache
@@ -59,6 +60,8 @@ def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
     """Columns up to which whole vectors along k are worth their sums across lanes."""
     if halves(problem):
         long = tile.vector_bytes == 64 and view.m > FEW and view.k >= LONGER * lanes
+        if tile.neon and multiplies(problem):
+            return NEON_HALVES
         return MORE if long else HALVES if tile.registers >= 32 else HALVES * 3 // 4
     few, size = min(lanes // 2, FEW), problem.dtype.itemsize
     if tile.neon and problem.dtype.kind == "f" and multiplies(problem) and view.k >= NEON_LONG:

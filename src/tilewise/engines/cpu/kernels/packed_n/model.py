@@ -47,8 +47,11 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
 
 def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """On NEON: a packed M comes by whole vectors, or repeated where an element in every lane takes a vector port. M's
-    rows come by whole vectors where they lie, too: of floats, packing them pays where both sides are long."""
-    if multiplies(problem) and problem.dtype.kind == "f" and not halves(problem):
+    rows come by whole vectors where they lie, too: of floats, packing them pays where both sides are long. Halves are
+    widened a few rows at a time here, and P is written by the tiles; `packed` makes a block of sums and rounds it."""
+    if multiplies(problem) and halves(problem):
+        return False
+    if multiplies(problem) and problem.dtype.kind == "f":
         return view.m >= NEON_HIGH and view.n >= NEON_WIDE
     if multiplies(problem) or problem.dtype.itemsize < 4:
         return multiplies(problem) or view.n >= COLUMNS
