@@ -16,6 +16,7 @@ from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks
 from tilewise.problem import Problem
 
 WAY, WAYS = 2**14, 4  # bytes of one way of a first cache, and how many ways it has
+PAGE = 2**12  # bytes of one way of x86's first caches
 COLLIDING = 2**11  # bytes from row to row, of which that begins to cost more than packing
 
 
@@ -57,10 +58,21 @@ def in_place(problem: Problem) -> bool:
 
 def rows_collide(problem: Problem, view: View, tile: RegisterTile) -> bool:
     """Whether rows of N fall onto so few sets of a core's first cache that a line is gone before its next vector is
-    read: widths of 512, 1024, 4096 (NEON, whose first caches have 16 KB a way; x86 was not looked at)."""
-    apart = problem.layout_m.col if view.swapped else problem.layout_n.row
+    read: widths of 512, 1024, 4096 (NEON, whose first caches have 16 KB a way; of x86 see `whole_pages_apart`)."""
+    apart = _rows_of_n(problem, view)
     period = math.gcd(abs(apart) * problem.dtype.itemsize, WAY)
     return tile.neon and apart != 0 and period >= COLLIDING and view.k > WAYS * WAY // period
+
+
+def whole_pages_apart(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """Whether all rows of N fall onto the same sets of a first cache with 4 KB a way (AVX-512's: 48 KB, 12 ways)."""
+    apart = _rows_of_n(problem, view) * problem.dtype.itemsize
+    return tile.vector_bytes == 64 and apart != 0 and apart % PAGE == 0
+
+
+def _rows_of_n(problem: Problem, view: View) -> int:
+    """Elements from one row to the next."""
+    return problem.layout_m.col if view.swapped else problem.layout_n.row
 
 
 def halves(problem: Problem) -> bool:
