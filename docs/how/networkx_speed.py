@@ -44,11 +44,12 @@ MORE = {
 }
 WHOLE = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length")  # of one part
 UNDIRECTED = "global_efficiency"
-CUBIC = ("floyd_warshall", "floyd_warshall_predecessor_and_distance")  # loops of NetworkX's own: not from 300 nodes on
+CUBIC = ("floyd_warshall", "floyd_warshall_predecessor_and_distance")  # loops of NetworkX's own: up to 150 nodes
 WEIGHTED = dict.fromkeys((*WHOLE, "shortest_path", "shortest_path_length"), "weight")
 WEIGHTED |= dict.fromkeys(("closeness_centrality", "harmonic_centrality"), "distance")
 DIRECTED = ("transitive_closure", "transitive_reduction")
 MOST_TURNS, ENOUGH = 7, 1.5  # processes of a kind, and seconds of NetworkX's in them
+LONGEST = 4.0  # seconds that a search from every node of a drawn graph may take, about
 
 
 def graph(kind: str, n: int, name: str) -> nx.Graph:
@@ -180,7 +181,7 @@ def line(name: str, kind: str, n: int, times: tuple[float, float, float, float])
 def drawn_graph(rng: random.Random) -> tuple[str, str, nx.Graph]:
     """A function, the words of a graph, and the graph."""
     name, kind = rng.choice(list(FUNCTIONS)), rng.choice([*GENERATORS, *MORE])
-    most = 300 if name in CUBIC else 1000
+    most = 150 if name in CUBIC else 1000
     n = round(60 * (most / 60) ** rng.random())
     made = {**GENERATORS, **MORE}[kind](n)
     if name in WHOLE:
@@ -188,7 +189,8 @@ def drawn_graph(rng: random.Random) -> tuple[str, str, nx.Graph]:
     if name in DIRECTED or (name not in (*WHOLE, UNDIRECTED) and rng.random() < 0.3):
         made, kind = nx.DiGraph((min(u, v), max(u, v)) for u, v in made.edges), f"{kind}, directed"
     ties = name.endswith(("path", "dijkstra", "johnson", "distance"))  # paths of equal weight need not be as long
-    whole = rng.random() < 0.5 and not ties
+    ends = name in ("center", "periphery")  # ties that rounding may break
+    whole = ends or (rng.random() < 0.5 and not ties)
     for _, _, data in made.edges(data=True):
         data["weight"] = rng.randrange(1, 20) if whole else rng.random()
     if name in WEIGHTED and rng.random() < 0.4:
@@ -202,6 +204,8 @@ def draw(limit: float, seed: int) -> None:
     rng, end, rows = random.Random(seed), time.monotonic() + limit, []
     while time.monotonic() < end:
         name, kind, G = drawn_graph(rng)
+        if len(G) * (len(G) + 2 * G.number_of_edges()) * 1e-6 > LONGEST:
+            continue
         times = timed(name, G)
         rows.append((max(times[0], times[1]) / times[2], line(name, kind, len(G), times)))
         print(rows[-1][1], flush=True)

@@ -47,6 +47,7 @@ METHODS = {
 }
 SHORT = 0.01  # seconds of NetworkX's; what runs here in plain Python is then as quick as by matrix
 FEW = 24  # nodes, whose searches take NetworkX no longer than handing a graph over does
+FEW_STEPS = 20_000  # nodes times edges, the same where searches along directed edges end soon
 
 
 class Backend:
@@ -77,10 +78,12 @@ class Backend:
 
     @staticmethod
     def should_run(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> bool | str:
-        nodes, edges = _size(_graph(args, kwargs))
+        graph = _graph(args, kwargs)
+        nodes, edges = _size(graph)
         weighted = _weight(name, args, kwargs) is not None
         if _plain_room(name, weighted) and not _asks_for_negative(name, args, kwargs):
-            return nodes >= FEW or f"{nodes} nodes are quicker done in NetworkX itself"
+            few = nodes < FEW or (graph.is_directed() and nodes * edges < FEW_STEPS and not name.startswith("trans"))
+            return not few or f"{nodes} nodes and {edges} edges are quicker done in NetworkX itself"
         ours, theirs = seconds_here(name, nodes, edges, weighted), seconds_there(name, nodes, edges, weighted)
         if ours * MARGIN >= theirs:
             return (
@@ -165,14 +168,14 @@ def seconds_there(name: str, nodes: int, edges: int, weighted: bool) -> float:
 
 def _counting_seconds(graph: Any) -> tuple[float, float]:
     """Brandes's algorithm by products, and in plain Python. A level of the searches takes two products of the whole
-    matrix, however few nodes are that far away, so one search in each part of the graph tells. Measured on a core
-    without AVX-512; with it products are up to three times as fast."""
-    from tilewise.interop.networkx.balls import deepest
+    matrix, however few nodes are that far away, and plain searches take as long as they have nodes to reach: a few
+    tell. Measured on a core without AVX-512; with it products are up to three times as fast."""
+    from tilewise.interop.networkx.balls import sampled
 
     n, edges = _size(graph)
-    levels = 1 + 1.25 * deepest(graph)  # a search from the middle of a graph is half as deep as one from its rim
-    by_products = 1e-3 + 0.25e-6 * edges + levels * (n**3 * 0.2e-9 + n * n * 14e-9)
-    return by_products, n * (n * 0.75e-6 + edges * 0.077e-6)
+    depth, reached = sampled(graph)
+    by_products = 1e-3 + 0.25e-6 * edges + (2 + depth) * (n**3 * 0.22e-9 + n * n * 14e-9)
+    return by_products, n * (n * 0.15e-6 + reached * (0.6e-6 + edges / max(n, 1) * 0.077e-6))
 
 
 def _weight(name: str, args: tuple[Any, ...], kwargs: dict[str, Any]) -> Any:

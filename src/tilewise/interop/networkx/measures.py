@@ -12,7 +12,7 @@ import numpy as np
 
 from tilewise.api import matmul
 from tilewise.interop.networkx import brandes
-from tilewise.interop.networkx.balls import deepest
+from tilewise.interop.networkx.balls import sampled
 from tilewise.interop.networkx.brandes import scale
 from tilewise.interop.networkx.matrix import Matrix, Weight, Weights
 from tilewise.interop.networkx.nodes import Nodes
@@ -116,7 +116,7 @@ def betweenness_centrality(
     made = Weights(graph, None)
     A = np.isfinite(made.matrix).astype(np.float64)
     np.fill_diagonal(A, 0)
-    counted = _count_ways(A, 2 * deepest(graph) + 2)
+    counted = _count_ways(A, 2 * sampled(graph)[0] + 2)
     if counted is None:
         return brandes.betweenness_centrality(G, None, normalized, None, endpoints)
     ways, level = counted
@@ -135,7 +135,7 @@ def betweenness_centrality(
 
 def _count_ways(A: Matrix, most: int) -> tuple[Matrix, Matrix] | None:
     """How many shortest paths lead from each source to each node, and over how many edges (−1: none). None where paths
-    are longer than `most`, which they can be where edges have directions."""
+    are longer than `most`."""
     n = len(A)
     ways = front = np.eye(n)
     level = np.where(np.eye(n, dtype=bool), 0, -1)
