@@ -40,7 +40,7 @@ def test_hostile_sources_end_in_time(tmp_path):
 
 LARGE = """
 __device__ float g[SIZE]FIRST;
-__global__ void k(float* a, int n) { a[0] = g[0] + g[n]; }
+__global__ void k(float* a, int n) { if (n < 0) g[0] = n; a[0] = g[0] + g[n]; }
 int main() {
   float *a, x;
   cudaMalloc(&a, 4);
