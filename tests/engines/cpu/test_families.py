@@ -92,6 +92,8 @@ def test_many_long_rows_and_a_few_columns_are_dot_products(
         ("max_min", (300, 30, 40), "packed"),
         ("max_times", (300, 300, 300), "packed_n"),
         ("min_plus", (12, 100, 500), "few_rows"),
+        ("min_plus", (18, 100, 500), "few_rows"),  # two panels of 9 rows; packed, three of 8
+        ("min_plus", (24, 100, 500), "packed"),
         ("min_plus", (32, 32, 32), "little"),
         ("plus_times", (100, 100, 100), "little"),
     ],
