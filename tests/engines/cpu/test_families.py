@@ -145,7 +145,7 @@ def test_rows_that_collide_in_the_first_cache_are_packed(
 def test_rows_that_are_whole_pages_apart_are_packed_on_avx512(
     name: str, dtype: str, shape: tuple[int, int, int], kernel: str
 ) -> None:
-    """Sapphire Rapids: 48x512x512 float64 reached 23 GFLOP/s where N lies, 48 packed; 48x528x528 56 and 49."""
+    """A Xeon with AMX: 48x512x512 float64 reached 23 GFLOP/s where N lies, 48 packed; 48x528x528 56 and 49."""
     m, k, n = shape
     target, number = known_target(name), DTYPES[dtype]
     layouts = row_major(m, k), row_major(k, n), row_major(m, n)
