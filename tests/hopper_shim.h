@@ -125,6 +125,7 @@ static unsigned long long tile_descriptor(const void* tile, unsigned lead, unsig
     return address | (unsigned long long)(lead >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
 }
 static unsigned long long plane_descriptor(const void* tile) { return tile_descriptor(tile, 16, 512) ^ 3ull << 62; }
+static unsigned long long strip_descriptor(const void* tile) { return tile_descriptor(tile, 128, 1024) ^ 1ull << 62; }
 static void copy_bytes(void* to, const void* from, unsigned bytes, Barrier* barrier) {
     memcpy(to, from, bytes);
     state_of(barrier).bytes -= bytes;
@@ -139,6 +140,8 @@ static unsigned short operand_at(unsigned long long descriptor, int line, int k,
         unsigned address = start + line / 8 * stride + line % 8 * 64 + k * 2;
         return *(unsigned short*)shared_pointer(address ^ address / 128 % 4 * 16);
     }
+    if (descriptor >> 62 == 0)  // eight lines side by side
+        return *(unsigned short*)shared_pointer(start + line / 8 * stride + k / 8 * lead + k % 8 * 16 + line % 8 * 2);
     if (transposed)
         place = line / 64 * lead + k / 8 * stride + k % 8 * 128 + line % 64 * 2;
     else

@@ -108,3 +108,22 @@ def test_random_stacks(tmp_path_factory, dtype):
         options = runnable(problem)
         way = options[int(rng.integers(len(options)))]
         check(M, N, P, way, folder, f"seed {seed} {number}: {problem} {way}", accumulate)
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)])
+def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
+    """Every tile of few columns, in each layout, P's rows anywhere; clusters are a card's alone."""
+    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    rng, seen = np.random.default_rng(seed), set()
+    for _ in range(12):
+        few, long, k = int(rng.integers(2, 33)), int(rng.integers(2, 300)), int(rng.integers(2, 300))
+        shape = (few, k, long) if rng.random() < 0.5 else (long, k, few)
+        M, N, P = drawn(rng, dtype, shape, ())
+        choice = [way for way in ways(problem_of(M, N, P), H200) if way.inside and way.splits == 1]
+        if not choice:
+            continue  # lines that the copy engine cannot take
+        way = choice[int(rng.integers(len(choice)))]
+        seen.add(way.turned)
+        check(M, N, P, way, folder, f"seed {seed}: {shape} {way.spec()}")
+    assert seen, f"seed {seed}"

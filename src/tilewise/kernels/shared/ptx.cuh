@@ -217,6 +217,12 @@ static __device__ __forceinline__ unsigned long long tile_descriptor(const void*
     return address | (unsigned long long)(lead >> 4) << 16 | (unsigned long long)(stride >> 4) << 32 | 1ull << 62;
 }
 
+// The same for eight lines side by side, 16 bytes a k, not swizzled; the next eight lie 1,024 bytes on.
+static __device__ __forceinline__ unsigned long long strip_descriptor(const void* tile) {
+    unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;
+    return address | (unsigned long long)(128 >> 4) << 16 | (unsigned long long)(1024 >> 4) << 32;
+}
+
 // The same for lines of 64 bytes with 64-byte swizzle, eight of them to 512 bytes.
 static __device__ __forceinline__ unsigned long long plane_descriptor(const void* tile) {
     unsigned long long address = (shared_address(tile) & 0x3ffffu) >> 4;

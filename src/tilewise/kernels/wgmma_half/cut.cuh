@@ -1,16 +1,18 @@
-// cut: k over the blocks of a cluster (CUT), which add up their sums in order and store P's elements themselves: one launch. The
-// operands have changed places: few rows of P are a tile's columns.
+// cut: k over the blocks of a cluster (CUT), which add up their sums in order and store P's elements themselves: one launch.
+// A tile's columns are P's few columns, or with FEW_ROWS its few rows: then operands have changed places.
 //
-// Layout: behind its last phase a block's stages hold its sums, turned, PITCH floats a row of P, in the same place in every block.
+// Layout: behind its last phase a block's stages hold its sums, PITCH floats a row of P, in the same place in every block.
 // Order: each element is the sum of the blocks' in the order of their ranks, whoever adds it up: the same bits every time.
 // Edges: rows and columns outside of P are neither added up nor stored; P's rows may start anywhere.
 // Barrier: the consumers of a block, before sums are written over stages; the cluster, before they are read, and before anybody
 //   leaves.
 
-#define PITCH (BLOCK_M + 4)  // keeps rows on 16 bytes, and what a warp writes at a time on all banks
+#define CUT_ROWS (FEW_ROWS ? BLOCK_N : BLOCK_M)  // of P, that a tile has
+#define CUT_COLS (FEW_ROWS ? BLOCK_M : BLOCK_N)
+#define PITCH (CUT_COLS + (FEW_ROWS ? 4 : 8))  // keeps rows on 16 bytes, and what a warp writes at a time on all banks
 #define MOST_CUT 8           // blocks of a cluster
 #if CUT
-static_assert(BLOCK_N * PITCH * 4 <= STAGES * STAGE_BYTES, "the sums of a tile lie where its stages were");
+static_assert(CUT_ROWS * PITCH * 4 <= STAGES * STAGE_BYTES, "the sums of a tile lie where its stages were");
 #endif
 
 // Where a tile's elements go: P points at its first one, which is in column `column` of P; it has `height` x `width` of them.
@@ -36,15 +38,30 @@ static __device__ __forceinline__ void store_four(const CutTile& tile, int r, in
         if (c + e < tile.width) to[e] = (Element)((e < 2 ? low : high) >> e % 2 * 16);
 }
 
-// This block's share of the tile: the sums of MOST blocks or less, in order, AT_ONCE pieces of a thread on their way at once.
-template <int MOST, int AT_ONCE> static __device__ __forceinline__ void add_up_share(
+// This block's share of the tile: the sums of all blocks, in order. One text for any number of them, and nothing of it twice: it
+// runs once, from a cold instruction cache.
+static __device__ __forceinline__ void add_up_share(
     const float* held, int parts, const CutTile& tile, const Epilogue& epilogue)
 {
-    const int threads = 128 * CONSUMERS, quads = BLOCK_M / 4;
-    int end = min(BLOCK_N, tile.height) * quads, step = parts * threads, first = (int)threadIdx.x - 128;
-    if (MOST > 1) first += cluster_rank() * threads;
-    add_up_fours<MOST, AT_ONCE>(held, parts, quads, PITCH, first, end, step, tile.width,
-                                [&](int r, int c, float4 sum) { store_four(tile, r, c, sum, epilogue); });
+    const int threads = 128 * CONSUMERS, quads = CUT_COLS / 4;
+    int end = min(CUT_ROWS, tile.height) * quads, first = (int)threadIdx.x - 128;
+    if (parts > 1) first += cluster_rank() * threads;
+    #pragma unroll 1
+    for (int i = first; i < end; i += parts * threads) {
+        int r = i / quads, c = i % quads * 4;
+        const float* from = held + r * PITCH + c;
+        if (c >= tile.width) continue;
+        float4 part[MOST_CUT];
+        #pragma unroll
+        for (int other = 0; other < MOST_CUT; ++other)
+            if (other < parts) part[other] = load_from_block(from, other);
+        float4 sum = part[0];
+        #pragma unroll
+        for (int other = 1; other < MOST_CUT; ++other)
+            if (other < parts)
+                sum = make_float4(sum.x + part[other].x, sum.y + part[other].y, sum.z + part[other].z, sum.w + part[other].w);
+        store_four(tile, r, c, sum, epilogue);
+    }
 }
 
 static __device__ __forceinline__ void store_cut(
@@ -56,19 +73,15 @@ static __device__ __forceinline__ void store_cut(
     #pragma unroll
     for (int i = 0; i < SUMS; i += 2) {
         int r = row + i / 2 % 2 * 8, c = i / 4 * 8 + lane % 4 * 2;
-        held[c * PITCH + r] = sums[i];
-        held[(c + 1) * PITCH + r] = sums[i + 1];
+        if (FEW_ROWS) {
+            held[c * PITCH + r] = sums[i];
+            held[(c + 1) * PITCH + r] = sums[i + 1];
+        } else
+            *reinterpret_cast<float2*>(held + r * PITCH + c) = make_float2(sums[i], sums[i + 1]);
     }
     if (parts > 1)
         cluster_meet();
     else
         meet(1 + CONSUMERS, threads);
-    if (parts == 1)
-        add_up_share<1, 4>(held, parts, tile, epilogue);
-    else if (parts == 2)
-        add_up_share<2, 4>(held, parts, tile, epilogue);
-    else if (parts <= 4)
-        add_up_share<4, 2>(held, parts, tile, epilogue);
-    else
-        add_up_share<MOST_CUT, 1>(held, parts, tile, epilogue);
+    add_up_share(held, parts, tile, epilogue);
 }

@@ -11,6 +11,7 @@ from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.wgmma_half.text import render_gather, render_realign_with_edges, render_wgmma_half
 from tilewise.kernels.wgmma_half.tiles import (
     CLASSES,
+    CUTS,
     FEW,
     INSIDE,
     STORES,
@@ -43,8 +44,8 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
             )
         if tile.takes_edges:
             yield from _with_edges(dtype, tile, epilogue)
-    for tile, m in product(INSIDE, (False, True)):
-        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="cut", epilogue=epilogue)
+    for tile, store, (m, n) in product(INSIDE, CUTS, SIDES):
+        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
     for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TURNED_CLUSTERS, (False, True)):
         tile = TensorTile(TURNED_ROWS, cols, cluster)
         yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="turned", epilogue=epilogue)

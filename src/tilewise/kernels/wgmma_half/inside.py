@@ -1,7 +1,8 @@
-"""The tensor-core kernel over up to 32 rows of P, which are a tile's columns: Pᵀ = NᵀMᵀ. Its ways, and their time.
+"""The tensor-core kernel over few rows or columns of P, which are a tile's columns: Pᵀ = NᵀMᵀ of few rows, M and N as
+they are of few columns. Its ways, and their time.
 
-Every tile has blocks of its own, k cut over a cluster of them: parts are added up inside the launch (`cut.cuh`), and
-two blocks share a multiprocessor. M's k lies side by side: few rows that lie across are too short for the copy engine.
+Every tile has blocks of its own, k cut over a cluster of them: parts are added up inside the launch (`cut.cuh`). Tiles
+of 64 rows share a multiprocessor by threes, those of 128 have it for themselves, and more stages.
 """
 
 from __future__ import annotations
@@ -11,83 +12,106 @@ from itertools import product
 from math import sqrt
 
 from tilewise.kernels.shared.layouts import along_columns
+from tilewise.kernels.shared.residency import busiest, padded, rooms
 from tilewise.kernels.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
-from tilewise.kernels.wgmma_half.tiles import DEPTH, INSIDE, TensorTile, TensorWay
+from tilewise.kernels.wgmma_half.tiles import INSIDE, TensorTile, TensorWay
 from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
-MOST_PARTS = 8  # blocks of a cluster
+PARTS = (1, 2, 3, 4, 8)  # blocks of a cluster: of others too few fit on a card, or nobody has counted them
 LEAST_PHASES = 2  # of a part of k
 MOST_WAVES = 3
-# Fitted to 3,600 ways of 690 random products on an H200 (rms 14 %).
-TENSOR_SHARE = 1.14  # of the peak, as far as nothing else holds a phase up
-LINE_SECONDS = 6.93e-10  # of the copy engine and L2 for each 128-byte line, when all multiprocessors ask,
-CROWD, FEWEST = 0.766, 0.15  # and how much less where few do, as a power of their share
-PHASE_SECONDS = 1.35e-07  # barriers
-TILE_SECONDS, CELL_SECONDS = 1.01e-6, 2.04e-10  # a tile's start and its stores; and of each cell that a block stores
-MEMORY_SLOW = 1.21  # the bytes take so many times what others need
-START_SECONDS = 2.38e-6
-FULL_SECONDS = 1.1e-6  # where blocks leave no room for those of the launch behind
-CLUSTER_SECONDS, PART_SECONDS = 3.02e-7, 1.12e-7  # blocks of a cluster wait for one another
-SHARE = 0.815  # of all that, which was fitted to larger tiles, too
-LEAST_SHARE = 0.95  # of what other ways never go below, and these neither
+# Fitted to 421 ways of 73 products on an H200 (rms 14 %; what it chooses takes 2.5 % longer than the best of them in
+# the mean, all of which were seen).
+START_SECONDS = 3e-7
+TILE_SECONDS, CELL_SECONDS = 2.18e-6, 4.23e-10  # a block's first boxes and its stores; and of each cell it stores
+LINE_SECONDS = 7.77e-10  # of the copy engine for each 128-byte line of the blocks on a multiprocessor,
+PHASE_SECONDS = 1.61e-7  # or of barriers and the way to L2
+STRIP_LINES = 80.5  # as which 64 of k of eight few lines side by side count, where k lies across
+CLUSTER_SECONDS, PART_SECONDS = 5.69e-7, 5.4e-8  # blocks of a cluster wait for one another
+LEAST_SHARE = 0.55  # of what other ways never go below, and these neither
+ROOM_FROM = 5  # where a row's rooms begin
 
 
 @Formula
 def expected(row: Row, given: Row) -> float:
-    """Waves of tiles, whose phases take as long as the tensor cores need, or L2 and the copy engine; beside the bytes;
-    then what comes before and after. `given` is what `alone.expected` is given."""
-    m, n, phases, units = int(given[0]), int(given[1]), int(given[2]), int(given[3])
-    rows, cols, parts, pair, held = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
+    """Waves of tiles, whose phases take as long as the copy engine needs for their lines; beside the bytes; then what
+    comes before and after. `given` is what `alone.expected` is given, but for [9] and [10]: whether k lies across in M
+    and in N."""
+    m, n, phases = int(given[0]), int(given[1]), int(given[2])
+    rows, cols, parts, pair, turned = int(row[0]), int(row[1]), int(row[2]), int(row[3]), int(row[4])
     at = PAIRS_FROM + EACH_PAIR * pair
     if pair >= given[4] or given[11] > 0.0 or parts * LEAST_PHASES > max(phases, LEAST_PHASES):
         return INFINITE
-    if m > cols or min(m, n) < 2 or given[at + 4] + given[at + 5] > 0.0:  # one line turned is none; classes; packing
+    few, length = m if turned else n, n if turned else m
+    if few > cols or (cols > 8 and 2 * few <= cols) or min(m, n) < 2:  # one line turned is none
         return INFINITE
-    blocks = -(-n // rows) * parts
-    at_once = units * held // parts * parts
-    waves = -(-blocks // at_once)
-    if waves > MOST_WAVES:
+    if given[at + 4] + given[at + 5] > 0.0:  # classes; packing
         return INFINITE
-    together = min(held, -(-blocks // units))
-    share = min(1.0, max(FEWEST, blocks / units)) ** CROWD
-    cores = together * rows * cols * DEPTH / (given[12] * TENSOR_SHARE)
-    lines = together * (rows * given[at + 1] + cols * given[at]) * LINE_SECONDS * share
-    phase = sqrt(sqrt(cores**4 + lines**4)) + PHASE_SECONDS
-    stored = min(n, rows) * m / parts
-    work = waves * (-(-phases // parts) * phase + TILE_SECONDS + CELL_SECONDS * together * stored)
-    work = sqrt(sqrt(work**4 + given[at + 2] * MEMORY_SLOW**4)) + START_SECONDS
-    if blocks > units:
-        work += FULL_SECONDS
+    tiles, held = -(-length // rows), int(row[ROOM_FROM + int(row[ROOM_FROM])])
+    full, rest = tiles // held, tiles % held
+    if full >= MOST_WAVES:
+        return INFINITE
+    lines = rows * given[at + (1 if turned else 0)]
+    if given[9 if turned else 10] > 0.0:
+        lines += -(-few // 8) * STRIP_LINES
+    else:
+        lines += cols * given[at + (0 if turned else 1)]
+    each, cells = -(-phases // parts), CELL_SECONDS * rows * few / parts
+    work = 0.0
+    if full:
+        together = int(row[ROOM_FROM])
+        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4))
+        work += full * (each * phase + TILE_SECONDS + cells * together)
+    if rest:
+        together = busiest(rest, row, ROOM_FROM)
+        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4))
+        work += each * phase + TILE_SECONDS + cells * together
+    work = sqrt(sqrt(work**4 + given[at + 2])) + START_SECONDS
     if parts > 1:
         work += CLUSTER_SECONDS + PART_SECONDS * parts
-    return work * SHARE + given[at + 3]
+    return work + given[at + 3]
 
 
-@lru_cache(maxsize=1)
-def table() -> tuple[tuple[tuple[TensorTile, int, int], ...], Rows]:
-    """(tile, parts of k, pair of routes), and a row for each."""
-    places = tuple(product(INSIDE, range(1, MOST_PARTS + 1), range(PAIRS)))
-    return places, Rows([(t.rows, t.cols, parts, pair, t.resident("cut")) for t, parts, pair in places])
+@lru_cache(maxsize=4)
+def table(units: int) -> tuple[tuple[tuple[TensorTile, int, int, bool], ...], Rows]:
+    """(tile, parts of k, pair of routes, whether operands change places), and a row for each."""
+    places = tuple(product(INSIDE, PARTS, range(PAIRS), (False, True)))
+    made = []
+    for tile, parts, pair, turned in places:
+        room = padded(rooms(units, parts, tile.resident("cut")))
+        made.append((tile.rows, tile.cols, parts, pair, turned, *room))
+    return places, Rows(made)
 
 
-def way_of(number: int, pairs: list[tuple[str, str]]) -> TensorWay:
-    tile, parts, pair = table()[0][number]
-    return TensorWay(tile, pairs[pair], parts, inside=True, turned=True)
+def way_of(place: tuple[TensorTile, int, int, bool], pairs: list[tuple[str, str]]) -> TensorWay:
+    tile, parts, pair, turned = place
+    return TensorWay(tile, pairs[pair], parts, inside=True, turned=turned)
 
 
 def takes(p: Problem) -> bool:
     """One k is one line of N, which turned would be as many lines of one element."""
-    return p.k > 1 and p.m <= INSIDE[-1].cols and not p.unrounded and not along_columns(p.layout_m, p.m, p.k)
+    return p.k > 1 and min(p.m, p.n) <= INSIDE[-1].cols and not p.unrounded
+
+
+def _given(given: Row, p: Problem) -> Row:
+    m_across, n_across = along_columns(p.layout_m, p.m, p.k), not along_columns(p.layout_n, p.k, p.n)
+    return (*given[:9], m_across, n_across, *given[11:])
 
 
 def least(pairs: list[tuple[str, str]], given: Row, p: Problem) -> tuple[TensorWay | None, float]:
     """The way with the least expected seconds, if there is one."""
-    number, seconds = expected.least(table()[1], given, p.largest) if takes(p) else (0, INFINITE)
-    return (way_of(number, pairs), seconds) if seconds < INFINITE else (None, INFINITE)
+    if not takes(p):
+        return None, INFINITE
+    places, rows = table(int(given[3]))
+    number, seconds = expected.least(rows, _given(given, p), p.largest)
+    return (way_of(places[number], pairs), seconds) if seconds < INFINITE else (None, INFINITE)
 
 
 def every(pairs: list[tuple[str, str]], given: Row, p: Problem) -> list[tuple[TensorWay, float]]:
     """The ways that there are, each with its expected seconds."""
-    timed = [(number, expected(row, given)) for number, row in enumerate(table()[1].rows) if takes(p)]
-    return [(way_of(number, pairs), seconds) for number, seconds in timed if seconds < INFINITE]
+    if not takes(p):
+        return []
+    (places, rows), told = table(int(given[3])), _given(given, p)
+    timed = [(place, expected(row, told)) for place, row in zip(places, rows.rows, strict=True)]
+    return [(way_of(place, pairs), seconds) for place, seconds in timed if seconds < INFINITE]

@@ -20,7 +20,7 @@ from tilewise.kernels.wgmma_half.text import render_gather, render_wgmma_half
 from tilewise.kernels.wgmma_half.thin_edges import NO_EDGES, ThinEdges
 from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
 from tilewise.plans import Plan
-from tilewise.recipe import Address, Argument, Launch, Scratch, array, structure
+from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, array, structure
 
 MOST_TILES = 2**30  # of one launch, which counts them in 32 bits
 
@@ -121,7 +121,7 @@ class _Product:
     @property
     def _stacked(self) -> bool:
         """Whether maps have the axes of a stack: in all texts but those whose ways no stack takes."""
-        return not (self._classes or self._way.edge_rows or self._way.edge_cols)
+        return not (self._classes or self._way.edge_rows or self._way.edge_cols or self._way.inside)
 
     @property
     def _matrices(self) -> tuple[Placed, Placed, Placed]:
@@ -142,7 +142,7 @@ class _Product:
         moves = [int(bool(step)) for pair in steps[:2] for step in pair]
         arguments = (
             maps_m,
-            half_map_of(self._N, places[1], way.tile.box_lines_n(self._n_along_k), stacks[1]),
+            self._map_of_n(places[1], stacks[1]),
             self._map_of_p(target, stacks[2]),
             target,
             partials,
@@ -160,6 +160,11 @@ class _Product:
         block, shared = (128 * (way.tile.groups + 1),), way.tile.shared_bytes(self._store)
         cluster = way.splits if way.inside else 1
         return Launch.of(self._source, KERNEL, (blocks,), block, arguments, shared, overlap, cluster)
+
+    def _map_of_n(self, place: Address, stack: tuple[tuple[int, int], ...]) -> TensorMap:
+        """Few lines of k across come eight side by side: the copy engine would fill up what is wider."""
+        made = half_map_of(self._N, place, self._way.tile.box_lines_n(self._n_along_k), stack)
+        return made._replace(box=8, swizzled=False) if self._way.inside and not self._n_along_k else made
 
     def _map_of_p(self, target: Address, stack: tuple[tuple[int, int], ...]) -> object:
         if self._store == "turned":

@@ -3,13 +3,15 @@
 #define BLOCK_K 64
 #define ROW_BYTES 128
 #define PARTS (BLOCK_N / 64)  // 64 columns each
+#define FEW_ACROSS (CUT && !N_ALONG_K)  // few lines of k across, eight side by side to a box
 #define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
 #define TILE_N_BYTES (BLOCK_N * ROW_BYTES)
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define ARRIVING_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
 #define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
-#define CONSUMER_REGISTERS (RESIDENT > 1 ? 216 : CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
+#define min_of(x, y) ((x) < (y) ? (x) : (y))
+#define CONSUMER_REGISTERS (RESIDENT > 1 ? min_of(216, ((CONSUMERS + 1) * LAUNCH_REGISTERS - 40) / CONSUMERS / 8 * 8) : CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
 #define LAUNCH_REGISTERS (65536 / RESIDENT / (128 * (CONSUMERS + 1)) / 8 * 8)  // a thread's, before they are given and taken
 static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS + 1) * LAUNCH_REGISTERS,
               "consumers would wait for ever for registers that nobody gives");
@@ -55,16 +57,35 @@ static __device__ __forceinline__ bool find_rows(int index, Size size, Work& wor
     return true;
 }
 
+// The same where k is cut inside the launch: a block has one part of one tile, its neighbours the others. P has one column of
+// tiles. (Few divisions: a block's start is most of its time.)
+static __device__ __forceinline__ bool find_part(int turn, const Size& size, Work& work) {
+    if (turn > 0) return false;
+    int parts = size.splits, steps = (size.k + BLOCK_K - 1) / BLOCK_K;
+    int rank = parts > 1 ? cluster_rank() : 0, tile = parts > 1 ? (int)blockIdx.x / parts : (int)blockIdx.x;
+    int member = 0;
+    if (STACKED && size.stack.members > 1) {
+        int tiles_m = (size.m + BLOCK_M - 1) / BLOCK_M;
+        member = tile / tiles_m;
+        tile -= member * tiles_m;
+    }
+    work = {0, size.m, tile * BLOCK_M, 0, 0, steps, rank, 0, size.k, member_at(member, size.stack)};
+    if (parts > 1) {
+        work.from = steps * rank / parts;
+        work.to = steps * (rank + 1) / parts;
+    }
+    return true;
+}
+
 // Tiles of P in an order that keeps neighbours in time neighbours in space: GROUP rows of cluster tiles, column by column.
 // Members of a stack are walked one after the other, in each of them every part of k in turn, each class of rows within its
 // own tiles.
 static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
+    if (CUT) return find_part(turn, size, work);
     const int tall = CLUSTER * BLOCK_M;
     RowClasses classes = row_classes(size.m, tall);
     int tiles_m = tiles_of(classes), tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
-    int parts = CUT ? size.splits : CLUSTER;  // a tile that is cut takes neighbouring blocks
-    int index = blockIdx.x / parts + turn * (gridDim.x / parts);
-    if (CUT) size.splits = 1;
+    int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
     if (index >= tiles_m * tiles_n * size.splits * (STACKED ? size.stack.members : 1)) return false;
     work.member = member_at(STACKED ? index / (tiles_m * tiles_n * size.splits) : 0, size.stack);
     if (STACKED) index %= tiles_m * tiles_n * size.splits;
@@ -80,9 +101,7 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     work.origin = BY_K ? group_start(work.member.inner, size.stack, size.k) : 0;
     work.depth = BY_K ? max(0, group_start(work.member.inner + 1, size.stack, size.k) - work.origin) : size.k;
     int steps = (work.depth + skews.of[work.at] + BLOCK_K - 1) / BLOCK_K;
-    if (CUT) work.split = blockIdx.x % parts;
-    if (SPLIT) parts = size.splits;
-    work.from = SPLIT || CUT ? (int)((long long)steps * work.split / parts) : 0;
-    work.to = SPLIT || CUT ? (int)((long long)steps * (work.split + 1) / parts) : steps;
+    work.from = SPLIT ? (int)((long long)steps * work.split / size.splits) : 0;
+    work.to = SPLIT ? (int)((long long)steps * (work.split + 1) / size.splits) : steps;
     return true;
 }

@@ -11,7 +11,7 @@ from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.kernels.wgmma_half.tiles import TensorTile
+from tilewise.kernels.wgmma_half.tiles import CUTS, TensorTile
 from tilewise.problem import Groups
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
@@ -38,7 +38,7 @@ def render_wgmma_half(
     groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
-    `partial`, `cut`);
+    `partial`, `cut`, `cut turned`);
     `edges`: thin ones, as `TensorWay.edge_forms` has them;
     `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
     not parts; `groups`: of rows, found on the card. Members of a stack are walked by every text that may meet one."""
@@ -57,11 +57,13 @@ def render_wgmma_half(
         "TURNED": int(store == "turned"),
         "CARRIED": int(store == "carried"),
         "SPLIT": int(store == "partial"),
-        "CUT": int(store == "cut"),
+        "CUT": int(store in CUTS),
+        "FEW_ROWS": int(store == "cut turned"),
         "RESIDENT": tile.resident(store),
         "ACCUMULATE": int(accumulate),
         "EDGES": int(edges is not None),
-        "STACKED": int(edges is None and not classes),
+        "STACKED": int(edges is None and not classes and store not in CUTS),
+        "ROLLED": int(store in CUTS),  # so short a product waits for the text itself
         "BY_ROWS": int(groups is not None and groups.along == "rows"),
         "BY_K": int(groups is not None and groups.along == "k"),
     }

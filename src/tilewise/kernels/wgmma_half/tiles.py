@@ -12,11 +12,11 @@ from tilewise.problem import Layout
 
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
 SHARED_BYTES = 227 * 1024  # a Hopper block's
-RESIDENT_BYTES = SHARED_BYTES // 2 - 512  # where two blocks share a multiprocessor
 SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
 CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
 TURNED_ROWS, TURNED_CLUSTERS = 128, (1,)  # of such a tile
+CUTS = ("cut", "cut turned")  # stores of parts of k that are added up inside the launch
 CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps carry sums out: they are slower, and fewer
 
 
@@ -63,14 +63,16 @@ class TensorTile:
         return DEPTH if self._parts % self.cluster == 0 else DEPTH // self.cluster
 
     def resident(self, store: str) -> int:
-        """Blocks that share a multiprocessor: two of few sums, where each has one tile, for one's start and end beside
-        the other's phases."""
-        return 2 if store == "cut" else 1
+        """Blocks that share a multiprocessor: three of 64 rows, where each has one tile, for one's start and end beside
+        the others' phases; one of 128 rows."""
+        return 3 if store in CUTS and self.rows == 64 else 1
 
     def stages(self, store: str) -> int:
         """As many pairs of tiles as shared memory holds beside the staging of P, and no more than help."""
-        held = SHARED_BYTES if self.resident(store) == 1 else RESIDENT_BYTES
-        return min(8, (held - 1024 - self._staging_bytes(store)) // (self._stage_bytes + 16))
+        blocks = self.resident(store)
+        held = SHARED_BYTES if blocks == 1 else SHARED_BYTES // blocks - 1088
+        most = 12 if store in CUTS else 8
+        return min(most, (held - 1024 - self._staging_bytes(store)) // (self._stage_bytes + 16))
 
     @property
     def _parts(self) -> int:
@@ -84,7 +86,7 @@ class TensorTile:
         """As the kernel's STAGING_BYTES has it."""
         if store == "turned":
             return self.groups * self.cols * 2 * DEPTH + SPARE_BYTES
-        boxes = {"partial": 0, "cut": 0, "carried": self._parts}.get(store, min(2, self._parts))
+        boxes = {"partial": 0, "cut": 0, "cut turned": 0, "carried": self._parts}.get(store, min(2, self._parts))
         return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
 
     def shared_bytes(self, store: str) -> int:
@@ -120,9 +122,9 @@ STORES: dict[TensorTile, tuple[frozenset[str], frozenset[str]]] = {
     )
 }
 TILES = tuple(STORES)
-# Tiles of which each has blocks of its own, k cut over a cluster of them, operands turned. Larger ones with operands as
-# they are lost to parts of k that are added up afterwards: so many sums take longer through other blocks' memory.
-INSIDE = (TensorTile(64, 16), TensorTile(64, 32))
+# Tiles of few columns, of which each has blocks of its own, k cut over a cluster; few rows of P are columns of Pᵀ.
+# Wider ones lost to parts of k that are added up afterwards: so many sums take longer through other blocks' memory.
+INSIDE = tuple(TensorTile(rows, cols) for rows in (64, 128) for cols in (8, 16, 32))
 
 
 def worthwhile(m: int, n: int) -> tuple[int, ...]:
@@ -226,7 +228,7 @@ class TensorWay:
         """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:
         `carried` by other warps if that is worth it. Those of parts of k are added up first."""
         if self.inside:
-            return "cut"
+            return "cut turned" if self.turned else "cut"
         if self.splits > 1:
             return "partial"
         if self.turned:

@@ -16,7 +16,14 @@
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
 //   while nothing waits to be carried (thin_edges.cuh).
 
-static __device__ __forceinline__ void bring_n(char* to, const TensorMap* map, Barrier* full, int start, int left, Member of) {
+// `parts`: boxes of few lines across.
+static __device__ __forceinline__ void bring_n(
+    char* to, const TensorMap* map, Barrier* full, int start, int left, Member of, int parts)
+{
+    if (FEW_ACROSS) {
+        for (int part = 0; part < parts; ++part) bring_box(to + part * 1024, map, full, part * 8, start, of);
+        return;
+    }
     if (CLUSTER == 1) {
         if (N_ALONG_K)
             bring_box(to, map, full, start, left, of);
@@ -49,11 +56,17 @@ static __device__ __forceinline__ void produce(
     for (int turn = 0; draw_work(turn, staging, size, skews, work); ++turn) {
         int busy = BY_ROWS ? min(CONSUMERS, (work.rows - work.top + 63) / 64) : CONSUMERS;  // consumers with rows of their own
         const TensorMap* map_m = &maps_m.of[work.at];
+        int strips = FEW_ACROSS ? (size.n + 7) / 8 : 0;
         Member of_m = member_of_m(work.member, size.stack), of_n = member_of_n(work.member, size.stack);
+#if ROLLED
+        #pragma unroll 1
+#endif
         for (int step = work.from; step < work.to; ++step) {
             int start = work.origin + step * BLOCK_K;
             barrier_wait(&empty[stage], parity);
-            barrier_expect(&full[stage], BY_ROWS ? busy * 64 * ROW_BYTES + TILE_N_BYTES : ARRIVING_BYTES);
+            barrier_expect(&full[stage], BY_ROWS      ? busy * 64 * ROW_BYTES + TILE_N_BYTES
+                                         : FEW_ACROSS ? TILE_M_BYTES + strips * 1024
+                                                      : ARRIVING_BYTES);
             char* tile_of_m = stages + stage * STAGE_BYTES;
             if (BY_ROWS)
                 for (int part = 0; part < busy; ++part)
@@ -63,7 +76,7 @@ static __device__ __forceinline__ void produce(
             else
                 for (int part = 0; part < BLOCK_M / 64; ++part)
                     bring_box(tile_of_m + part * 8192, map_m, &full[stage], work.top + part * 64, start, of_m);
-            bring_n(tile_of_m + TILE_M_BYTES, map_n, &full[stage], start - skews.of[work.at], work.left, of_n);
+            bring_n(tile_of_m + TILE_M_BYTES, map_n, &full[stage], start - skews.of[work.at], work.left, of_n, strips);
             if (++stage == STAGES) {
                 stage = 0;
                 parity ^= 1;
@@ -135,18 +148,21 @@ static __device__ __forceinline__ void consume(
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) sums[i] = 0.0f;
 
+#if ROLLED
+        #pragma unroll 1
+#endif
         for (int step = work.from; step < work.to; ++step) {
             barrier_wait(&full[stage], parity);
             char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
             char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
             unsigned long long of_m = tile_descriptor(tile_of_m, 8192, 1024);
-            unsigned long long of_n = tile_descriptor(tile_of_n, 8192, 1024);
+            unsigned long long of_n = FEW_ACROSS ? strip_descriptor(tile_of_n) : tile_descriptor(tile_of_n, 8192, 1024);
             if (SKEWED && step == 0 && skews.of[work.at]) cover_skew(tile_of_m, skews.of[work.at], group);
             if (BY_K && (step + 1) * BLOCK_K > work.depth) cover_rest(tile_of_m, tile_of_n, work.depth - step * BLOCK_K, group);
             wgmma_fence();
             #pragma unroll
             for (int i = 0; i < BLOCK_K / 16; ++i)
-                wgmma(sums, of_m + i * (M_ALONG_K ? 2 : 128), of_n + i * (N_ALONG_K ? 2 : 128));
+                wgmma(sums, of_m + i * (M_ALONG_K ? 2 : 128), of_n + i * (N_ALONG_K ? 2 : FEW_ACROSS ? 16 : 128));
             wgmma_commit();
             wgmma_wait<1>();  // the step before is done: its stage may be filled again
             if (step > work.from) release(&empty[before]);
@@ -164,7 +180,9 @@ static __device__ __forceinline__ void consume(
         Element* tile = first + top * (CLASSES * ldp) + work.left;
         if (FINISHED && !CUT) finish_sums(sums, first, epilogue, work.rows, size.n, CLASSES * ldp, rows, work.left);
         if (CUT) {
-            CutTile cell = {P + apart + work.left * ldp + work.top, ldp, work.top, size.n - work.left, size.m - work.top};
+            int down = size.m - work.top, across = size.n - work.left;
+            CutTile cell = FEW_ROWS ? CutTile{P + apart + work.left * ldp + work.top, ldp, work.top, across, down}
+                                    : CutTile{P + apart + work.top * ldp + work.left, ldp, work.left, down, across};
             store_cut(sums, reinterpret_cast<float*>(stages), size.splits, group, cell, epilogue);
         } else if (SPLIT)
             store_partial(sums, partials + apart + (long long)work.split * size.m * ldp, ldp, size, rows, work.left);
