@@ -17,6 +17,7 @@ import pytest
 
 import tilewise as tw
 from tilewise.cli.main import run
+from tilewise.engines.simt.budget import Exhausted
 from tilewise.errors import FileError
 from tilewise.system import files
 from tilewise.system.files import PosixFiles
@@ -291,3 +292,31 @@ def test_an_interrupt_while_the_lock_is_signed_leaves_it_free(tmp_path, monkeypa
         with pytest.raises(KeyboardInterrupt):
             Output(tmp_path / "C.npy").open()
     Output(tmp_path / "C.npy").open().discard()
+
+
+class StopsAfterTheLock(PosixFiles):
+    """The limit's stop comes at any step, and so right after the lock's file was closed."""
+
+    def __init__(self, place):
+        self.place, self.stopped = place, False
+
+    def close(self, file):
+        mine = file == self.place._lock._file or self.place._lock._file < 0
+        super().close(file)
+        if mine and not self.stopped:
+            self.stopped = True
+            raise Exhausted
+
+
+@posix
+def test_a_stop_while_the_lock_is_let_go_leads_to_no_second_close(tmp_path):
+    place = Output(tmp_path / "page.html").open()
+    system = StopsAfterTheLock(place)
+    before = files.use(system)
+    try:
+        with pytest.raises(Exhausted):
+            place.discard()
+        place.close()
+    finally:
+        files.use(before)
+    assert list(tmp_path.iterdir()) == []

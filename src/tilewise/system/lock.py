@@ -73,9 +73,12 @@ class Lock:
                     here().remove(self.path)
 
     def drop(self) -> None:
-        if self._file >= 0:
-            here().close(self._file)
-            self._file = -1
+        file, self._file = (
+            self._file,
+            -1,
+        )  # forgotten first: a stop that comes between the two must not lead to a second close
+        if file >= 0:
+            here().close(file)
 
     def _still_there(self) -> bool:
         """Whether the file that was locked still bears the name: who had it before may have removed it."""
