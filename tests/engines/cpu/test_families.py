@@ -19,6 +19,15 @@ from tilewise.planning import _plan
 from tilewise.problem import Problem, row_major
 
 
+def chosen(name: str, dtype: str, ring: str, shape: tuple[int, int, int]) -> str:
+    """The kernel of such a product of rows side by side, on that instruction set."""
+    m, k, n = shape
+    target, number = known_target(name), DTYPES[dtype]
+    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
+    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
+    return registry.choose(problem, target.vector_bytes, target.registers).kernel
+
+
 @pytest.fixture
 def toy(monkeypatch: pytest.MonkeyPatch) -> Family:
     """`tiny` under another name, for squares of 5 only, entered as its line in the registry would."""
@@ -100,11 +109,7 @@ def test_many_long_rows_and_a_few_columns_are_dot_products(
 )
 def test_neon_keeps_elements_in_every_lane_off_its_ports(ring: str, shape: tuple[int, int, int], kernel: str) -> None:
     """Only what multiplies takes one lane of a vector; other steps go along k, or read an M that is packed repeated."""
-    m, k, n = shape
-    target, number = known_target("neon"), DTYPES["float32"]
-    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
-    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
-    assert registry.choose(problem, target.vector_bytes, target.registers).kernel == kernel
+    assert chosen("neon", "float32", ring, shape) == kernel
 
 
 @pytest.mark.parametrize(
@@ -124,11 +129,7 @@ def test_rows_that_collide_in_the_first_cache_are_packed(
     name: str, ring: str, shape: tuple[int, int, int], kernel: str
 ) -> None:
     """On a Neoverse-N1 16x1024x1024 reached 18.7 GFLOP/s where N lies, 27.4 packed; 16x4000x4000 27.0 and 25.9."""
-    m, k, n = shape
-    target, number = known_target(name), DTYPES["float32"]
-    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
-    problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
-    assert registry.choose(problem, target.vector_bytes, target.registers).kernel == kernel
+    assert chosen(name, "float32", ring, shape) == kernel
 
 
 @pytest.mark.parametrize(
@@ -146,11 +147,7 @@ def test_rows_that_are_whole_pages_apart_are_packed_on_avx512(
     name: str, dtype: str, shape: tuple[int, int, int], kernel: str
 ) -> None:
     """A Xeon with AMX: 48x512x512 float64 reached 23 GFLOP/s where N lies, 48 packed; 48x528x528 56 and 49."""
-    m, k, n = shape
-    target, number = known_target(name), DTYPES[dtype]
-    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
-    problem = Problem(m, k, n, (), number, number, find_semiring("plus_times"), *layouts)
-    assert registry.choose(problem, target.vector_bytes, target.registers).kernel == kernel
+    assert chosen(name, dtype, "plus_times", shape) == kernel
 
 
 @pytest.mark.parametrize(
@@ -168,8 +165,4 @@ def test_neon_widens_halves_a_few_rows_at_a_time(
     name: str, shape: tuple[int, int, int], kernel: str, dtype: str
 ) -> None:
     """By `packed`, which makes a block of sums and rounds it, drawn shapes took 1.15 to 1.25 times as long."""
-    m, k, n = shape
-    target, number = known_target(name), DTYPES[dtype]
-    layouts = row_major(m, k), row_major(k, n), row_major(m, n)
-    problem = Problem(m, k, n, (), number, number, find_semiring("plus_times"), *layouts)
-    assert registry.choose(problem, target.vector_bytes, target.registers).kernel == kernel
+    assert chosen(name, dtype, "plus_times", shape) == kernel
