@@ -4,7 +4,7 @@ from __future__ import annotations
 
 import inspect
 import logging
-from collections.abc import Callable, Sequence
+from collections.abc import Sequence
 from dataclasses import dataclass, fields
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
@@ -20,16 +20,21 @@ from tilewise.options import GRADIENT_BYTE, Key, Keywords, KeywordsButArg, Optio
 from tilewise.planning import make_plan
 from tilewise.plans import Plan
 from tilewise.prepared import PREPARED, SIGNATURES, from_lists, keep, signature_for, tick
-from tilewise.roads import road_of
+from tilewise.roads import above, road_of
+from tilewise.system.imported import imported
 from tilewise.understanding import understand
 
 if TYPE_CHECKING:
     from torch import Tensor
 
 LOG = logging.getLogger("tilewise")
-compiling: Callable[[], bool] = bool  # whether a compiler traces this call; set, with `traced`, by who knows one
-traced: Callable[[Any, Any, Any], Any] | None = None
 NDARRAY = np.ndarray
+
+
+def compiling() -> bool:
+    """Whether torch.compile traces this call; `tw.torch` puts torch's own question here, which is quicker."""
+    torch = imported("torch")
+    return torch is not None and torch.compiler.is_compiling()
 
 
 @overload
@@ -93,7 +98,7 @@ def matmul(M: Any, N: Any, /, **keywords: Any) -> Any:
     (array([[7.]]), array([[1]]))
     """
     if M.__class__ is not NDARRAY and compiling():  # first: every step traced is a guard later
-        product = traced(M, N, keywords) if traced is not None else None
+        product = above("torch").traced_matmul(M, N, keywords)
         if product is not None:
             return product
         sign = None  # machine code is nothing that a compiler traces

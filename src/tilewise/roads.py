@@ -114,7 +114,7 @@ class FollowedByTorch:
         return followed(M, N, o.out, o.bias)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        return _above("torch").followed_matmul(M, N, o)
+        return above("torch").followed_matmul(M, N, o)
 
 
 class TracedByJax:
@@ -125,7 +125,7 @@ class TracedByJax:
         return jax is not None and isinstance(M, jax.core.Tracer) | isinstance(N, jax.core.Tracer)
 
     def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
-        return _above("jax").traced_matmul(M, N, o)
+        return above("jax").traced_matmul(M, N, o)
 
 
 ROADS: tuple[Road, ...] = (
@@ -133,7 +133,7 @@ ROADS: tuple[Road, ...] = (
 )  # fmt: skip
 
 
-def _above(framework: str) -> Any:
+def above(framework: str) -> Any:
     """`tw.torch` or `tw.jax`: they stand above this room and are reached by their public names, once they are met."""
     import tilewise  # by its name: a compiler of torch traces this line, and no import by a string
 

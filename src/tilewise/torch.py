@@ -17,7 +17,7 @@ from tilewise.interop.torch.followed import followed_matmul
 from tilewise.interop.torch.grouped import grouped_matmul as followed_grouped_matmul
 from tilewise.interop.torch.grouped import scatter_rows as followed_scatter_rows
 from tilewise.interop.torch.linear import Linear, choices, linear
-from tilewise.interop.torch.operator import matmul
+from tilewise.interop.torch.operator import matmul, traced_matmul
 from tilewise.interop.torch.patch import patch, unpatch
 
 if TYPE_CHECKING:
@@ -37,6 +37,7 @@ __all__ = [
     "linear_cross_entropy",
     "matmul",
     "patch",
+    "traced_matmul",
     "unpatch",
 ]
 

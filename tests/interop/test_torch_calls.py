@@ -12,6 +12,7 @@ import torch
 
 import tilewise as tw
 from tilewise import api
+from tilewise.arrays.torch_exchange import exchange_functions
 from tilewise.prepared import PREPARED, signature_for
 
 DTYPES = [torch.float32, torch.float64, torch.float16, torch.int32, torch.int8, torch.uint8, torch.bool, torch.bfloat16]
@@ -43,7 +44,7 @@ def test_it_is_kept_and_views_are_their_own():
     for view in (memory[:20, :20], memory.T[:20, :20], memory[::2, 3:23], memory[:20, 5:25]):
         for _ in range(2):
             torch.testing.assert_close(tw.matmul(view, view), view @ view)
-    assert len(PREPARED) == 4
+    assert len(PREPARED) == (4 if exchange_functions() else 3)  # who signs by DLPack's table tells alignments apart
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.script.*:DeprecationWarning")

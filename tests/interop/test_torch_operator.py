@@ -2,6 +2,10 @@
 
 from __future__ import annotations
 
+import copy
+import subprocess
+import sys
+
 import pytest
 import torch
 from torch.utils._python_dispatch import TorchDispatchMode
@@ -73,6 +77,34 @@ def test_compiled_without_a_graph_break_it_gives_the_eager_results(backend, semi
             grads.append((made.detach(), step.weight.grad.clone()))
         for eager, other in zip(*grads, strict=True):
             torch.testing.assert_close(other, eager)
+
+
+FIRST_OF_ALL = """
+import torch, tilewise as tw
+M = torch.rand(5, 5)
+compiled = torch.compile(lambda M, **how: tw.matmul(M, M, **how), fullgraph=True, backend="aot_eager")
+torch.testing.assert_close(compiled(M%(how)s), (M[:, :, None] * M).amax(1) if "%(how)s" else M @ M)
+torch.testing.assert_close(tw.matmul(M, M), M @ M)
+torch.testing.assert_close(compiled(M%(how)s), compiled(M.clone()%(how)s))
+"""
+
+
+@pytest.mark.parametrize("how", ["", ", semiring=tw.Semiring('best', tw.maximum, lambda x, y: x * y, 0)"])
+def test_a_programs_first_call_may_be_a_compiled_one(how):
+    program = [sys.executable, "-W", "ignore", "-c", FIRST_OF_ALL % {"how": how}]
+    done = subprocess.run(program, capture_output=True, text=True, check=False)
+    assert not done.returncode, done.stderr
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_another_semiring_of_ones_own_is_noticed_by_what_is_compiled():
+    torch._dynamo.reset()
+    step = Step(OWN)
+    compiled = torch.compile(step, fullgraph=True, backend="aot_eager")
+    x = torch.randn(5, 7)
+    for mul in (lambda x, y: x * y, lambda x, y: x + y):
+        step.semiring = copy.deepcopy(tw.Semiring("best_chance", add=tw.maximum, mul=mul, zero=tw.smallest))
+        torch.testing.assert_close(compiled(x), step(x))
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

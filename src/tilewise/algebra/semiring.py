@@ -10,7 +10,9 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
+from itertools import count
 from typing import TYPE_CHECKING, Any
+from weakref import WeakValueDictionary
 
 import numpy as np
 
@@ -30,6 +32,8 @@ from tilewise.algebra.to_numpy import Function, numpy_function
 from tilewise.errors import AlgebraError, DtypeError
 
 Operation = Callable[[Any, Any], Any]
+BY_WORD: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # those that live, for who is given a word only
+_made = count()
 
 
 @dataclass(frozen=True)
@@ -81,6 +85,7 @@ class Semiring:
     pad_m: Expression | None = field(repr=False)
     pad_n: Expression | None = field(repr=False)
     boolean: bool = field(repr=False)
+    word: str = field(repr=False, compare=False)  # no other has it: a compiler's guard compares strings, not trees
 
     if not TYPE_CHECKING:  # for a checker, what is made is a Semiring
 
@@ -122,7 +127,12 @@ class Semiring:
         values = {"name": self.name, "add": self.add, "mul": self.mul, "zero": lift(zero), "boolean": self.boolean}
         for key, value in {**values, "pad_m": None, "pad_n": None}.items():
             object.__setattr__(made, key, value)
+        _give_word(made)
         return made
+
+    def __setstate__(self, state: dict[str, Any]) -> None:
+        self.__dict__.update(state)
+        _give_word(self)  # a copy may outlive what it was made from, and what was pickled comes from elsewhere
 
     @property
     def selective(self) -> bool:
@@ -160,6 +170,12 @@ def _define(
             raise AlgebraError(f"semiring {name!r}: {key} must be a number, tw.largest or tw.smallest")
         put(key, tree)
     put("boolean", boolean)
+    _give_word(semiring)
+
+
+def _give_word(semiring: Semiring) -> None:
+    object.__setattr__(semiring, "word", f"{semiring.name}#{next(_made)}")
+    BY_WORD[semiring.word] = semiring
 
 
 @lru_cache(maxsize=1024)

@@ -17,6 +17,7 @@ from typing import Any
 
 import torch
 from torch import Tensor
+from torch._guards import TracingContext
 from torch.autograd import forward_ad
 from torch.utils.flop_counter import register_flop_formula
 
@@ -221,7 +222,8 @@ def traced_matmul(M: Any, N: Any, keywords: Any) -> Any:
     return torch.ops.tilewise.matmul(M, N, "plus_times", "high", False)
 
 
-api.compiling, api.traced = torch.compiler.is_compiling, traced_matmul
+if TracingContext.try_get() is None:  # a trace that is under way has looked at what stands there, and guards it
+    api.compiling = torch.compiler.is_compiling
 
 
 def check_call(M: Tensor, out: Any, device: str, kernel: str | None, tile: int | None, accumulate: bool) -> None:

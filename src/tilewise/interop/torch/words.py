@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.algebra.builtin import SEMIRINGS, find_semiring
-from tilewise.algebra.semiring import Semiring
+from tilewise.algebra.semiring import BY_WORD, Semiring
 from tilewise.interop.torch.constants import constant_in_traces
 
 OWN: dict[str, Semiring] = {}  # people's own semirings, by the word the operator takes
@@ -11,15 +11,18 @@ OWN: dict[str, Semiring] = {}  # people's own semirings, by the word the operato
 
 def word_of(semiring: str | Semiring) -> str:
     """What the operator calls this semiring."""
-    return semiring if isinstance(semiring, str) else _word_of_own(semiring)
+    if isinstance(semiring, str):
+        return semiring
+    return _word_kept(semiring.word if isinstance(semiring, Semiring) else find_semiring(semiring).word)
 
 
 @constant_in_traces
-def _word_of_own(semiring: Semiring) -> str:
-    ring = find_semiring(semiring)
+def _word_kept(own: str) -> str:
+    """By its word, not by itself: older compilers take no object as a constant, and none would notice another one."""
+    ring = BY_WORD[own]
     if SEMIRINGS.get(ring.name) == ring:
         return ring.name
-    word = next((word for word, known in OWN.items() if known == ring), f"{ring.name}#{len(OWN)}")
+    word = next((word for word, known in OWN.items() if known == ring), own)
     OWN[word] = ring
     return word
 
