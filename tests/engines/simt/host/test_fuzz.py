@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import random
 import sys
 import time
@@ -141,3 +142,11 @@ def test_spoilt_programs_are_refused_or_lowered(tmp_path):
 def test_ten_thousand_spoilt_programs(tmp_path):
     start = time.time_ns() % (1 << 30)
     try_seeds(range(start, start + 10_000), tmp_path)
+
+
+@pytest.mark.parametrize("cut_off", ["::", "unsigned ::", "const ::", "int a = ::"])
+def test_a_file_that_ends_inside_a_name_is_no_surprise(tmp_path, cut_off):
+    path = tmp_path / "cut.cu"
+    path.write_text("int main() { return 0; }\n" + cut_off)
+    with contextlib.suppress(TilewiseError):
+        lowered(path)
