@@ -114,11 +114,11 @@ def test_tls_without_its_files_is_a_sentence(folder, capsys, words, expected):
 def test_a_part_that_was_cut_short_says_how_to_begin_anew(folder, capsys):
     from tilewise.scale.files import FileProduct
 
-    job = FileProduct(Path("A.npy"), Path("A.npy"), Path("C.npy"), memory=10**9)
+    job = FileProduct(Path("A.npy"), Path("A.npy"), Path("C.npy"), memory=8 * 10**9)
     job._begin(False)
     job.target.close()
     os.truncate(job.output.part, 100)
     job.close()
-    refused(capsys, ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "1GB", "--device", "cpu"], "--restart")
-    words = ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "1GB", "--device", "cpu", "--restart"]
+    refused(capsys, ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "8GB", "--device", "cpu"], "--restart")
+    words = ["multiply", "A.npy", "A.npy", "-o", "C.npy", "--memory", "8GB", "--device", "cpu", "--restart"]
     assert run(words) == 0
