@@ -150,3 +150,19 @@ def test_a_file_that_ends_inside_a_name_is_no_surprise(tmp_path, cut_off):
     path.write_text("int main() { return 0; }\n" + cut_off)
     with contextlib.suppress(TilewiseError):
         lowered(path)
+
+
+@pytest.mark.parametrize(
+    "text",
+    [
+        '#include <stdio.h>\nint main() { printf("%d\\n", {1}); }',
+        "auto f(int x) { return {x, x}; }\nint main() { f(1); }",
+        "struct V { int x; auto operator+(const V& o) const { return {x + o.x}; } };\nint main() { V a{1}; a + a; }",
+        "int main() { auto f = [](int x) { return {x}; }; return f(1); }",
+    ],
+)
+def test_braces_that_have_no_type_are_refused(tmp_path, text):
+    path = tmp_path / "braces.cu"
+    path.write_text(text)
+    with pytest.raises(TilewiseError, match="a list in braces needs a type here"):
+        lowered(path)

@@ -182,7 +182,9 @@ class Reader:
         if tokens[position].text == "::":
             position += 1
         parts = [tokens[position].text]
-        position = min(position + 1, len(tokens) - 1)  # where nothing is left the name is empty, and the end stays ahead
+        position = min(
+            position + 1, len(tokens) - 1
+        )  # where nothing is left the name is empty, and the end stays ahead
         while tokens[position].text == "::" and tokens[position + 1].kind == "name":
             parts.append(tokens[position + 1].text)
             position += 2

@@ -5,7 +5,7 @@ from __future__ import annotations
 import zlib
 from typing import Any
 
-from tilewise.engines.simt.host.language import types
+from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import (
     Array,
     Enum,
@@ -29,6 +29,8 @@ def rvalue(b: Builder, value: Any) -> Value:
     """A place to what it holds; an array to a pointer to its first element; a function to its address."""
     if isinstance(value, Overloads):
         return function_address(b, value, None)
+    if isinstance(value, tree.Braces):
+        raise b.refuse("a list in braces needs a type here", value)
     if isinstance(value.type, Array):
         address = value.address if isinstance(value, Place) else value.text
         return Value(Pointer(value.type.of), address)

@@ -242,7 +242,7 @@ def leave(b: Builder) -> None:
 def _give(b: Builder, node: tree.Return) -> None:
     value: Any = node.value if isinstance(node.value, tree.Braces) else lower(b, node.value)
     if b.result is AUTO:
-        made = rvalue(b, value) if isinstance(value, Overloads) else value
+        made = rvalue(b, value) if isinstance(value, (Overloads, tree.Braces)) else value
         b.result = types.Pointer(made.type.of) if isinstance(made.type, types.Array) else made.type
     result = b.result
     assert result is not None
