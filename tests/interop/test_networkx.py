@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import inspect
 import math
 import os
 import random
@@ -278,9 +279,37 @@ def test_an_infinite_edge_is_a_way_all_the_same():
     assert nx.floyd_warshall(G, backend="tilewise") == nx.floyd_warshall(G)
 
 
-def test_an_edge_without_a_weight_is_a_float_to_floyd_and_warshall():
+def test_an_edge_without_a_weight_is_of_networkxs_kind_to_floyd_and_warshall():
     ours, theirs = (nx.floyd_warshall(nx.path_graph(5), **how)[0][3] for how in ({"backend": "tilewise"}, {}))
     assert (ours, type(ours)) == (theirs, type(theirs))
+
+
+@pytest.mark.parametrize("name", ["floyd_warshall", "floyd_warshall_numpy", "floyd_warshall_predecessor_and_distance"])
+def test_negative_loops_and_cycles_are_floyd_and_warshalls(name):
+    """NetworkX refuses them since 3.7, and told a table before, where a cycle was refused here all the same."""
+
+    def made(G, **how):
+        try:
+            table = getattr(nx, name)(G, **how)
+        except nx.NetworkXUnbounded:
+            return "unbounded"
+        return table.tolist() if name.endswith("numpy") else table
+
+    refuses = tuple(map(int, nx.__version__.split(".")[:2])) >= (3, 7)
+    for edges in ([(0, 1, 2), (1, 1, -1)], [(0, 1, 2), (1, 1, 3)], [(0, 1, 2), (1, 2, -3), (2, 1, 1)]):
+        G = nx.DiGraph()
+        G.add_weighted_edges_from(edges)
+        ours, theirs = made(G, backend="tilewise"), made(G)
+        assert ours == theirs or (ours == "unbounded" and not refuses), edges
+
+
+def test_lengths_that_are_given_are_left_to_networkx():
+    if "sp" not in inspect.signature(nx.closeness_centrality.orig_func).parameters:
+        pytest.skip("NetworkX 3.7 brought them")
+    G = connected(nx.Graph, 1, 30)
+    given = {u: dict.fromkeys(G, 2.0) for u in G}
+    with nx.config(backend_priority=["tilewise"]):
+        assert nx.closeness_centrality(G, sp=given) == nx.closeness_centrality(G, sp=given, backend="networkx")
 
 
 def test_an_empty_graph():

@@ -28,6 +28,8 @@ def check_output(path: Path, kinds: Kinds = ()) -> Path:
         raise FileError(f"{path}: the output's name must end in {' or '.join(kinds)}, which says what it will be")
     try:
         target = path.resolve()
+        if target.is_symlink():  # a loop, at which Python stops resolving since 3.13 without a word
+            raise RuntimeError
     except (OSError, RuntimeError):
         raise FileError(f"{path} is a link that leads nowhere") from None
     folder = target.parent

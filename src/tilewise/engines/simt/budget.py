@@ -57,10 +57,6 @@ class Budget:
         self.enter("reading")
         self._watcher.start()
 
-    @property
-    def over(self) -> bool:
-        return self._over
-
     def enter(self, part: str) -> None:
         """What follows counts as this part."""
         now = time.monotonic()
@@ -84,13 +80,25 @@ class Budget:
         """
         while True:
             try:
-                self._over = True
-                while self._sending:
-                    time.sleep(0.0001)
-                time.sleep(0)  # one that was sent is raised after this call at the latest
+                self._end()
                 return
             except Exhausted:
                 continue
+
+    def _end(self) -> None:
+        """In a frame of its own: what CPython 3.13 raises at the turn of a loop passes by its frame's own `try`."""
+        self._over = True
+        while self._sending:
+            time.sleep(0.0001)
+        time.sleep(0)  # one that was sent is raised after this call at the latest
+
+    @property
+    def goes_on(self) -> bool:
+        """Whether this thread is still inside the call: a stop may have left it past its `with` (see `_end`)."""
+        frame: FrameType | None = sys._getframe(1)
+        while frame is not None and frame is not self._call:
+            frame = frame.f_back
+        return frame is not None and not self._over
 
     def _watch(self) -> None:
         wait = LOOK
@@ -146,7 +154,7 @@ class within:
 
     def __enter__(self) -> None:
         shared: Budget | None = getattr(_own, "budget", None)
-        if shared is None or shared.over:
+        if shared is None or not shared.goes_on:
             self._budget = _own.budget = Budget(self._limits, sys._getframe(1))
 
     def __exit__(self, kind: type[BaseException] | None, error: BaseException | None, _: object) -> None:

@@ -26,7 +26,7 @@ ALL_PAIRS = {
     "shortest_path_length": (("source", 1, None), ("target", 2, None)),
     "eccentricity": (("v", 1, None), ("sp", 2, None)),
     **dict.fromkeys(("diameter", "radius", "center", "periphery"), (("e", 1, None), ("usebounds", 2, False))),
-    "closeness_centrality": (("u", 1, None),),
+    "closeness_centrality": (("u", 1, None), ("sp", 4, None)),
     "harmonic_centrality": (("nbunch", 1, None), ("sources", 3, None)),
     "betweenness_centrality": (("k", 1, None), ("weight", 3, None)),
 }  # fmt: skip

@@ -75,7 +75,7 @@ def harmonic_centrality(G: Nodes, nbunch: Any = None, distance: None = None, sou
 
 
 def closeness_centrality(
-    G: Nodes, u: Any = None, distance: None = None, wf_improved: bool | None = True
+    G: Nodes, u: Any = None, distance: None = None, wf_improved: bool | None = True, *, sp: None = None
 ) -> dict[Any, float]:
     n = len(G.graph)
     found = {}

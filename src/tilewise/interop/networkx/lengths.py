@@ -12,18 +12,26 @@ import numpy as np
 from tilewise.interop.networkx.matrix import Matrix, Weight, Weights, nearest_first
 from tilewise.interop.networkx.nodes import Nodes
 
-
-def _all_edges(G: Nodes, weight: str) -> Weights:
-    """Floyd and Warshall's count an edge without a weight as 1.0, and tell an infinite one as they tell none."""
-    return Weights(G.graph, weight, default=1.0, endless=True)
+SINCE_3_7 = tuple(map(int, nx.__version__.split(".")[:2])) >= (3, 7)
 
 
-def floyd_warshall(G: Nodes, weight: str = "weight") -> dict[Any, dict[Any, Any]]:
+def _all_edges(G: Nodes, weight: Weight) -> Weights:
+    """Floyd and Warshall's tell an infinite edge as they tell none, and count one without a weight as 1, until NetworkX
+    3.7 as 1.0; since then a loop of less than nothing is a negative cycle, in their tables too."""
+    made = Weights(G.graph, weight, default=1 if SINCE_3_7 else 1.0, endless=True)
+    loops = np.flatnonzero(made.matrix.diagonal() < 0)
+    if SINCE_3_7 and loops.size:
+        node = made.nodes[loops[0]]
+        raise nx.NetworkXUnbounded(f"Negative cycle detected: {node} → {node}")
+    return made
+
+
+def floyd_warshall(G: Nodes, weight: Weight = "weight") -> dict[Any, dict[Any, Any]]:
     made = _all_edges(G, weight)
     return _table(made, made.close())
 
 
-def floyd_warshall_numpy(G: Nodes, nodelist: Any = None, weight: str = "weight") -> Matrix:
+def floyd_warshall_numpy(G: Nodes, nodelist: Any = None, weight: Weight = "weight") -> Matrix:
     graph = G.graph
     if nodelist is not None and not (len(nodelist) == len(graph) == len(set(nodelist))):
         raise nx.NetworkXError(
@@ -40,7 +48,7 @@ def floyd_warshall_numpy(G: Nodes, nodelist: Any = None, weight: str = "weight")
     return D[np.ix_(order, order)]
 
 
-def floyd_warshall_predecessor_and_distance(G: Nodes, weight: str = "weight") -> tuple[Any, Any]:
+def floyd_warshall_predecessor_and_distance(G: Nodes, weight: Weight = "weight") -> tuple[Any, Any]:
     made = _all_edges(G, weight)
     D, before = made.close_with_steps()
     nodes = made.nodes
@@ -49,6 +57,8 @@ def floyd_warshall_predecessor_and_distance(G: Nodes, weight: str = "weight") ->
         steps = {v: nodes[step] for v, step in zip(nodes, row, strict=True) if step >= 0}
         if steps:
             came[u] = steps
+    for u, _ in nx.selfloop_edges(G.graph):  # a way from a node to itself has no step before it, but to NetworkX
+        came.setdefault(u, {})[u] = u
     return came, _table(made, D)
 
 

@@ -88,7 +88,7 @@ def harmonic_centrality(G: Nodes, nbunch: Any = None, distance: Weight = None, s
 
 
 def closeness_centrality(
-    G: Nodes, u: Any = None, distance: Weight = None, wf_improved: bool | None = True
+    G: Nodes, u: Any = None, distance: Weight = None, wf_improved: bool | None = True, *, sp: None = None
 ) -> dict[Any, float]:
     made, D = _lengths(G, distance)
     n = len(made.nodes)
