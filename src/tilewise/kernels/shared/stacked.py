@@ -96,8 +96,10 @@ class Levels:
     def __init__(self, stack: tuple[int, ...], strides: Sequence[tuple[int, ...]], most: int = 2**30) -> None:
         """`strides`: each operand's, along the axes of the stack; `most`: members of one launch."""
         if not stack:
-            self._most, self._host, self._outer, self._inner = most, list[int](), 1, 1
-            self._host_steps, self.steps = [list[int]() for _ in strides], [(0, 0)] * len(strides)
+            self._most, self._outer, self._inner = most, 1, 1
+            self._host: list[int] = []
+            self._host_steps: list[list[int]] = [[] for _ in strides]
+            self.steps = [(0, 0)] * len(strides)
             return
         _, stack, strides = _without_single_axes(stack, strides)
         extents, steps = list(stack), [list(x) for x in strides]
@@ -121,6 +123,9 @@ class Levels:
 
     def starts(self) -> Iterator[tuple[list[int], int, int]]:
         """(elements from each operand's start to a launch's first member, members along its inner axis, its outer)."""
+        if self._inner == self._outer == 1 and not self._host:  # what most products are
+            yield [0] * len(self.steps), 1, 1
+            return
         inner = min(self._inner, self._most)
         outer = max(1, self._most // max(1, self._inner))
         for index in members(tuple(self._host)):

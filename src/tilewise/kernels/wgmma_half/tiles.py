@@ -9,6 +9,7 @@ from functools import lru_cache
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
 from tilewise.plans import Geometry
 from tilewise.problem import Layout
+from tilewise.system.once import once
 
 DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzled tile
 SHARED_BYTES = 227 * 1024  # a Hopper block's
@@ -89,10 +90,11 @@ class TensorTile:
         boxes = {"partial": 0, "cut": 0, "cut turned": 0, "carried": self._parts}.get(store, min(2, self._parts))
         return self.groups * boxes * 64 * 2 * DEPTH + SPARE_BYTES
 
+    @lru_cache(maxsize=256)  # noqa: B019 - tiles are few, and live as long as the program
     def shared_bytes(self, store: str) -> int:
         return 1024 + self.stages(store) * (self._stage_bytes + 16) + self._staging_bytes(store)
 
-    @property
+    @once
     def geometry(self) -> Geometry:
         return Geometry((128 * (self.groups + 1), 1), self.rows, self.cols, DEPTH, self.shared_bytes("rows"))
 
