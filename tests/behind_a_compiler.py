@@ -162,10 +162,13 @@ def headers():
 
 def built(text, kernel, folder):
     """A function of (grid, block, arguments), arguments being ctypes values."""
+    halves = kernel_text("direct_half/fragments.cuh") in text or "mma.sync.aligned.m16n8k16" in text
+    if halves:
+        text = with_fragments(text)
     if kernel_text("shared/ptx.cuh") in text:
         text = on_hopper(text)
-    if kernel_text("direct_half/fragments.cuh") in text or "mma.sync.aligned.m16n8k16" in text:
-        text = with_fragments(text)
+    if halves:
+        pass
     elif kernel_text("mma_sync/copies.cuh") in text:
         text = on_ampere(text)
     elif "mma.sync.aligned" in text:

@@ -127,10 +127,16 @@ static unsigned long long tile_descriptor(const void* tile, unsigned lead, unsig
 static unsigned long long plane_descriptor(const void* tile) { return tile_descriptor(tile, 16, 512) ^ 3ull << 62; }
 static unsigned long long strip_descriptor(const void* tile) { return tile_descriptor(tile, 128, 1024) ^ 1ull << 62; }
 static void copy_bytes(void* to, const void* from, unsigned bytes, Barrier* barrier) {
+    if ((size_t)to % 16 || (size_t)from % 16 || bytes % 16) fprintf(stderr, "bytes on no 16 bytes\n"), abort();
     memcpy(to, from, bytes);
     state_of(barrier).bytes -= bytes;
     complete(state_of(barrier));
 }
+static void copy_word(void* to, const void* from) {
+    if ((size_t)to % 16 || (size_t)from % 16) fprintf(stderr, "16 bytes on no 16 bytes\n"), abort();
+    memcpy(to, from, 16);
+}
+static void arrive_behind_copies(Barrier* barrier) { barrier_arrive(barrier); }
 // Element (line, k) of an operand as wgmma reads it. K-major: lines of 64 k. Else k across: 64 lines side by side in boxes of
 // 8,192 bytes, 128 bytes a k.
 static unsigned short operand_at(unsigned long long descriptor, int line, int k, bool transposed) {

@@ -19,6 +19,8 @@ for stack, (m, k, n), kernel, dtype in (
     ((40,), (17, 129, 33), "direct_half", HALF),
     ((3,), (65, 71, 131), "direct_half", HALF),
     ((3,), (130, 71, 131), "shifted_half", HALF),
+    ((40,), (17, 129, 33), "bulk_lines", HALF),  # lines in one run
+    ((5,), (30, 90, 301), "bulk_lines", HALF),  # each for itself
     ((7,), (30, 20, 40), None, SINGLE),
     ((90,), (61, 3, 33), "cells", SINGLE),
     ((5,), (67, 130, 45), "buffered", SINGLE),

@@ -76,10 +76,11 @@ def test_every_way_of_the_tensor_cores(number):
         check(partial(launcher, stream, **given), M, N, P, memory, f"{seed} {plan.way}")
 
 
-OWN_DTYPES = {"buffered": (torch.float32,), "shifted_half": (torch.bfloat16, torch.float16)}
+HALVES = torch.bfloat16, torch.float16
+OWN_DTYPES = {"buffered": (torch.float32,), "shifted_half": HALVES, "bulk_lines": HALVES}
 
 
-@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half"])
+@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half", "bulk_lines"])
 def test_every_way_of_the_stacks_own_kernels(name):
     seed = time.time_ns()
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)

@@ -5,6 +5,7 @@ from __future__ import annotations
 from tilewise.errors import UsageError
 from tilewise.kernels.bf16x6.family import BF16x6
 from tilewise.kernels.buffered.family import Buffered
+from tilewise.kernels.bulk_lines.family import BulkLines
 from tilewise.kernels.cells.family import Cells
 from tilewise.kernels.direct.family import Direct
 from tilewise.kernels.direct_half.family import DirectHalf
@@ -28,7 +29,8 @@ from tilewise.kernels.wgmma_half.family import WgmmaHalf
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
     WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), Shallow(), Plain(), Gemv(), Direct(),
-    DirectHalf(), ShiftedHalf(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(), Swept(), Grouped(), COURSE,
+    DirectHalf(), ShiftedHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(), Swept(), Grouped(),
+    COURSE,
 ]  # fmt: skip
 
 

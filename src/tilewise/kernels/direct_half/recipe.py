@@ -44,13 +44,13 @@ def launches_of(plan: Plan, given: Operands, scratch: Scratch, kernel: str, sour
     if p.groups is not None:
         walk, found = walk_launch(p, tile.rows, scratch)
         steps = (0, N.layout.stack[0], 0)
-        reach = [_reach(M, 0, 1), _reach(N, steps[1], p.groups.count)]
+        reach = [reach_of(M, 0, 1), reach_of(N, steps[1], p.groups.count)]
         arguments = _arguments(plan, given, [x.pointer for x in (M, N, P)], reach, steps, (across, found))
         grid = (most_tiles(p, tile.rows) * across,)
         return [walk, Launch.of(source, kernel, grid, (tile.threads,), arguments, tile.shared_bytes)]
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_BLOCKS // (down * across * tile.cluster))
     for first, count in runs.starts():
-        reach = [_reach(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)]
+        reach = [reach_of(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)]
         places = [x.member(first) for x in (M, N, P)]
         arguments = _arguments(plan, given, places, reach, runs.steps, (across, None))
         grid = (down * across * count * tile.cluster,)
@@ -81,7 +81,7 @@ def _arguments(
     )
 
 
-def _reach(x: Placed, step: int, members: int) -> Argument:
+def reach_of(x: Placed, step: int, members: int) -> Argument:
     lines, length, lead = lines_of(x)
     last = (members - 1) * step
     return structure(Reach, min(0, last), max(0, last) + (lines - 1) * lead + length)

@@ -101,6 +101,16 @@ static __device__ __forceinline__ void copy_bytes(void* to, const void* from, un
                  ::"r"(shared_address(to)), "l"(from), "r"(bytes), "r"(shared_address(barrier)) : "memory");
 }
 
+// 16 bytes, by this thread's own copy; it counts once `arrive_behind_copies` has been asked for behind it.
+static __device__ __forceinline__ void copy_word(void* to, const void* from) {
+    asm volatile("cp.async.cg.shared.global [%0], [%1], 16;" ::"r"(shared_address(to)), "l"(from) : "memory");
+}
+
+// Arrives at the barrier when all copies of this thread before it have.
+static __device__ __forceinline__ void arrive_behind_copies(Barrier* barrier) {
+    asm volatile("cp.async.mbarrier.arrive.noinc.shared::cta.b64 [%0];" ::"r"(shared_address(barrier)) : "memory");
+}
+
 // The same into every block of `ranks`.
 static __device__ __forceinline__ void copy_bytes_to(
     void* to, const void* from, unsigned bytes, Barrier* barrier, unsigned short ranks)

@@ -57,10 +57,11 @@ class ShiftedHalf(ByWays):
         return launches_of(plan, given, scratch, model.KERNEL, source)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        if problem.groups:
-            yield render_walk(problem.groups.wide)
+        if not problem.groups:
+            return  # only where asked for by name
+        yield render_walk(problem.groups.wide)
         for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
-            yield render_shifted_half(problem.dtype, tile, (m_along_k, n_along_k), problem.groups is not None)
+            yield render_shifted_half(problem.dtype, tile, (m_along_k, n_along_k), True)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.ShiftedTile]:
         return model.TILES

@@ -1,0 +1,62 @@
+"""Stacks whose lines start anywhere, of halves and tf32: bulk copies bring them as they lie, in one launch."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from itertools import product
+from typing import ClassVar
+
+from tilewise.kernels.bulk_lines import model
+from tilewise.kernels.bulk_lines.recipe import launches
+from tilewise.kernels.bulk_lines.text import render_bulk_lines
+from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.family import limits_of, tensor_reason
+from tilewise.kernels.shared.placed import Operands
+from tilewise.machine import Machine
+from tilewise.plans import Geometry, Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class BulkLines(ByWays):
+    name = "bulk_lines"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    precisions = ("tf32",)
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem, machine)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BulkWay]:
+        return model.best_way(problem, machine)
+
+    def geometry(self, problem: Problem, way: model.BulkWay) -> Geometry:
+        return model.geometry(problem, way)
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        return tensor_reason(plan, kernel, tiles)
+
+    def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
+        kind = "tf32" if problem.dtype.itemsize == 4 else problem.dtype.name
+        return limits_of(problem.steps / machine.tensor_rate(kind), problem, machine)
+
+    def tiles(self, problem: Problem, way: model.BulkWay) -> str:
+        return f"{way.tile.rows}x{way.tile.cols}, {way.resident} a multiprocessor"
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return problem.members > 1
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return model.least_seconds(problem, machine)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
+            yield render_bulk_lines(problem.dtype, tile, (m_along_k, n_along_k))
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.BulkWay]:
+        return model.ways(problem)
+
+    def seconds(self, way: model.BulkWay, problem: Problem, machine: Machine) -> float:
+        return model.seconds(way, problem, machine)

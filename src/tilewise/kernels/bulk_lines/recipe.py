@@ -1,0 +1,57 @@
+"""The launches of `bulk_lines`: one for all members of a stack that lie evenly."""
+
+from __future__ import annotations
+
+import ctypes
+
+from tilewise.kernels.bulk_lines.model import KERNEL, BulkWay, given_of, memory_of, rows_of_p, tiles_of
+from tilewise.kernels.bulk_lines.text import render_bulk_lines
+from tilewise.kernels.direct_half.recipe import reach_of
+from tilewise.kernels.shared.layouts import along_k
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.realign import lines_of
+from tilewise.kernels.shared.stacked import Runs
+from tilewise.plans import Plan
+from tilewise.recipe import Launch, Scratch, structure
+
+MOST_ITEMS = 2**30
+
+
+class Product(ctypes.Structure):
+    """The kernel's `Product`."""
+
+    _fields_ = (
+        *((name, ctypes.c_int) for name in ("m", "k", "n", "depth", "stages", "region_m", "stage_bytes", "pitch_p")),
+        *((name, ctypes.c_int) for name in ("staged_bytes", "items", "tiles", "tiles_n", "even")),
+        *((name, ctypes.c_longlong) for name in ("step_m", "step_n", "step_p", "lead_p")),
+    )
+
+
+def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
+    """M and N have lines of elements side by side, P rows; all of them start anywhere."""
+    p, way, M, N, P, made = plan.problem, plan.way, given.M, given.N, given.P, list[Launch]()
+    assert isinstance(way, BulkWay)
+    shared, size = given_of(p), p.dtype.itemsize
+    memory, (lead_p, pitch_p) = memory_of(shared, way), rows_of_p(shared, way.tile, P.lead)
+    assert memory is not None
+    lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
+    source = render_bulk_lines(p.dtype, way.tile, lying)
+    down, across = tiles_of(shared, way.tile)
+    runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_ITEMS // (down * across))
+    for first, count in runs.starts():
+        items = count * down * across
+        shapes = p.m, p.k, p.n, way.depth, memory.stages, memory.region_m, memory.stage, pitch_p
+        product = structure(
+            Product, *shapes, memory.staged, items, down * across, across, int(shared.cores.words),
+            *(step * size for step in runs.steps), lead_p,
+        )  # fmt: skip
+        arguments = (
+            *(x.member(first) for x in (M, N, P)),
+            product,
+            *(reach_of(x, step, count) for x, step in zip((M, N), runs.steps, strict=False)),
+            *(ctypes.c_longlong(lines_of(x)[2]) for x in (M, N)),
+            *(ctypes.c_int(pitch) for pitch in (memory.pitch_m, memory.pitch_n)),
+        )
+        grid = (min(items, plan.machine.units * way.resident),)
+        made.append(Launch.of(source, KERNEL, grid, (way.tile.threads,), arguments, memory.total))
+    return made

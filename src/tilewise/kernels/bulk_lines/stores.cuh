@@ -1,0 +1,101 @@
+// stores: a warp's sums leave through shared memory of its own. Where it has whole rows of P and these follow one another, they are
+// one run, staged as far behind a 16-byte boundary as in P, and leave in 16 bytes; else row by row, in words where P's rows have them.
+
+// Columns behind `width` are left out: where rows are one run, the next row is there.
+static __device__ __forceinline__ void stage_sums(const Sums& sums, char* staged, int pitch, int width) {
+    #pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i)
+        #pragma unroll
+        for (int j = 0; j < FRAGMENTS_N; ++j)
+            #pragma unroll
+            for (int e = 0; e < EACH; ++e) {
+                int column = column_of(j, e);
+                if (column < width)
+                    *reinterpret_cast<Result*>(staged + row_of(i, e) * pitch + column * SIZE) = narrow(sums[i][j][e]);
+            }
+}
+
+#if SIZE == 2
+// The same where rows start on 4 bytes: two columns side by side are one word.
+static __device__ __forceinline__ void stage_pairs(const Sums& sums, char* staged, int pitch, int width) {
+    #pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i)
+        #pragma unroll
+        for (int j = 0; j < FRAGMENTS_N; ++j)
+            #pragma unroll
+            for (int h = 0; h < 2; ++h) {
+                const int one = N_ALONG_K ? j : j / 2 * 2, next = N_ALONG_K ? j : one + 1;
+                const int first = N_ALONG_K ? 2 * h : 2 * h + j % 2, second = N_ALONG_K ? first + 1 : first;
+                int column = column_of(one, first);
+                if (column < width)
+                    put_pair(reinterpret_cast<Result*>(staged + row_of(i, first) * pitch + column * SIZE),
+                             sums[i][one][first], sums[i][next][second]);
+            }
+}
+#endif
+
+// 16 bytes between boundaries, or what of them belongs to a run of `bytes` at `to`.
+static __device__ __forceinline__ void store_piece(char* to, const char* staged, int at, int bytes) {
+    if (at >= 0 && at + 16 <= bytes) {
+        *reinterpret_cast<uint4*>(to + at) = *reinterpret_cast<const uint4*>(staged + at);
+        return;
+    }
+    #pragma unroll 1
+    for (int x = at < 0 ? 0 : at; x < at + 16 && x < bytes; x += SIZE)
+        *reinterpret_cast<Result*>(to + x) = *reinterpret_cast<const Result*>(staged + x);
+}
+
+// Rows that follow one another in P and in `staged`, which lies as far behind a boundary: one run.
+static __device__ __forceinline__ void store_run(char* P, const char* staged, int bytes) {
+    #pragma unroll 1
+    for (int at = threadIdx.x % 32 * 16 - behind_boundary(P); at < bytes; at += 512) store_piece(P, staged, at, bytes);
+}
+
+// Rows of `bytes` each, in UNIT bytes a thread, as many rows at a time as a warp has threads for.
+template <class Unit> static __device__ __forceinline__ void store_rows(
+    char* P, const char* staged, long long lead, int pitch, int height, int bytes)
+{
+    const int lanes = WARP_N * SIZE / (int)sizeof(Unit);  // to a row
+    static_assert(lanes <= 32, "a row in one go");
+    int lane = threadIdx.x % 32, at = lane % lanes * (int)sizeof(Unit);
+    #pragma unroll 4
+    for (int row = lane / lanes; row < height; row += 32 / lanes) {
+        char* to = P + row * lead + at;
+        const char* from = staged + row * pitch + at;
+        if (at + (int)sizeof(Unit) <= bytes)
+            *reinterpret_cast<Unit*>(to) = *reinterpret_cast<const Unit*>(from);
+        else if (at < bytes)
+            *reinterpret_cast<Result*>(to) = *reinterpret_cast<const Result*>(from);
+    }
+}
+
+// A warp's sums to P, by way of `memory` of its own.
+static __device__ __forceinline__ void store_sums(
+    const Sums& sums, char* memory, char* P, long long lead, int pitch, int height, int width)
+{
+    bool run = pitch == lead;
+#if SIZE == 2
+    bool even = lead % 4 == 0 && (unsigned)(unsigned long long)P % 4 == 0;
+    char* staged = memory + (run ? behind_boundary(P) : 0);
+    if (even)
+        stage_pairs(sums, staged, pitch, run ? width : WARP_N);
+    else
+        stage_sums(sums, staged, pitch, run ? width : WARP_N);
+    __syncwarp();
+    if (run)
+        store_run(P, staged, (height - 1) * pitch + width * SIZE);
+    else if (even)
+        store_rows<unsigned>(P, staged, lead, pitch, height, width * SIZE);
+    else
+        store_rows<Result>(P, staged, lead, pitch, height, width * SIZE);
+#else
+    char* staged = memory + (run ? behind_boundary(P) : 0);
+    stage_sums(sums, staged, pitch, run ? width : WARP_N);
+    __syncwarp();
+    if (run)
+        store_run(P, staged, (height - 1) * pitch + width * SIZE);
+    else
+        store_rows<Result>(P, staged, lead, pitch, height, width * SIZE);
+#endif
+    __syncwarp();
+}

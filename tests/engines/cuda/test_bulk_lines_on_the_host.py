@@ -1,0 +1,69 @@
+"""Stacks whose lines start anywhere, brought by bulk copies, with no card: among poison, behind the C++ compiler."""
+
+from __future__ import annotations
+
+import time
+
+import ml_dtypes
+import numpy as np
+import pytest
+
+import tilewise as tw
+from behind_a_compiler import COMPILER
+from host_card import layout_of, run_recipe
+from tilewise.algebra.dtypes import dtype_of
+from tilewise.kernels.bulk_lines.family import BulkLines
+from tilewise.kernels.bulk_lines.model import ways
+from tilewise.kernels.detours import recipe_of
+from tilewise.machine import KNOWN_CARDS
+from tilewise.problem import Problem
+
+H200 = KNOWN_CARDS["h200"]
+BF16, F16, F32 = np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16), np.dtype(np.float32)
+
+
+def among_poison(rng, stack, rows, cols, dtype, turned, gaps):
+    """Small whole numbers in a stack of matrices, NaN around their lines; and all of the memory."""
+    lines, length = (cols, rows) if turned else (rows, cols)
+    apart, gap, before = (int(rng.integers(0, most)) * gaps for most in (4, 5, 8))
+    apart += length
+    step, size = lines * apart + gap, dtype.itemsize
+    memory = np.full(before + stack * step + 8, np.nan, dtype)
+    strides = (step * size, size, apart * size) if turned else (step * size, apart * size, size)
+    x = np.ndarray((stack, rows, cols), dtype, memory, before * size, strides)
+    x[...] = rng.integers(-3, 4, x.shape).astype(dtype)
+    return x, memory
+
+
+def check(rng, folder, dtype, precision, turned, stack, m, k, n, gaps, said):
+    M, _ = among_poison(rng, stack, m, k, dtype, turned[0], gaps)
+    N, _ = among_poison(rng, stack, k, n, dtype, turned[1], gaps)
+    P, around = among_poison(rng, stack, m, n, dtype, False, gaps)
+    before, kind = around.copy(), dtype_of(dtype)
+    layouts = layout_of(M), layout_of(N), layout_of(P)
+    problem = Problem(m, k, n, (stack,), kind, kind, tw.semirings["plus_times"], *layouts, precision=precision)
+    able = ways(problem)
+    way = able[int(rng.integers(len(able)))]
+    said = f"{said}: {stack} of {problem.shape} {dtype} {way.spec()} {turned} {layouts}"
+    run_recipe(
+        recipe_of(BulkLines().pinned(problem, H200, way)), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data
+    )
+    wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype)
+    np.testing.assert_array_equal(P, wanted, err_msg=said)
+    P[...] = np.ndarray(P.shape, dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
+    np.testing.assert_array_equal(around.view(np.uint8), before.view(np.uint8), err_msg=f"{said}: beside P")
+
+
+KINDS = [(BF16, "high"), (F16, "high"), (F32, "tf32")]
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize(("dtype", "precision"), KINDS)
+def test_random_stacks_among_poison(tmp_path_factory, dtype, precision):
+    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    rng = np.random.default_rng(seed)
+    turned = [bool(rng.integers(2)) for _ in range(2)]
+    for case in range(3):
+        stack, m, k, n = int(rng.integers(1, 5)), *(round(120**x) for x in rng.random(3))
+        check(rng, folder, dtype, precision, turned, stack, m, k, n, case % 2, f"seed {seed}")
