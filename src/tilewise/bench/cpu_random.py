@@ -21,12 +21,12 @@ SHORT = 0.9  # what counts as short of a peer
 PEERS = ("openblas", "mkl", "torch")  # of the last two, whichever torch was built with
 
 
-def draw(count: int, seed: int) -> list[Shape]:
-    """`count` shapes, m, k and n log-uniform from 1 to LARGEST."""
+def draw(count: int, seed: int, most: int | None = None) -> list[Shape]:
+    """`count` shapes, m, k and n log-uniform from 1 to LARGEST, of no more than `most` steps."""
     chance, found = random.Random(seed), list[Shape]()
     while len(found) < count:
         m, k, n = (round(math.exp(chance.uniform(0, math.log(LARGEST)))) for _ in range(3))
-        if MIN_STEPS <= m * k * n <= MAX_STEPS:
+        if MIN_STEPS <= m * k * n <= min(MAX_STEPS, most or MAX_STEPS):
             found.append((m, k, n))
     return found
 

@@ -10,7 +10,7 @@ from importlib.metadata import PackageNotFoundError, version
 from typing import Any
 
 from tilewise import __version__
-from tilewise.bench import host_time, random_report
+from tilewise.bench import host_time, random_report, random_rings
 
 JSON_VERSION = 1
 PACKAGES = ("numpy", "torch", "cupy-cuda13x", "cuda-core", "cuda-bindings", "dask", "zarr")
@@ -95,6 +95,9 @@ def table(document: dict[str, Any]) -> tuple[list[str], list[list[str]]]:
         from tilewise.bench.cpu_random import summary
 
         return ["dtype", "against", "products", "mean", "under 0.9", "lowest"], summary(document["rows"])
+    if document["suite"] in random_rings.BARS:
+        head = random_rings.HEAD if document["suite"] == "semirings-random" else random_rings.HEAD_HALVES
+        return head, random_rings.summary(document["suite"], document["rows"])
     if document["suite"] == "model":
         head = ["steps of", "by", "ms", "of its rival", "first step, s", "memory", "loss", "rival's"]
         return head, [_model_line(row) for row in document["rows"]]

@@ -1,6 +1,7 @@
 """What is measured: `ladder` climbs the rungs over sizes, `tiles` sweeps TILE_WIDTH over shapes of every kind,
 `shapes` takes half precision on a card (float32 and float64 on a CPU) over aligned, ragged and skinny shapes,
 `cpu-random` float32 and float64 on a CPU over shapes that nobody chose,
+`semirings-random` and `halves-random` other algebras and half precision over such,
 `dtypes` the other numbers on a card, speeds and errors,
 `mma` takes float64 and mma.sync on a card, and a fused bias and gelu,
 `host` is what a call costs the host on tensors that lie somewhere new every time,
@@ -35,7 +36,7 @@ CPU_SIZES = (64, 128, 256, 512, 1000, 1024)
 TILES = (4, 8, 16, 32)
 SUITES = (
     *("ladder", "tiles", "shapes", "cpu-random", "dtypes", "mma", "semirings", "linear", "model", "random", "scale"),
-    *("host", "calls", "stacks", "groups"),
+    *("semirings-random", "halves-random", "host", "calls", "stacks", "groups"),
 )
 
 
@@ -81,10 +82,10 @@ def pieces(
         return [lambda: linear.contest(shape, dtype, 3 if quick else 7, kind)]
     if device == "cpu" and suite == "host":
         raise UsageError("bench host measures calls that launch on a card: pass --device cuda")
-    if suite == "cpu-random":
+    if suite in ("cpu-random", "semirings-random", "halves-random"):
         if device != "cpu":
-            raise UsageError("bench cpu-random measures the CPU's engine: pass --device cpu")
-        return list(_cpu_random(count, seed, quick, threads))
+            raise UsageError(f"bench {suite} measures the CPU's engine: pass --device cpu")
+        return list(_cpu_random(suite, count, seed, quick, threads))
     if suite == "dtypes" and device == "cpu":
         raise UsageError("bench dtypes measures a card: pass --device cuda")
     if device == "cpu" and suite == "mma":
@@ -278,9 +279,12 @@ def _cpu_engine(suite: str, sizes: tuple[int, ...], quick: bool, threads: int) -
     yield lambda: semirings.reachability(threads=threads, rounds=rounds)
 
 
-def _cpu_random(count: int, seed: int, quick: bool, threads: int) -> Iterator[Callable[[], list[Row]]]:
-    from tilewise.bench import cpu_random, shapes
+def _cpu_random(suite: str, count: int, seed: int, quick: bool, threads: int) -> Iterator[Callable[[], list[Row]]]:
+    from tilewise.bench import cpu_random, random_rings, shapes
 
+    if suite != "cpu-random":
+        yield from random_rings.pieces(suite, count, seed, quick, threads)
+        return
     for shape, dtype in product(cpu_random.draw(count, seed), shapes.DTYPES):
         yield partial(cpu_random.measure, shape, dtype, threads, 3 if quick else 7)
 

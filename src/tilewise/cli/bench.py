@@ -13,7 +13,14 @@ import click
 
 from tilewise.cli.output import json_option, print_json, print_rows, print_table, progress, remark
 
-DRAWN = ("cpu-random", "random", "stacks", "groups")  # suites with shapes that nobody chose
+DRAWN = (
+    "cpu-random",
+    "semirings-random",
+    "halves-random",
+    "random",
+    "stacks",
+    "groups",
+)  # suites with shapes that nobody chose
 SAVE_SECONDS = 2.0  # from one writing of --save to the next
 
 
@@ -22,7 +29,7 @@ SAVE_SECONDS = 2.0  # from one writing of --save to the next
 @click.option("--device", default="auto", show_default=True, help="auto (the best present), cpu, cuda.")
 @click.option("--sizes", help="Square sizes instead of the suite's own: 512,1024,4097.")
 @click.option("--threads", default=1, show_default=True, help="Of the CPU's engine and its peers.")
-@click.option("--count", default=30, show_default=True, help="Shapes of `cpu-random`, and of every dtype of `random`.")
+@click.option("--count", default=30, show_default=True, help="Shapes of `…-random`, and of every dtype of `random`.")
 @click.option("--seed", type=int, help="What those and `stacks`, `groups` are drawn from; the clock's unless given.")
 @click.option("--dtypes", default="bf16,fp16,fp32,tf32,fp64", show_default=True, help="Of `random`.")
 @click.option("--quick", is_flag=True, help="Fewer rounds: a first impression.")
@@ -53,8 +60,8 @@ def command(
     as_json: bool,
 ) -> None:
     """SUITE is `ladder` (every rung over sizes), `tiles` (the TILE_WIDTH sweep), `shapes` (half precision on a card,
-    float32 and float64 on a CPU), `cpu-random` (the same on a CPU, over shapes by chance), `dtypes` (the other numbers
-    on a card: speeds and errors), `mma` (float64 and mma.sync on a card, and a fused bias and gelu), `semirings` (every
+    float32 and float64 on a CPU), `cpu-random`, `semirings-random`, `halves-random` (on a CPU over shapes by chance),
+    `dtypes` (other numbers on a card), `mma` (float64, mma.sync on a card, a fused bias and gelu), `semirings` (every
     algebra against the machine's limit), `linear` (a layer of a language model beside torch's, forward and backward),
     `model` (whole training steps), `host` (what a call costs the host, tensors somewhere new every time), `calls` (what
     a call costs, by library and keyword), `random` (shapes that nobody chose, on a card, by three clocks), `scale`
@@ -131,6 +138,11 @@ def _print(document: dict[str, Any]) -> None:
 
         columns = ["m×k×n", "dtype", "kernel", "against", "ratio"]
         print_table("furthest behind", columns, list(worst(document["rows"])))
+    if document["suite"].endswith("s-random"):
+        from tilewise.bench import random_rings
+
+        columns = random_rings.WORST_HEAD if document["suite"] == "semirings-random" else random_rings.WORST_HALVES
+        print_table("furthest behind", columns, random_rings.worst(document["suite"], document["rows"]))
 
 
 def _work(

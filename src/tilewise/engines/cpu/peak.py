@@ -37,7 +37,8 @@ def sums_of(a: Arithmetic) -> int:
     return min(SUMS, a.MR * a.tile[1])
 
 
-def peak_module(a: Arithmetic) -> str:
+def peak_module(a: Arithmetic, stores: bool = False) -> str:
+    """`stores`: every other sum is stored as well, and goes on."""
     f = Function("run", TASK_PARAMS, public=True)
     job = JobReader(f)
     place = job.pointer("M")
@@ -45,27 +46,35 @@ def peak_module(a: Arithmetic) -> str:
     x = tuple(f.op(f"load {a.vector}, ptr {place}, align {a.bytes}") for _ in range(a.parts))
     sums = sums_of(a)
     carry = [(a.vector, register) for _ in range(sums) for register in x]
+
+    def store(number: int, value: str) -> None:
+        f.do(f"store volatile {a.vector} {value}, ptr {f.at(a.vector, place, number)}, align {a.bytes}")
+
     with f.loop(0, job.word("k"), 1, carry) as loop:
         values = list(loop.values)
         for i in range(sums):
             mine, neighbour = (slice(j * a.parts, (j + 1) * a.parts) for j in (i, (i + 1) % sums))
             values[mine] = render.accumulate(a.add, a.mul, tuple(values[mine]), tuple(values[neighbour]), x)
+            if stores and i % 2:
+                for number in range(i * a.parts, (i + 1) * a.parts):
+                    store(number, values[number])
         loop.next = values
-    for value in loop.values:
-        f.do(f"store volatile {a.vector} {value}, ptr {place}, align {a.bytes}")
+    for number, value in enumerate(loop.values):
+        store(number, value)
     return module([f])
 
 
 @lru_cache(maxsize=64)
-def _compiled(a: Arithmetic) -> int:
-    return compile.load(peak_module(a), a.target, ("run",))["run"]
+def _compiled(a: Arithmetic, stores: bool) -> int:
+    return compile.load(peak_module(a, stores), a.target, ("run",))["run"]
 
 
-def peak_work(algebra: Algebra, threads: int) -> tuple[Callable[[], None], int]:
-    """Something to time, a few milliseconds long on each of `threads` cores, and how many steps it makes."""
+def peak_work(algebra: Algebra, threads: int, stores: bool = False) -> tuple[Callable[[], None], int]:
+    """Something to time, a few milliseconds long on each of `threads` cores, and how many steps it makes. With `stores`
+    it stores a vector for every two steps of one: what a store costs where arithmetic wants its port."""
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
-    task, words = _compiled(a), (ctypes.c_int64 * len(WORDS))()
-    memory = (ctypes.c_char * 256)()
+    task, words = _compiled(a, stores), (ctypes.c_int64 * len(WORDS))()
+    memory = (ctypes.c_char * (64 * SUMS * a.parts))()
     words[WORDS.index("M")], words[WORDS.index("k")] = ctypes.addressof(memory), ROUNDS
 
     def work(keep: object = memory) -> None:

@@ -9,6 +9,7 @@ from __future__ import annotations
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.blocking import Blocking, RegisterTile, multiplies, register_tile
 from tilewise.engines.cpu.family import Family, View, views
+from tilewise.engines.cpu.kernels.axpy import AXPY
 from tilewise.engines.cpu.kernels.bits import BITS
 from tilewise.engines.cpu.kernels.dots import DOTS
 from tilewise.engines.cpu.kernels.few_columns import FEW_COLUMNS
@@ -30,7 +31,7 @@ TIERS: tuple[tuple[Family, ...], ...] = (
     (TINY,),
     (SHORT_DOTS, SHORT_ROWS),
     (INTERLEAVED,),
-    (DOTS, LITTLE, FEW_ROWS, FEW_COLUMNS, PACKED_N),
+    (AXPY, DOTS, LITTLE, FEW_ROWS, FEW_COLUMNS, PACKED_N),
     (PACKED,),
 )
 FAMILIES = {family.name: family for tier in TIERS for family in tier}

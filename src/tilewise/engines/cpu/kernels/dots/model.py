@@ -21,7 +21,7 @@ WIDER = {
     (64, 8): ((6, 16, 3 * 2**13),),
     (32, 4): ((6, 16, 2**16),),
 }
-NEON_COLUMNS, NEON_LONG = 3, 24  # columns on NEON, from so many k, of either float
+NEON_COLUMNS, NEON_LONG = 3, 24  # columns on NEON, from so many k, of either float and of semirings
 # on NEON, where steps do not multiply and add: columns, by whether an element in every lane takes a port; fewer where
 # every load makes signalling NaN quiet; from so many vectors of k, where columns are a vector or two and where more
 PORT, QUIET, MULTIPLIED = 48, 12, 32
@@ -64,7 +64,7 @@ def _few(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:
             return NEON_HALVES
         return MORE if long else HALVES if tile.registers >= 32 else HALVES * 3 // 4
     few, size = min(lanes // 2, FEW), problem.dtype.itemsize
-    if tile.neon and problem.dtype.kind == "f" and multiplies(problem) and view.k >= NEON_LONG:
+    if tile.neon and size >= 4 and view.k >= NEON_LONG and (problem.dtype.kind == "f" or not multiplies(problem)):
         return NEON_COLUMNS
     whole = size == 8 or view.k % lanes == 0
     if view.m >= ROWS and whole and problem.dtype.kind == "f" and multiplies(problem):

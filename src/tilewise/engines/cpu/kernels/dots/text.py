@@ -6,6 +6,8 @@ Where a tile of P has fewer columns than half a vector, that is sooner done than
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_llvm import scalar_kind, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
@@ -14,6 +16,8 @@ from tilewise.engines.cpu.kernels.shared.ir import Function, Table, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS
 from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_source
 from tilewise.engines.cpu.kernels.shared.rows_task import rows_task
+
+More = Callable[[str, str | None, str, list[str]], list[str]]
 
 ROWS = 4  # at most at a time
 TURNED = 4  # elements of a column of N that are copied at a time
@@ -75,24 +79,62 @@ def _dot(a: Arithmetic, rows: int, columns: int) -> Function:
     if unroll > 1:
         pairs = zip(totals[::2], totals[1::2], strict=True)
         totals = [wide.value(a.add, (one,), (other,))[0] for one, other in pairs]
-    with f.loop(bulk, "%k", a.lanes, [(a.vector, total) for total in totals]) as tail:
-        mask = mask_below(f, f.sub("%k", tail.index), a.lanes)
-        x, y = vectors(tail.index, mask)
+
+    def more(at: str, loaded: str | None, counted: str, totals: list[str]) -> list[str]:
+        """The vectors at k = `at`, those lanes of them that are `counted`."""
+        x, y = vectors(at, loaded)
         following = []
-        for total, (row, col) in zip(tail.values, cells, strict=True):
-            more = wide.accumulate(a.add, a.mul, (total,), (x[row],), (y[col],))[0]
-            following.append(f.op(f"select <{a.lanes} x i1> {mask}, {a.vector} {more}, {a.vector} {total}"))
-        tail.next = following
+        for total, (row, col) in zip(totals, cells, strict=True):
+            new = wide.accumulate(a.add, a.mul, (total,), (x[row],), (y[col],))[0]
+            following.append(f.op(f"select <{a.lanes} x i1> {counted}, {a.vector} {new}, {a.vector} {total}"))
+        return following
+
+    totals = _to_the_end(f, a, bulk, totals, more)
 
     def place(row: int, col: int) -> str:
         return f.at(a.element_p, "%P", f.mul("%row_p", row), f.mul("%col_p", col))
 
-    if a.same_storage:
-        for total, cell in zip(across(f, a, tail.values), cells, strict=True):
+    if a.same_storage and not a.target.masks and columns % a.lanes == 0:
+        _keep_rows(f, a, totals, [place(*cell) for cell in cells])
+    elif a.same_storage:
+        for total, cell in zip(across(f, a, totals), cells, strict=True):
             keep(f, a, total, place(*cell))
     else:
-        _keep_rounded(f, a, tail.values, [place(*cell) for cell in cells])
+        _keep_rounded(f, a, totals, [place(*cell) for cell in cells])
     return f
+
+
+def _to_the_end(f: Function, a: Arithmetic, bulk: str, totals: list[str], more: More) -> list[str]:
+    """The sums with what is left of k from `bulk` on, in lanes that are counted."""
+    start = bulk
+    if not a.target.masks:  # the last vector reaches back into the one before, unless k is shorter than one
+        start = f.op(f"select i1 {f.test('sge', '%k', a.lanes)}, i64 %k, i64 {bulk}")
+        with f.loop(bulk, start, a.lanes, [(a.vector, total) for total in totals]) as last:
+            back = f.lower(last.index, f.sub("%k", a.lanes))
+            before = mask_below(f, f.sub(last.index, back), a.lanes)
+            counted = f.op(f"xor <{a.lanes} x i1> {before}, splat (i1 true)")
+            last.next = more(back, None, counted, list(last.values))
+        totals = list(last.values)
+    with f.loop(start, "%k", a.lanes, [(a.vector, total) for total in totals]) as tail:
+        mask = mask_below(f, f.sub("%k", tail.index), a.lanes)
+        tail.next = more(tail.index, mask, mask, list(tail.values))
+    return list(tail.values)
+
+
+def _keep_rows(f: Function, a: Arithmetic, totals: list[str], places: list[str]) -> None:
+    """Cells of whole vectors, a vector at a time where they lie side by side."""
+    left, lanes = added_up(f, a, totals)
+
+    def one_by_one() -> None:
+        for total, place in zip(_apart(f, a.kind, left, lanes, len(places)), places, strict=True):
+            keep(f, a, total, place)
+
+    def rows() -> None:
+        for total, place in zip(left, places[::lanes], strict=True):
+            f.do(f"store {vector(a.kind, lanes)} {total}, ptr {place}, align {a.bytes}")
+
+    fresh = f.op(f"and i1 {f.test('eq', '%onto', 0)}, {f.test('eq', '%col_p', 1)}")
+    f.either(fresh, rows, one_by_one)
 
 
 def _keep_rounded(f: Function, a: Arithmetic, totals: list[str], places: list[str]) -> None:

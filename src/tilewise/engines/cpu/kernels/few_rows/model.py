@@ -1,13 +1,12 @@
-"""`few_rows`: up to FEW rows, which one packed panel of M holds; rows of N and of P side by side. On NEON some panels,
-where steps do not multiply and add."""
+"""`few_rows`: up to FEW rows, which one packed panel of M holds; rows of N and of P side by side."""
 
 from __future__ import annotations
 
 from dataclasses import replace
 
 from tilewise.algebra.to_llvm import part
-from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile, multiplies, takes_a_port
-from tilewise.engines.cpu.family import View, halves, light, light_or_halves, rows_collide
+from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile, multiplies
+from tilewise.engines.cpu.family import View, halves, light_or_halves, rows_collide
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, pages
 from tilewise.problem import Problem
@@ -22,38 +21,17 @@ STRETCHES = 8  # of k, at most
 LESS = 40  # times as many rows of N as sums of each column: one thread loses nothing then by leaving them apart
 
 
-PANELS = 2  # of FEW rows, on NEON
-PADDED = 3, 16  # so many of so many of `packed`'s rows are none of M's, from which exact tiles pay
-COLUMNS, DEPTH = 32, 8  # from which packing M repeated does
-
-
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    few = view.m <= FEW or (view.m <= PANELS * FEW and light(problem) and _repeats(problem, tile))
-    return light_or_halves(problem) and few and view.n_along_n and view.p_along_n
-
-
-def _repeats(problem: Problem, tile: RegisterTile) -> bool:
-    """Whether M is packed repeated (`Arithmetic.repeats`)."""
-    return tile.neon and problem.dtype.itemsize >= 4 and not multiplies(problem)
+    return light_or_halves(problem) and view.m <= FEW and view.n_along_n and view.p_along_n
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    if view.m > FEW:
-        return _some_rows(problem, view, tile)
     if view.m >= (PACKED if multiplies(problem) else PACKED_RING) and rows_collide(problem, view, tile):
         return ""
     wide = view.n >= 4 * tile.NR or view.k < TALL_K
     if halves(problem) and tile.vector_bytes == 16:  # N is widened for every tile of rows; packed, once
         wide &= view.m <= tile.registers // 8
     return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""
-
-
-def _some_rows(problem: Problem, view: View, tile: RegisterTile) -> str:
-    """18 rows are two panels of 9 here, and three of 8 with a quarter of them empty by `packed`."""
-    padded = -view.m % tile.MR
-    large = view.n >= COLUMNS and view.k >= DEPTH and takes_a_port(problem, tile)
-    pays = large and padded * PADDED[1] >= PADDED[0] * (view.m + padded) and not rows_collide(problem, view, tile)
-    return f"{view.m} rows: tiles as high as they divide evenly, N is read where it lies" if pays else ""
 
 
 def KC(problem: Problem) -> int:

@@ -12,7 +12,7 @@ from tilewise.engines.cpu.kernels.few_rows.one_row import FAR, has_one_row, one_
 from tilewise.engines.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
-from tilewise.engines.cpu.kernels.shared.grid import grid_functions, split_evenly
+from tilewise.engines.cpu.kernels.shared.grid import grid_functions
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.kernels.shared.pack import pack_m_function
@@ -28,31 +28,6 @@ def few_rows_module(a: Arithmetic) -> str:
 
 def entries(a: Arithmetic) -> tuple[str, ...]:
     return ("run", "reduce") if a.same_storage else ("run",)
-
-
-def _strip(
-    f: Function, a: Arithmetic, m: str, kc: str, M: tuple[str, str, str], N: tuple[str, str], P: tuple[str, str],
-    rest: str, space: str,
-) -> None:  # fmt: skip
-    """All rows of a strip of k: at once, or where M is packed repeated in panels alike, of no more than FEW rows. M, N
-    and P come with their strides, `rest` is what a grid takes beside."""
-
-    def panel(rows: str, from_m: str, to_p: str) -> None:
-        f.do(f"call void @pack_m(ptr {from_m}, i64 {M[1]}, i64 {M[2]}, i64 {rows}, i64 {kc}, ptr {space})")
-        f.do(
-            f"call void @grid(i64 {kc}, ptr {space}, i64 0, i64 0, ptr {N[0]}, i64 {N[1]}, ptr {to_p}, i64 {P[1]}, "
-            f"i64 {rows}, {rest}, i1 true)"
-        )
-
-    if a.repeats == 1:
-        panel(m, M[0], P[0])
-        return
-    parts = split_evenly(f, m, FEW)
-    with f.loop(0, parts.count, 1, [("i64", "0")]) as i:
-        (row,) = i.values
-        rows = f.sub(parts.larger, f.op(f"zext i1 {f.test('sge', i.index, parts.larger_ones)} to i64"))
-        panel(rows, f.at(a.element_m, M[0], f.mul(row, M[1])), f.at(a.kind, P[0], f.mul(row, P[1])))
-        i.next = [f.add(row, rows)]
 
 
 def _run(a: Arithmetic) -> Function:
@@ -89,8 +64,10 @@ def _run(a: Arithmetic) -> Function:
             first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, k0)}")
             strip_m = f.at(a.element_m, M, f.mul(p.index, col_m))
             strip_n = f.at(a.element_n, N, f.mul(p.index, row_n))
-            _strip(
-                f, a, m, kc, (strip_m, row_m, col_m), (strip_n, row_n), (sums, row_s), f"i64 {cols}, i1 {first}", space
+            f.do(f"call void @pack_m(ptr {strip_m}, i64 {row_m}, i64 {col_m}, i64 {m}, i64 {kc}, ptr {space})")
+            f.do(
+                f"call void @grid(i64 {kc}, ptr {space}, i64 0, i64 0, ptr {strip_n}, i64 {row_n}, ptr {sums}, "
+                f"i64 {row_s}, i64 {m}, i64 {cols}, i1 {first}, i1 true)"
             )
 
     def one() -> None:

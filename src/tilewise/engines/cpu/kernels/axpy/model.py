@@ -1,0 +1,51 @@
+"""`axpy`: rows of N and of P side by side, M with any strides; on NEON, for few rows or a shallow k."""
+
+from __future__ import annotations
+
+from dataclasses import replace
+
+from tilewise.blocking import FEW, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
+from tilewise.engines.cpu.family import View, halves, light
+from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, columns_apart, pages, rows_apart
+from tilewise.problem import Problem
+
+IDEA = "a few rows of N at a time, walked along their columns, onto rows of P"
+# one core of a Neoverse-N1, 4,171 drawn products: k up to which it is the fastest for any M, from SHALLOW_COLUMNS on;
+# and rows up to which it is for any k, from so many columns on
+PORT = 24, 26, 32  # where an element in every lane takes a port
+QUIET = 12, 26, 32  # and every vector of N has to be made quiet
+LANE = 6, 16, 64  # where a step multiplies by one lane of a vector
+SHALLOW_COLUMNS = 16
+SOME = 64  # rows and k of a product that is little either way, where an element in every lane takes a port
+
+
+def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
+    """A float's multiply-and-add takes one lane of a vector there, which tiles make more of; of halves a few rows."""
+    few_halves = halves(problem) and multiplies(problem) and view.m <= FEW
+    ring = light(problem) and not multiplies(problem)
+    return tile.neon and (ring or few_halves) and view.n_along_n and view.p_along_n
+
+
+def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
+    if halves(problem) or problem.dtype.itemsize < 4 or is_short(problem):
+        return ""
+    quiet, port = signals(problem), takes_a_port(problem, tile)
+    depth, rows, columns = QUIET if quiet else PORT if port else LANE
+    if view.k <= depth and view.n >= SHALLOW_COLUMNS:
+        return f"{view.k} of k: P is the cost, and is written along its rows"
+    some = port and not quiet and max(view.m, view.k) <= SOME and view.n >= SHALLOW_COLUMNS
+    if some or (view.m <= rows and view.n >= columns):
+        return f"{view.m} rows: N is read along its rows where it lies, and nothing is packed"
+    return ""
+
+
+def KC(problem: Problem) -> int:
+    return 256
+
+
+def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
+    if not a.same_storage or (x.m < x.n and x.m < x.workers * a.MR):
+        made = columns_apart(a, x, 0, 2)
+        return replace(made, task_m=x.m, each=0 if a.same_storage else pages(x.m * made.task_n * a.bytes))
+    return replace(rows_apart(a, x, 0), task_n=x.n)
