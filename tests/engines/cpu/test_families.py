@@ -119,6 +119,14 @@ def test_neon_keeps_elements_in_every_lane_off_its_ports(ring: str, shape: tuple
     assert chosen("neon", "float32", ring, shape) == kernel
 
 
+@pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
+def test_neon_widens_halves_of_a_few_rows_along_rows_of_n(dtype: str) -> None:
+    assert chosen("neon", dtype, "plus_times", (1, 500, 500)) == "axpy"
+    assert chosen("neon", dtype, "plus_times", (4, 500, 100)) == "axpy"
+    assert chosen("neon", dtype, "plus_times", (5, 500, 500)) == "packed_n"
+    assert chosen("neon", dtype, "plus_times", (4, 500, 12)) != "axpy"
+
+
 @pytest.mark.parametrize(
     ("name", "ring", "shape", "kernel"),
     [

@@ -17,6 +17,7 @@ PORT = 24, 26, 32  # where an element in every lane takes a port
 QUIET = 12, 26, 32  # and every vector of N has to be made quiet
 LANE = 6, 16, 64  # where a step multiplies by one lane of a vector
 SHALLOW_COLUMNS = 16
+HALVES = 4  # rows of half precision, for each of which a vector of N is widened once
 SOME = 64  # rows and k of a product that is little either way, where an element in every lane takes a port
 
 
@@ -28,7 +29,10 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    if halves(problem) or problem.dtype.itemsize < 4 or is_short(problem):
+    if halves(problem) and multiplies(problem):
+        few = view.m <= HALVES and view.n >= SHALLOW_COLUMNS
+        return f"{view.m} rows: N is read along its rows, and widened on the way" if few else ""
+    if problem.dtype.itemsize < 4 or is_short(problem):
         return ""
     quiet, port = signals(problem), takes_a_port(problem, tile)
     depth, rows, columns = QUIET if quiet else PORT if port else LANE

@@ -100,6 +100,10 @@ def _half_to_float(f: Function, target: Target, source: DType, raw: str, lanes: 
     def number(value: int) -> str:
         return constant(value, DTYPES["int32"], lanes)[0]
 
+    if source.name == "bfloat16" and target.by_lane and lanes > 1:  # zip has two ports on Neoverse-N1, a shift one
+        picks = ", ".join(f"i32 {lane}, i32 {lanes + lane}" for lane in range(lanes))
+        wide = f.op(f"shufflevector {i16} zeroinitializer, {i16} {raw}, <{2 * lanes} x i32> <{picks}>")
+        return f.op(f"bitcast <{2 * lanes} x i16> {wide} to {f32}")
     if source.name == "bfloat16":
         wide = f.op(f"shl {i32} {f.op(f'zext {i16} {raw} to {i32}')}, {number(16)}")
         return f.op(f"bitcast {i32} {wide} to {f32}")
