@@ -10,6 +10,8 @@ import sys
 import threading
 from typing import Any
 
+PR_SET_THP_DISABLE = 41  # of Linux
+
 
 class Report:
     """The one report of a run: a limit may be met just as the program ends, and whoever is second waits to be ended."""
@@ -29,6 +31,7 @@ def main() -> None:
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; the parent says so
     settings = json.loads(sys.argv[1])
     _limits(settings)
+    _small_pages()
     report = Report(settings["report"])
     from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.running import build, execute
@@ -99,6 +102,14 @@ def _limits(settings: dict[str, Any]) -> None:
         _, hard = resource.getrlimit(which)
         wanted = most if hard == resource.RLIM_INFINITY else min(most, hard)
         resource.setrlimit(which, (wanted, hard if which != resource.RLIMIT_CORE else wanted))
+
+
+def _small_pages() -> None:
+    """NumPy asks for pages of 2 MiB: a machine that notes a few cells of a large array would take all of it."""
+    import ctypes
+
+    if sys.platform == "linux":
+        ctypes.CDLL(None).prctl(PR_SET_THP_DISABLE, 1, 0, 0, 0)
 
 
 if __name__ == "__main__":

@@ -19,6 +19,7 @@ from tilewise.quantities import size
 from tilewise.system.memory import resident
 
 LOOK = 0.02  # seconds between two looks
+GROWN = 64  # by one part in so many: states are looked at again
 SPARE = 16  # one part in so many is left for what is taken between two looks
 LEAST = 512 << 20  # bytes that reading and compiling may take, however little the program is given
 
@@ -30,6 +31,7 @@ class Watch:
         self.session: Any = None  # as soon as there is one: it knows the line, and what was found
         self._stop, self._typed = stop, _is_typed()
         self.tasks = "/proc/self/task"
+        self._taken = 0  # bytes, when states were put together last
         self._waits: dict[str, int] = {}  # nanoseconds that each thread was ready and had no core
         self._thread = threading.Thread(target=self._watch, name="tilewise watch", daemon=True)
         self._thread.start()
@@ -52,9 +54,18 @@ class Watch:
         if passed > self.options.clock:
             return f"the program took longer than {self.options.clock:g} s by the clock: --limit-time raises it"
         most = max(self.options.memory, LEAST)
-        if resident() > most - most // SPARE:
+        if self._memory(most) > most - most // SPARE:
             return f"{size(most)} of memory were used up, shadow and all: --limit-memory raises it"
         return ""
+
+    def _memory(self, most: int) -> int:
+        """Bytes it takes; where those have grown to much, after states that are all alike were put together."""
+        taken = resident()
+        if self.session is None or taken < max(most // 4, self._taken + most // GROWN):
+            return taken
+        self.session.memory.collapse(again=taken > most // 2)
+        self._taken = resident()
+        return self._taken
 
     def without_a_core(self) -> float:
         """Seconds in which the program's threads could have run but others did; 0 where the system does not tell.

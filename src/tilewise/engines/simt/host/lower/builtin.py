@@ -47,6 +47,7 @@ def _make(b: Builder, node: tree.Call) -> Any:
     given = late.operands(b, node.arguments[1:])
     if isinstance(to, types.Record):
         b.shade(pointer.text, str(b.program.size_of(to)), 1)
+        b.program.memory.loses_values = True
         construct(b, to, pointer.text, given)
         return Value(types.VOID, "")
     late.initialise(b, Place(to, pointer.text, INIT), given[0] if given else Value(types.INT, "0"))

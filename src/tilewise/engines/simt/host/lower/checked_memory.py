@@ -143,6 +143,9 @@ def check_write(b: Builder, address: str, size: int) -> str:
     b.open = False
     b.begin(look)
     pointer, state = _state(b, at, bits)
+    first = b.label()  # only a first store changes the state: pages that say so already stay shared
+    b.branch(_has_value(b, state, size), good, first)
+    b.begin(first)
     b.emit(f"br i1 {_may_write(b, state, size)}, label %{fine_label}, label %{bad}, !prof !1")
     b.open = False
     b.begin(fine_label)
@@ -151,7 +154,7 @@ def check_write(b: Builder, address: str, size: int) -> str:
         marked = b.make(f"or i{bits} {state}, {_repeat(2, size)}")
     b.emit(f"store i{bits} {marked}, ptr {pointer}, align 1")
     b.jump(good)
-    return _complain(b, bad, good, "rt_bad_write", address, at, size, fine_label)
+    return _complain(b, bad, good, "rt_bad_write", address, at, size, fine_label, look)
 
 
 def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: str, size: int, fine: str,

@@ -48,7 +48,7 @@ VALUE = 2
 def copy_states(b: Builder, to: str, source: str, size: int) -> None:
     """The states of an object's bytes, from shadow to shadow; on the card whether they have a value alone."""
     if size:
-        b.takes_values = True
+        b.takes_values = b.program.memory.loses_values = True
         own = ~VALUE if b.program.device else 0
         epoch = f"inttoptr (i64 {b.program.memory.epoch_address} to ptr)"
         b.emit(f"call void @copy_states(ptr {to}, ptr {source}, i64 {size}, i8 {own}, ptr {epoch})")

@@ -92,8 +92,7 @@ def realloc(s: Session, old: int, size: int) -> int:
             release(s, old, "realloc", ALLOCATED, s.line)
             return made.address
         keep = min(size, block.size)
-        s.memory.view(made.address, keep)[:] = s.memory.view(old, keep)
-        s.memory.state(made.address, keep)[:] = s.memory.state(old, keep)
+        s.memory.move(made.address, old, keep)
         release(s, old, "realloc", ALLOCATED, s.line)
     return made.address
 
@@ -106,8 +105,7 @@ def free(s: Session, address: int) -> None:
 @runtime("memset")
 def memset(s: Session, to: int, value: int, size: int) -> int:
     if writable(s, to, size):
-        s.memory.view(to, size)[:] = value & 255
-        s.memory.state(to, size)[:] = HAS
+        s.memory.set(to, value, size, keep=0, give=HAS)
     return to
 
 
@@ -121,8 +119,7 @@ def memcpy(s: Session, to: int, source: int, size: int) -> int:
         judge(s, source, size, s.line, "read")
         return to
     if writable(s, to, size):
-        memory.view(to, size)[:] = memory.view(source, size)
-        memory.state(to, size)[:] = memory.state(source, size)
+        memory.move(to, source, size)
     return to
 
 

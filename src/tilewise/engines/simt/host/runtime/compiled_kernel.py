@@ -24,7 +24,7 @@ from tilewise.engines.simt.machine.lanes import Geometry
 from tilewise.errors import EngineError, TilewiseError
 
 SCRATCH = 1 << 16
-LARGE = 256 << 20  # bytes above which a block is not looked at
+LARGE = 1 << 30  # bytes above which a block is not looked at
 WATCHED_THREADS = 4096  # of a launch in which races in shared memory are looked for, where the machine cannot
 COMPLAINTS = 100_000  # after so many a kernel's threads are led astray in silence
 
@@ -102,7 +102,8 @@ class CompiledKernel:
         self._fill_spans(width_of(geometry.block) if width > 1 else None, arguments)
         for first, last in blocks:
             if first < last and not s.cuda.sticky:
-                run(arguments, first, last, -(-geometry.threads // width), min(shared, DYNAMIC_SHARED))
+                with s.memory.running():
+                    run(arguments, first, last, -(-geometry.threads // width), min(shared, DYNAMIC_SHARED))
         state.geometry = None
         return width
 
@@ -189,7 +190,7 @@ def _without_value(s: Session, address: int, size: int, line: int) -> None:
         f"{_thread(s)} loads from {what} at byte {address - block.address} before anything was written there", hint,
         array=block.name or str(block.line), access="kernel",
     )  # fmt: skip
-    memory.state(block.address, block.size)[:] |= 2
+    memory.change(block.address, block.size, give=2)
 
 
 def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:

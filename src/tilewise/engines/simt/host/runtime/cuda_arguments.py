@@ -12,7 +12,7 @@ from tilewise.engines.simt.frontend.ctype import element_dtype
 from tilewise.engines.simt.host.language.types import FunctionType, Record
 from tilewise.engines.simt.host.language.types import Pointer as HostPointer
 from tilewise.engines.simt.host.runtime.host_faults import describe
-from tilewise.engines.simt.host.runtime.memory import BUSY, Allocation
+from tilewise.engines.simt.host.runtime.memory import BUSY, HAS_VALUE, Allocation, Memory
 from tilewise.engines.simt.host.runtime.session import Session
 from tilewise.engines.simt.machine.execute import first_values
 from tilewise.engines.simt.machine.findings import Kind
@@ -20,7 +20,7 @@ from tilewise.engines.simt.machine.memory import ZERO, Buffer, Pointer
 from tilewise.engines.simt.machine.shadow import GlobalShadow
 from tilewise.errors import EngineError
 
-PIECE = 1 << 24  # bytes of shadow that are looked at in one go
+PIECE = 1 << 20  # bytes of shadow that are looked at in one go
 
 
 class Arguments:
@@ -114,9 +114,8 @@ class Arguments:
             usable = max(1, size) * dtype.itemsize
             data = memory.view(block.address, usable).view(dtype)
             buffer = Buffer(name, "global", data, size)
-            state = memory.state(block.address, size * dtype.itemsize)
-            if size and not all((state[at : at + PIECE] & 2).all() for at in range(0, len(state), PIECE)):
-                buffer.known = ((state & 2).reshape(size, dtype.itemsize) != 0).all(axis=1)
+            if size and not memory.has(block.address, size * dtype.itemsize, HAS_VALUE):
+                buffer.known = _known(memory, block.address, size, dtype.itemsize)
             self.blocks[key] = (block, buffer)
         if stores and buffer.shadow is None:
             buffer.shadow = GlobalShadow(buffer)
@@ -148,15 +147,22 @@ class Arguments:
         """Cells that the kernel stored to have a value now."""
         for block, buffer in self.blocks.values():
             if buffer.known is not None:
-                size = len(buffer.known) * buffer.data.dtype.itemsize
-                state = self.s.memory.state(block.address, size)
-                state |= np.repeat(buffer.known, buffer.data.dtype.itemsize).astype(np.uint8) * 2
+                self._give_values(block, buffer.known, buffer.data.dtype.itemsize)
             if buffer.shadow is not None:
                 block.written = True
                 if block.kind == "cudaMallocManaged":
                     self.s.cuda.unsynchronised[block.address] = line
-                    self.s.memory.state(block.address, block.size)[:] |= BUSY
+                    self.s.memory.change(block.address, block.size, give=BUSY)
                     block.stored = 0
+
+    def _give_values(self, block: Allocation, known: np.ndarray, width: int) -> None:
+        """To the cells that are known to have one; what has values already is left alone."""
+        step = PIECE // width
+        for at in range(0, len(known), step):
+            cells = np.flatnonzero(known[at : at + step])
+            start, size = block.address + at * width, len(known[at : at + step]) * width
+            if len(cells) and not self.s.memory.has(start, size, HAS_VALUE):
+                self.s.memory.state(start, size).reshape(-1, width)[cells] |= HAS_VALUE
 
     def forget(self) -> None:
         """What the machine did is undone: it has nothing to tell when the launch has ended."""
@@ -175,6 +181,21 @@ class Arguments:
     def block_of(self, name: str) -> Allocation | None:
         buffer = self.buffers.get(name)
         return next((block for block, b in self.blocks.values() if b is buffer), None) if buffer is not None else None
+
+
+def _known(memory: Memory, address: int, count: int, width: int) -> np.ndarray:
+    """Which cells have a value in all of their bytes; piece by piece, for an array may be large."""
+    known = np.zeros(count, np.bool_)
+    step = PIECE // width
+    for at in range(0, count, step):
+        start, size = address + at * width, min(step, count - at) * width
+        alike = memory.alike(start, size)
+        if alike is None:
+            cells = memory.state(start, size).reshape(-1, width)
+            known[at : at + step] = ((cells & HAS_VALUE) != 0).all(axis=1)
+        elif alike & HAS_VALUE:
+            known[at : at + step] = True
+    return known
 
 
 def reached(s: Session, site: Any, address: int, changed: bool = False) -> list[Allocation]:

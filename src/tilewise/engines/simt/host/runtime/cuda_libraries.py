@@ -92,7 +92,7 @@ def gemm(
     out[:] = product + (beta * out if beta else 0)
     block = s.memory.find(c)
     assert block is not None
-    s.memory.state(c, out.strides[1] * (n - 1) + m * out.itemsize)[:] |= 2
+    s.memory.change(c, out.strides[1] * (n - 1) + m * out.itemsize, give=2)
     block.written, block.stored = True, s.line
     s.cuda.computed(2 * m * n * k / (2 * s.cuda.machine.step_rates[""]))
     return 0
@@ -119,7 +119,7 @@ def _given(s: Session, address: int, out: np.ndarray) -> int:
     """The memory from `address` on has values now."""
     block = s.memory.find(address)
     if block is not None and out.size:
-        s.memory.state(address, abs(out.strides[-1]) * (out.shape[-1] - 1) + out.shape[0] * out.itemsize)[:] |= 2
+        s.memory.change(address, abs(out.strides[-1]) * (out.shape[-1] - 1) + out.shape[0] * out.itemsize, give=2)
         block.written, block.stored = True, s.line
     return 0
 
@@ -210,5 +210,5 @@ def fill(s: Session, address: int, count: int, kind: int, mean: float, dev: floa
     if out is None:
         return NO_LAUNCH
     out[:] = rng.normal(mean, dev, count) if kind == 2 else 1 - rng.random(count, dtype)
-    s.memory.state(address, out.nbytes)[:] |= 2
+    s.memory.change(address, out.nbytes, give=2)
     return 0

@@ -9,7 +9,7 @@ from tilewise.engines.simt.host.runtime.c_memory import writable
 from tilewise.engines.simt.host.runtime.comparisons import note_input
 from tilewise.engines.simt.host.runtime.graphs import captured
 from tilewise.engines.simt.host.runtime.host_faults import describe
-from tilewise.engines.simt.host.runtime.memory import BUSY, CARD, LACKS, PIECE, Allocation
+from tilewise.engines.simt.host.runtime.memory import BUSY, CARD, HAS_VALUE, LACKS, Allocation
 from tilewise.engines.simt.host.runtime.releases import release
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
@@ -242,11 +242,7 @@ def _too_long(s: Session, block: Allocation, size: int, name: str, verb: str, ro
 def move(s: Session, to: int, source: int, size: int) -> None:
     """Bytes, and which of them have a value."""
     memory = s.memory
-    memory.view(to, size)[:] = memory.view(source, size)
-    new, state = memory.state(source, size), memory.state(to, size)
-    step = PIECE if abs(to - source) >= size else size  # one over the other: as a whole
-    for i in range(0, size, max(1, step)):
-        state[i : i + step] = (state[i : i + step] & 5) | (new[i : i + step] & 2)
+    memory.move(to, source, size, own=LACKS | CARD, take=HAS_VALUE)
     block = memory.find(to)
     if block is not None:
         block.written, block.whole = True, False
@@ -293,8 +289,7 @@ def cuda_set(s: Session, to: int, value: int, size: int) -> int:
             access="memset",
         )
         return int(s.cuda.fail(codes.INVALID_VALUE))
-    s.memory.view(to, size)[:] = value & 255
-    s.memory.state(to, size)[:] |= 2
+    s.memory.set(to, value, size)
     block.written = True
     s.cuda.computed(size / s.cuda.machine.bandwidth)
     return codes.SUCCESS
@@ -346,7 +341,7 @@ def cuda_symbol(s: Session, symbol: int, size: int, offset: int, data: int, kind
         move(s, symbol + offset, data, size)
     else:
         move(s, data, symbol + offset, size)
-        s.memory.state(data, size)[:] |= 2  # zero, where nobody gave it another value
+        s.memory.change(data, size, give=HAS_VALUE)  # zero, where nobody gave it another value
         block.copied = True
     s.cuda.copied(size)
     return codes.SUCCESS
@@ -357,5 +352,5 @@ def synchronised(s: Session) -> None:
     for address in s.cuda.unsynchronised:
         block = s.memory.find(address)
         if block is not None and not block.freed:
-            s.memory.state(address, block.size)[:] &= 255 - BUSY
+            s.memory.change(address, block.size, keep=255 - BUSY)
     s.cuda.unsynchronised.clear()

@@ -46,7 +46,7 @@ def execute(s: Session, number: int, kind: int, source: int, to: int, direction:
     with np.errstate(all="ignore"):  # numbers beyond the type are the program's
         found = _transformed(given.reshape(in_shape), kind, shape, axes, direction)
         place[:] = found.astype(out_type).ravel()
-    s.memory.state(to, place.nbytes)[:] |= 2
+    s.memory.change(to, place.nbytes, give=2)
     block = s.memory.find(to)
     if block is not None:
         block.written, block.stored = True, s.line

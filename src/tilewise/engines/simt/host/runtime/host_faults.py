@@ -104,7 +104,7 @@ def _busy(s: Session, address: int, line: int) -> None:
         access="read",
         other_line=launched,
     )
-    s.memory.state(block.address, block.size)[:] &= 255 - BUSY
+    s.memory.change(block.address, block.size, keep=255 - BUSY)
 
 
 def _outside(s: Session, block: Allocation, address: int, size: int, line: int, access: str) -> None:
@@ -213,7 +213,7 @@ def _without_value(s: Session, address: int, size: int, line: int) -> None:
         access="read",
         other_line=block.line,
     )
-    memory.state(block.address, block.size)[:] |= HAS
+    memory.change(block.address, block.size, give=HAS)
 
 
 @runtime("rt_unset")

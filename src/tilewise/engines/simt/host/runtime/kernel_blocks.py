@@ -106,7 +106,7 @@ def _begun_again(run: KernelRun, given: Arguments, before: list[tuple[Any, Any, 
     """The first blocks took too long: what they changed is undone, and the launch is compiled."""
     for block, data, state in before:
         run.s.memory.view(block.address, block.size)[:] = data
-        run.s.memory.state(block.address, block.size)[:] = state
+        run.s.memory.restore_states(state)
         block.whole = False
     if isinstance(compiled(run.s, run.site, run.geometry), str):
         fresh = Arguments(run.s, run.site, run.program)
@@ -145,7 +145,7 @@ def mark_changed(run: KernelRun) -> None:
         block.stored = line
         if block.kind == "cudaMallocManaged":
             run.s.cuda.unsynchronised[block.address] = line
-            run.s.memory.state(block.address, block.size)[:] |= BUSY
+            run.s.memory.change(block.address, block.size, give=BUSY)
             block.stored = 0
 
 
@@ -155,7 +155,7 @@ def _kept(given: Arguments) -> list[tuple[Any, Any, Any]] | None:
     changed = [block for block, buffer in given.blocks.values() if buffer.shadow is not None]
     if sum(b.size for b in changed) > KEPT_BYTES:
         return None
-    return [(b, memory.view(b.address, b.size).copy(), memory.state(b.address, b.size).copy()) for b in changed]
+    return [(b, memory.view(b.address, b.size).copy(), memory.kept_states(b.address, b.size)) for b in changed]
 
 
 def _ranges(blocks: Any) -> list[tuple[int, int]]:

@@ -6,12 +6,17 @@ apart and their addresses are never given out twice, so that an overrun or a sta
 from __future__ import annotations
 
 import bisect
+import contextlib
 import ctypes
 import mmap
+import sys
+import threading
+from collections.abc import Iterator
 from dataclasses import dataclass
 
 import numpy as np
 
+from tilewise.engines.simt.host.runtime.uniform_shadow import Kept, UniformShadow
 from tilewise.errors import LimitError
 
 GUARD = 1 << 20
@@ -20,11 +25,9 @@ STATIC = 4 << 30
 LEAST_GAP = 64
 LARGE = 1 << 20
 LACKS, HAS = 1, 3
+HAS_VALUE = 2  # the bit that 3 and 6 have in common
 CARD, CARD_HAS = 4, 6
 BUSY = 8  # beside 3: managed memory that a kernel has changed, and nobody has waited for it
-
-
-PIECE = 1 << 20
 
 
 @dataclass
@@ -67,9 +70,12 @@ class Memory:
         self.size = size
         self.bytes = np.frombuffer(self._pages, np.uint8, size)
         self.shadow = np.frombuffer(self._pages, np.uint8, size, size)
+        self._states = UniformShadow(self.shadow)
         self.base = self.bytes.ctypes.data
         self.shift = size
         self._control = GUARD // 2
+        self.still = threading.RLock()  # held by whoever is in the runtime, or looks at states while compiled code runs
+        self.loses_values = False  # compiled code may take values away from an array, in no call of the runtime
         self.line_address = self.base + self._control
         self.stack_address = self.base + self._control + 64
         self._line = ctypes.c_int32.from_address(self.line_address)
@@ -117,7 +123,7 @@ class Memory:
         self._static = at + size + max(LEAST_GAP, min(size, LARGE))
         if self._static > self._heap:
             raise LimitError("the program's variables take more than 4 GiB")
-        self.shadow[at : at + size] = HAS
+        self._states.fill(at, size, HAS)
         made = Allocation(self.base + at, size, "static", 0, name)
         self.statics.append(made)
         self._static_starts.append(made.address)
@@ -151,7 +157,7 @@ class Memory:
             full = self._device > self.size - GUARD
         if full:
             raise LimitError(f"line {line}: the program has asked for more memory than there are addresses for")
-        self.shadow[at : at + size] = state
+        self._states.fill(at, size, state)
         made = Allocation(self.base + at, size, kind, line, name, host=host, device=device)
         if host:
             self.blocks.append(made)
@@ -164,12 +170,11 @@ class Memory:
     def release(self, block: Allocation, line: int) -> None:
         block.freed = max(1, line)
         at = block.address - self.base
-        self.shadow[at : at + block.size] = 0
+        self._states.fill(at, block.size, 0)
         self.used -= block.size
         first, last = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE, (at + block.size) // mmap.PAGESIZE * mmap.PAGESIZE
         if last - first >= 1 << 20 and hasattr(mmap, "MADV_DONTNEED"):
             self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
-            self._pages.madvise(mmap.MADV_DONTNEED, self.size + first, last - first)
 
     # -- finding
 
@@ -209,10 +214,61 @@ class Memory:
         at = address - self.base
         return self.shadow[at : at + size]
 
-    def has(self, address: int, size: int, wanted: int) -> bool:
-        """Whether all these bytes have these bits of their state; looked at in pieces, for an array may be large."""
-        state = self.state(address, size)
-        return all(bool(((state[i : i + PIECE] & wanted) == wanted).all()) for i in range(0, size, PIECE))
+    def has(self, address: int, size: int, wanted: int, exactly: bool = False) -> bool:
+        """Whether all these bytes have these bits of their state; `exactly`: and no others."""
+        return self._states.has(address - self.base, size, wanted, exactly)
+
+    def alike(self, address: int, size: int) -> int | None:
+        """The state that all these bytes have, at most a piece of the shadow; None where they differ."""
+        return self._states.of(address - self.base, size)
+
+    def change(self, address: int, size: int, keep: int = 255, give: int = 0) -> None:
+        """Of each byte's state the bits of `keep` stay and those of `give` are added."""
+        self._states.change(address - self.base, size, keep, give)
+
+    def move(self, to: int, source: int, size: int, own: int = 0, take: int = 255) -> None:
+        """Bytes and their states, of which the bits of `own` stay and those of `take` come along."""
+        self.view(to, size)[:] = self.view(source, size)
+        self._states.copy(to - self.base, source - self.base, size, own, take)
+
+    def set(self, address: int, value: int, size: int, keep: int = 255, give: int = 2) -> None:
+        """All these bytes are `value`. Zeros are the system's own, which take no memory before they are stored to."""
+        at = address - self.base
+        first, last = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE, (at + size) // mmap.PAGESIZE * mmap.PAGESIZE
+        if value & 255 or last - first < LARGE or sys.platform != "linux":
+            first = last = at + size
+        self.bytes[at:first] = value & 255
+        self.bytes[last : at + size] = value & 255
+        if first < last:
+            self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
+        self._states.change(at, size, keep, give)
+
+    @contextlib.contextmanager
+    def running(self) -> Iterator[None]:
+        """Compiled code runs, called by the runtime."""
+        self.still.release()
+        try:
+            yield
+        finally:
+            self.still.acquire()
+
+    def kept_states(self, address: int, size: int) -> Kept:
+        """The states as they are now, for `restore_states`."""
+        return self._states.kept(address - self.base, size)
+
+    def restore_states(self, kept: Kept) -> None:
+        self._states.restore(kept)
+
+    def collapse(self, again: bool = False) -> None:
+        """Take less memory for the states of arrays that have values; called while compiled code runs, too."""
+        if self.loses_values or not self.still.acquire(blocking=False):
+            return
+        try:
+            for block in (*self.blocks, *self.device_blocks):
+                if block.size >= LARGE and not block.freed:
+                    self._states.collapse(block.address - self.base, block.size, again)
+        finally:
+            self.still.release()
 
     def text(self, address: int, most: int = 1 << 20) -> bytes:
         """A string up to its zero."""

@@ -103,12 +103,13 @@ class Session:
     def guarded(self, function: Function) -> Function:
         """A callback from compiled code: an error in it ends the program, it is never lost."""
         quiet = any(function is FUNCTIONS.get(name) for name in ("rt_whole", "rt_scratch"))
-        next_epoch = _nothing if quiet else self.memory.next_epoch
+        next_epoch, still = _nothing if quiet else self.memory.next_epoch, self.memory.still
 
         def call(*arguments: Any) -> Any:
             try:
-                next_epoch()
-                return function(self, *arguments)
+                with still:
+                    next_epoch()
+                    return function(self, *arguments)
             except LimitError as error:
                 self.finish(4, "limit", str(error))
             except TilewiseError as error:

@@ -6,10 +6,9 @@ import ctypes
 
 import numpy as np
 
-from tilewise.engines.simt.host.runtime.memory import HAS
+from tilewise.engines.simt.host.runtime.memory import HAS, HAS_VALUE
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 
-PIECE = 1 << 20
 SCRATCH = 1 << 27
 MOST = 1 << 16  # times not to ask again after it was in vain
 
@@ -41,8 +40,7 @@ def _wait(s: Session, cells: ctypes.Array[ctypes.c_int64], site: int) -> None:
 
 def _has_values(s: Session, start: int, end: int, card: bool) -> bool:
     """On the host exactly 3; a kernel may also read the card's memory (6), and managed memory that is in use."""
-    pieces = (s.memory.state(at, min(PIECE, end - at)) for at in range(start, end, PIECE))
-    return all(((piece & 2) != 0).all() if card else (piece == HAS).all() for piece in pieces)
+    return s.memory.has(start, end - start, HAS_VALUE if card else HAS, exactly=not card)
 
 
 @runtime("rt_scratch")

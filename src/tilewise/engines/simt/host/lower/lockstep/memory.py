@@ -42,6 +42,12 @@ look:"""
 STATE = """  %there = add i64 %at, {shift}
   %shadow = inttoptr i64 %there to ptr
   %state = load {bits}, ptr %shadow, align 1"""
+MARK_ONCE = """  %old = icmp eq {bits} %state, %marked
+  br i1 %old, label %fine, label %mark
+mark:
+  store {bits} %marked, ptr %shadow, align 1
+  br label %fine
+fine:"""
 
 
 def _repeat(byte: int, size: int) -> int:
@@ -66,9 +72,10 @@ def _look(b: Builder, size: int, check: int, write: bool) -> str:
                 f"  %mine = and {bits} %either, {ones}", f"  %ok = icmp eq {bits} %mine, {ones}"]  # fmt: skip
     else:
         out.append("  %ok = icmp eq i64 0, 0")
-    out.append("  br i1 %ok, label %fine, label %bad, !prof !1\nfine:")
-    if write and check == FULL:
-        out += [f"  %marked = or {bits} %state, {twos}", f"  store {bits} %marked, ptr %shadow, align 1"]
+    once = write and check == FULL
+    out.append(f"  br i1 %ok, label %{'may' if once else 'fine'}, label %bad, !prof !1\n{'may' if once else 'fine'}:")
+    if once:
+        out += [f"  %marked = or {bits} %state, {twos}", MARK_ONCE.format(bits=bits)]
     elif write and check == INIT:
         out.append(f"  store {bits} {_repeat(3, size)}, ptr %shadow, align 1")
     return "\n".join([*out, "  br label %good"])
@@ -133,19 +140,33 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
     kind = lanes.vector(bits)
     if not write or place.check == FULL:
         state = b.make(f"load {kind}, ptr {shadow}, align 1")
-        asked, seen = f"splat ({bits} {_repeat(1 if write else 2, size)})", state
-        if write:
-            seen = b.make(f"or {kind} {state}, {b.make(f'lshr {kind} {state}, splat ({bits} 2)')}")
-        same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {seen}, {asked}')}, {asked}")
-        b.emit(f"br i1 {lanes.all(b, same)}, label %{quick}, label %{slow}, !prof !1")
+        twos = f"splat ({bits} {_repeat(2, size)})"
+        same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {state}, {twos}')}, {twos}")
+        other = slow if not write else b.label()
+        b.emit(f"br i1 {lanes.all(b, same)}, label %{quick}, label %{other}, !prof !1")
         b.open = False
+        if write:
+            b.begin(other)
+            _first_store(b, state, shadow, size, quick, slow)
     b.begin(quick)
-    if write:
-        mark = f"splat ({bits} {_repeat(3, size)})"
-        if place.check == FULL:
-            mark = b.make(f"or {kind} {state}, splat ({bits} {_repeat(2, size)})")
-        b.emit(f"store {kind} {mark}, ptr {shadow}, align 1")
+    if write and place.check != FULL:
+        b.emit(f"store {kind} splat ({bits} {_repeat(3, size)}), ptr {shadow}, align 1")
     return b.make(f"inttoptr i64 {at.base} to ptr")
+
+
+def _first_store(b: Builder, state: str, shadow: str, size: int, quick: str, slow: str) -> None:
+    """Some of the lanes' bytes have no value yet: if all are somebody's they have one now."""
+    bits, lanes = f"i{size * 8}", lanes_of(b)
+    kind, ones = lanes.vector(bits), f"splat ({bits} {_repeat(1, size)})"
+    seen = b.make(f"or {kind} {state}, {b.make(f'lshr {kind} {state}, splat ({bits} 2)')}")
+    same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {seen}, {ones}')}, {ones}")
+    mark = b.label()
+    b.emit(f"br i1 {lanes.all(b, same)}, label %{mark}, label %{slow}, !prof !1")
+    b.open = False
+    b.begin(mark)
+    marked = b.make(f"or {kind} {state}, splat ({bits} {_repeat(2, size)})")
+    b.emit(f"store {kind} {marked}, ptr {shadow}, align 1")
+    b.jump(quick)
 
 
 def load(b: Builder, place: WidePlace) -> Wide:

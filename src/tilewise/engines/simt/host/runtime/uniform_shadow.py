@@ -1,0 +1,192 @@
+"""The shadow of a program's memory, where it says the same of every byte: held once for all such pages.
+
+Arrays are allocated whole, filled whole and copied whole: nearly all of their shadow is one state over and over. Such
+pieces are mapped onto the pages of a small file that holds nothing but that state, privately, so that a store of
+another state gives the page a copy of its own and no other. Where the system has no such files each byte is written."""
+
+from __future__ import annotations
+
+import contextlib
+import ctypes
+import mmap
+import os
+import sys
+from collections.abc import Iterator
+from typing import Any
+
+import numpy as np
+
+LEAST = 1 << 14  # bytes from which on asking the system pays
+PIECE = 1 << 20  # bytes that are mapped, or compared, at once
+FILE = 2 * PIECE  # of each state; pieces beside each other continue in it, so that the system joins them
+KINDS = frozenset({0, 1, 3, 4, 6, 9, 11})  # states that whole arrays have
+MOST_MAPPED = 1 << 14  # pieces: the system gives a process 65,530 mappings
+FIXED, PRIVATE, ANONYMOUS, NO_RESERVE = 0x10, 0x2, 0x20, 0x4000  # of Linux
+SWAPPED, FILES = np.uint64(1 << 62), np.uint64(1 << 61)  # bits of an entry of /proc/self/pagemap
+VALUE = 2
+Kept = list[tuple[int, int, Any]]  # where, how many, and their states
+
+
+class UniformShadow:
+    def __init__(self, shadow: np.ndarray) -> None:
+        self._shadow = shadow
+        self._start = shadow.ctypes.data
+        self._pages: dict[int, tuple[int, Any]] = {}  # by state: the file, its pages to compare with
+        self._mapped: dict[int, int] = {}  # by number: the state that a piece was mapped to
+        self.works = sys.platform == "linux" and hasattr(os, "memfd_create") and FILE % mmap.PAGESIZE == 0
+        self._system = -1
+        if self.works:
+            with contextlib.suppress(OSError):
+                self._system = os.open("/proc/self/pagemap", os.O_RDONLY)
+            libc = ctypes.CDLL(None)
+            self._compare, self._map_pages = libc.memcmp, libc.mmap
+            self._compare.argtypes = (ctypes.c_void_p, ctypes.c_void_p, ctypes.c_size_t)
+            self._map_pages.argtypes = (ctypes.c_void_p, ctypes.c_size_t, *[ctypes.c_int] * 3, ctypes.c_long)
+            self._map_pages.restype = ctypes.c_void_p
+
+    # -- by whole ranges
+
+    def fill(self, at: int, size: int, state: int) -> None:
+        first, last = -(-at // PIECE) * PIECE, (at + size) // PIECE * PIECE
+        if last <= first or not self.works:
+            self._shadow[at : at + size] = state
+            return
+        self._shadow[at:first] = state
+        self._shadow[last : at + size] = state
+        self._map(first, last, state)
+
+    def change(self, at: int, size: int, keep: int = 255, give: int = 0) -> None:
+        """Each state: the bits of `keep` stay, those of `give` are added."""
+        for start, end in self._pieces(at, size):
+            state = self.of(start, end - start) if end - start == PIECE else None
+            if state is None:
+                part = self._shadow[start:end]
+                part &= keep
+                part |= give
+            elif (new := state & keep | give) != state:
+                self._map(start, end, new)
+
+    def copy(self, to: int, source: int, size: int, own: int, take: int) -> None:
+        """Each state: the bits of `own` stay, those of `take` come from there; one over the other as a whole."""
+        if abs(to - source) < size:
+            moved = self._shadow[source : source + size] & take
+            self._shadow[to : to + size] = (self._shadow[to : to + size] & own) | moved
+            return
+        for start, end in self._pieces(to, size):
+            given = source + start - to
+            here = self.of(start, end - start) if end - start == PIECE else None
+            there = self.of(given, end - start) if here is not None else None
+            if here is None or there is None:
+                part = self._shadow[start:end]
+                part &= own
+                part |= self._shadow[given : given + end - start] & take
+            elif (new := (here & own) | (there & take)) != here:
+                self._map(start, end, new)
+
+    def has(self, at: int, size: int, wanted: int, exactly: bool = False) -> bool:
+        """Whether all these bytes have these bits of their state; `exactly`: and no others."""
+        for start, end in self._pieces(at, size):
+            state = self.of(start, end - start)
+            if state is not None and (state == wanted if exactly else state & wanted == wanted):
+                continue
+            part = self._shadow[start:end]
+            if state is not None or not ((part if exactly else part & wanted) == wanted).all():
+                return False
+        return True
+
+    def of(self, at: int, size: int) -> int | None:
+        """The state that all these bytes have, at most a piece; None where they differ."""
+        if size < LEAST or not self.works:
+            return None
+        numbers = range(at // PIECE, -(-(at + size) // PIECE))
+        known = {self._mapped.get(number, -1) for number in numbers}
+        if known != {-1} and len(known) == 1 and all(self._looks(number)[1] for number in numbers):
+            return known.pop()
+        state = int(self._shadow[at])
+        if state not in KINDS or int(self._shadow[at + size - 1]) != state:
+            return None
+        same = self._compare(self._start + at, self._pages_of(state)[1].ctypes.data, size) == 0
+        return state if same else None
+
+    def kept(self, at: int, size: int) -> Kept:
+        """The states as they are now: where a piece is all alike, that one state."""
+        out: Kept = []
+        for start, end in self._pieces(at, size):
+            state = self.of(start, end - start)
+            out.append((start, end - start, self._shadow[start:end].copy() if state is None else state))
+        return out
+
+    def restore(self, kept: Kept) -> None:
+        for at, size, state in kept:
+            if isinstance(state, int):
+                self.fill(at, size, state)
+            else:
+                self._shadow[at : at + size] = state
+
+    # -- as it runs
+
+    def collapse(self, at: int, size: int, again: bool = False) -> None:
+        """Give back the pages of pieces that have values everywhere by now; who stores there meanwhile stores the same,
+        and nobody may take values away. `again`: also those that the system counts of pieces given back before."""
+        for number in range(-(-at // PIECE), (at + size) // PIECE if self.works else 0):
+            start, state = number * PIECE, self._mapped.get(number, 0)
+            there, untouched = (True, False) if not state & VALUE else self._looks(number) if again else (False, True)
+            if not there:
+                continue
+            if not untouched:
+                ends = int(self._shadow[start]) & int(self._shadow[start + PIECE - 1])
+                state = self.of(start, PIECE) or 0 if ends & VALUE else 0
+            if state & VALUE:
+                self._map(start, start + PIECE, state)
+
+    def _looks(self, number: int) -> tuple[bool, bool]:
+        """Of a piece that was mapped: whether the system counts pages of it, and whether all are still the file's."""
+        if self._system < 0:
+            return True, False
+        first = (self._start + number * PIECE) // mmap.PAGESIZE
+        data = os.pread(self._system, 8 * (PIECE // mmap.PAGESIZE), 8 * first)
+        entries = np.frombuffer(data, np.uint64)
+        there = entries >= SWAPPED  # in memory, or outside it
+        return bool(there.any()), not (there & ((entries & FILES) == 0)).any()
+
+    def _pieces(self, at: int, size: int) -> Iterator[tuple[int, int]]:
+        end = at + size
+        while at < end:
+            step = min(end, (at // PIECE + 1) * PIECE)
+            yield at, step
+            at = step
+
+    def _map(self, first: int, last: int, state: int) -> None:
+        """Whole pieces, all of this state."""
+        numbers = range(first // PIECE, last // PIECE)
+        if len(self._mapped) + len(numbers) > MOST_MAPPED and state:
+            self._shadow[first:last] = state
+            return
+        for number in numbers:
+            if state:
+                self._mapped[number] = state
+            else:
+                self._mapped.pop(number, None)
+        protection, flags = mmap.PROT_READ | mmap.PROT_WRITE, FIXED | PRIVATE | NO_RESERVE
+        file = self._pages_of(state)[0] if state else -1
+        while first < last:
+            end = min(last, (first // FILE + 1) * FILE) if state else last
+            there = self._start + first
+            if state:
+                made = self._map_pages(there, end - first, protection, flags, file, first % FILE)
+            else:
+                made = self._map_pages(there, end - first, protection, flags | ANONYMOUS, -1, 0)
+            if made != there:
+                raise MemoryError
+            first = end
+
+    def _pages_of(self, state: int) -> tuple[int, Any]:
+        if state not in self._pages:
+            file = os.memfd_create(f"shadow {state}")
+            if state:
+                os.write(file, bytes([state]) * FILE)
+            else:
+                os.truncate(file, FILE)
+            pages = mmap.mmap(file, FILE, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
+            self._pages[state] = file, np.frombuffer(pages, np.uint8)
+        return self._pages[state]
