@@ -23,6 +23,8 @@ from tilewise.engines.simt.host.lower.lockstep.wide import (
 )
 from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, Value
 
+ITERATIONS_AHEAD = 8  # that a load is prefetched
+CACHE_LINE = 64
 LANE_BY_LANE = """  %pa = getelementptr i64, ptr %as, i64 %l
   %at = load i64, ptr %pa
   %address = inttoptr i64 %at to ptr
@@ -169,6 +171,22 @@ def _first_store(b: Builder, state: str, shadow: str, size: int, quick: str, slo
     b.jump(quick)
 
 
+def _prefetch(b: Builder, place: WidePlace) -> None:
+    """In a loop: what it will load a few iterations on, by how far it went since the last one. Rows of a matrix lie so
+    far apart that no processor guesses the next, and each load would wait for the memory."""
+    if place.check != FULL or not lanes_of(b).loops:
+        return
+    b.program.external("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
+    slot, at = b.alloca("i64"), place.address.base
+    before = b.make(f"load i64, ptr {slot}")
+    b.emit(f"store i64 {at}, ptr {slot}")
+    ahead = b.make(f"mul i64 {b.make(f'sub i64 {at}, {before}')}, {ITERATIONS_AHEAD}")
+    there = b.make(f"add i64 {at}, {ahead}")
+    for line in range(0, lanes_of(b).width * place.type.size, CACHE_LINE):
+        pointer = b.make(f"inttoptr i64 {b.make(f'add i64 {there}, {line}')} to ptr")
+        b.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
+
+
 def load(b: Builder, place: WidePlace) -> Wide:
     type_, lanes = place.type, lanes_of(b)
     if isinstance(type_, Array):
@@ -183,6 +201,7 @@ def load(b: Builder, place: WidePlace) -> Wide:
     if not place.address.base or place.address.stride != size:
         text = b.make(call.format(mask=lanes.mask_bits(b)))
     else:
+        _prefetch(b, place)
         slow, quick, done = b.label(), b.label(), b.label()
         pointer = _fast(b, place, size, False, slow, quick)
         one = b.make(f"load {kind}, ptr {pointer}, align 1")
