@@ -9,6 +9,7 @@ from tilewise.engines.simt.host.language.types import Array, Pointer, Scalar, Ty
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.lockstep.divergence import NotInLockstep
 from tilewise.engines.simt.host.lower.lockstep.lane_loop import lane_loop
+from tilewise.engines.simt.host.lower.lockstep.scattered import all_inside, put_apart, take
 from tilewise.engines.simt.host.lower.lockstep.wide import (
     OwnPlace,
     Wide,
@@ -120,7 +121,7 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
     lanes, memory, at = lanes_of(b), b.program.memory, place.address
     whole = lanes.width * size
     fine = both(b, at.valid, lanes.all(b))
-    if place.span is not None and not write:
+    if place.span is not None:
         above = b.make(f"icmp uge i64 {at.base}, {place.span[0]}")
         below = b.make(f"icmp ule i64 {b.make(f'add i64 {at.base}, {whole}')}, {place.span[1]}")
         other = b.label()
@@ -172,17 +173,21 @@ def _first_store(b: Builder, state: str, shadow: str, size: int, quick: str, slo
 
 
 def _prefetch(b: Builder, place: WidePlace) -> None:
-    """In a loop: what it will load a few iterations on, by how far it went since the last one. Rows of a matrix lie so
-    far apart that no processor guesses the next, and each load would wait for the memory."""
-    if place.check != FULL or not lanes_of(b).loops:
+    """Rows of a matrix lie so far apart that no processor guesses the next, and each load would wait for the memory. In
+    a loop: what it will load a few iterations on, by how far it went since the last one; elsewhere: what lies behind,
+    which the next group loads, or the next block."""
+    if place.check != FULL:
         return
     b.program.external("llvm.prefetch.p0", "declare void @llvm.prefetch.p0(ptr, i32, i32, i32)")
-    slot, at = b.alloca("i64"), place.address.base
-    before = b.make(f"load i64, ptr {slot}")
-    b.emit(f"store i64 {at}, ptr {slot}")
-    ahead = b.make(f"mul i64 {b.make(f'sub i64 {at}, {before}')}, {ITERATIONS_AHEAD}")
-    there = b.make(f"add i64 {at}, {ahead}")
-    for line in range(0, lanes_of(b).width * place.type.size, CACHE_LINE):
+    at, whole = place.address.base, lanes_of(b).width * place.type.size
+    there = b.make(f"add i64 {at}, {whole}")
+    if lanes_of(b).loops:
+        slot = b.alloca("i64")
+        before = b.make(f"load i64, ptr {slot}")
+        b.emit(f"store i64 {at}, ptr {slot}")
+        ahead = b.make(f"mul i64 {b.make(f'sub i64 {at}, {before}')}, {ITERATIONS_AHEAD}")
+        there = b.make(f"add i64 {at}, {ahead}")
+    for line in range(0, whole, CACHE_LINE):
         pointer = b.make(f"inttoptr i64 {b.make(f'add i64 {there}, {line}')} to ptr")
         b.emit(f"call void @llvm.prefetch.p0(ptr {pointer}, i32 0, i32 3, i32 1)")
 
@@ -198,13 +203,20 @@ def load(b: Builder, place: WidePlace) -> Wide:
     call = (
         f"call {kind} @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, i32 {b.line_text()})"
     )
-    if not place.address.base or place.address.stride != size:
+    apart = not place.address.base or place.address.stride != size
+    if apart and place.span is None:
         text = b.make(call.format(mask=lanes.mask_bits(b)))
     else:
-        _prefetch(b, place)
         slow, quick, done = b.label(), b.label(), b.label()
-        pointer = _fast(b, place, size, False, slow, quick)
-        one = b.make(f"load {kind}, ptr {pointer}, align 1")
+        if apart:
+            assert place.span is not None
+            b.branch(all_inside(b, place.address, place.span, size), quick, slow)
+            b.begin(quick)
+            one = take(b, llvm, place.address)
+        else:
+            _prefetch(b, place)
+            pointer = _fast(b, place, size, False, slow, quick)
+            one = b.make(f"load {kind}, ptr {pointer}, align 1")
         b.jump(done)
         b.begin(slow)
         two = b.make(call.format(mask=lanes.mask_bits(b)))
@@ -224,12 +236,19 @@ def store(b: Builder, place: WidePlace, value: Wide) -> None:
         text = b.make(f"zext {lanes.vector('i1')} {text} to {kind}")
     name = _function(b, llvm, size, place.check, True)
     call = f"call void @{name}({lanes.vector('i64')} {place.address.text}, {lanes.bits} {{mask}}, {kind} {text}, i32 {b.line_text()})"  # noqa: E501
-    if not place.address.base or place.address.stride != size:
+    apart = not place.address.base or place.address.stride != size
+    if apart and place.span is None:
         b.emit(call.format(mask=lanes.mask_bits(b)))
         return
     slow, quick, done = b.label(), b.label(), b.label()
-    pointer = _fast(b, place, size, True, slow, quick)
-    b.emit(f"store {kind} {text}, ptr {pointer}, align 1")
+    if apart:
+        assert place.span is not None
+        b.branch(all_inside(b, place.address, place.span, size), quick, slow)
+        b.begin(quick)
+        put_apart(b, llvm, place.address, text)
+    else:
+        pointer = _fast(b, place, size, True, slow, quick)
+        b.emit(f"store {kind} {text}, ptr {pointer}, align 1")
     b.jump(done)
     b.begin(slow)
     b.emit(call.format(mask=lanes.mask_bits(b)))
