@@ -26,6 +26,24 @@ ATOMICS: dict[str, tuple[int, Function]] = {
     "atomicCAS": (3, lambda old, compare, v: v if old == compare else old),
     "atomicInc": (2, lambda old, v: old * 0 if old >= v else old + old.dtype.type(1)),
 }
+SIGNS = {ATOMICS["atomicAdd"][1]: 1, ATOMICS["atomicSub"][1]: -1}  # integers: in any order they come to the same
+
+
+def _added(data: np.ndarray, cells: np.ndarray, values: np.ndarray) -> np.ndarray:
+    """Add to the cells one after another; what each found there. Integers wrap, so that sums of all of them do."""
+    if not len(cells):
+        return values
+    order = np.argsort(cells, kind="stable")
+    cell, value = cells[order], values[order].astype(data.dtype)
+    begins = np.concatenate(([True], cell[1:] != cell[:-1]))
+    first, group = np.flatnonzero(begins), np.cumsum(begins) - 1
+    before = np.cumsum(value, dtype=data.dtype) - value
+    found: np.ndarray = data[cell] + (before - before[first][group])
+    last = np.concatenate((first[1:] - 1, [len(cell) - 1]))
+    data[cell[last]] = found[last] + value[last]
+    out: np.ndarray = np.empty_like(found)
+    out[order] = found
+    return out
 
 
 def atomic(c: Context, site: Site, located: Any, function: Function, values: list[Any]) -> Any:
@@ -55,13 +73,15 @@ def atomic(c: Context, site: Site, located: Any, function: Function, values: lis
         data, places = reinterpret(memory, flat, parts[0].dtype)
     cells = np.broadcast_to(np.asarray(places), (c.n,))
     old = np.zeros(c.n, data.dtype)
-    for lane in lanes.tolist():
-        if ok is not None and not ok[lane]:
-            continue
-        cell = int(cells[lane])
-        found = data[cell]
-        old[lane] = found
-        data[cell] = function(found, *[p[lane] for p in parts])
+    run = lanes if ok is None else lanes[ok[lanes]]
+    if data.dtype.kind in "iu" and function in SIGNS:
+        old[run] = _added(data, cells[run], parts[0][run] if SIGNS[function] > 0 else -parts[0][run])
+    else:
+        for lane in run.tolist():
+            cell = int(cells[lane])
+            found = data[cell]
+            old[lane] = found
+            data[cell] = function(found, *[p[lane] for p in parts])
     mark(c, memory.known, flat, ok, 1)
     mark(c, memory.written, flat, ok, 1)
     if c.checks and memory.shadow is not None and not shared:

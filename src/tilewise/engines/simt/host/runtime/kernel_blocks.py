@@ -21,7 +21,7 @@ from tilewise.errors import LimitError
 
 SAMPLE_LANES = 1 << 14  # threads that are interpreted before anything is decided
 # seconds of the machine: a statement, each thread that takes part in it, a touch of global memory, of shared memory
-STEP, LANE, TOUCH, SHARED_TOUCH = 1e-4, 6e-9, 6e-8, 1e-8
+STEP, LANE, TOUCH, SHARED_TOUCH = 2e-4, 6e-9, 6e-8, 1e-8
 PREPARE = 4e-9  # a byte of memory that a launch is given
 SAMPLE_SECONDS = 1.0  # for the first blocks of one launch
 KEPT_BYTES = 128 << 20  # of memory that is kept to begin a launch again
