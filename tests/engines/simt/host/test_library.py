@@ -156,3 +156,24 @@ def test_strings_are_changed_in_place(run):
     assert (
         run(STRINGS).output == "helloworld\nHI__world\nIworld\nIworldIworld12\nIw---orldIworld\nzzz\n422\n1\n1-011!6\n"
     )
+
+
+def test_distributions_have_the_types_they_have_where_none_is_given(run):
+    """The numbers are g++'s."""
+    ran = run(
+        "#include <cstdio>\n#include <random>\n#include <cuda_fp16.h>\n"
+        "int main() { std::mt19937 g(114514); std::uniform_real_distribution<> d(-1, 1); std::uniform_int_distribution<> u(0, 9);\n"
+        "  std::normal_distribution<> m; double x = d(g); int y = u(g); double z = m(g); __nv_half h = __float2half(1.5f);\n"
+        '  printf("%f %d %f %f\\n", x, y, z, __half2float(h)); }\n'
+    )
+    assert (ran.output, ran.message) == ("0.652671 6 1.418045 1.500000\n", "")
+
+
+def test_a_variable_is_known_in_its_own_first_value_and_has_none(run):
+    ran = run(
+        "#include <cstdio>\n#include <cstdlib>\nint main() {\n"
+        "  int *data = (int *)malloc(3 * sizeof(*data)), n = 4;\n  data[2] = sizeof(data);\n"
+        '  { int n = n + 1; printf("%d %d\\n", data[2], n); }\n  free(data);\n}\n'
+    )
+    assert ran.output == "8 1\n"
+    assert [(f.kind.value, f.place.line) for f in ran.findings if f.place] == [("uninitialised-read", 6)]

@@ -1,6 +1,7 @@
 // __half as 16 bits; arithmetic is done in float and rounded, as on cards.
 struct __half { unsigned short _bits; __host__ __device__ __half() {} __host__ __device__ __half(float f); __host__ __device__ operator float() const; };
 typedef __half half;
+typedef __half __nv_half;
 __host__ __device__ float __half_value(unsigned short h) {
     unsigned int sign = (unsigned int)(h & 0x8000) << 16, e = h >> 10 & 31, m = h & 1023, bits;
     if (e == 0) { float f = m * 5.9604644775390625e-08f; return sign ? -f : f; }

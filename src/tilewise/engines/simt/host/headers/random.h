@@ -69,7 +69,7 @@ template <class G> float __canonical(G& g, float unused) {
     float f = (float)((float)(g() - (unsigned int)__least(g)) / r);
     return f < 1.0f ? f : 0.99999994f;
 }
-template <class T> class uniform_real_distribution {
+template <class T = double> class uniform_real_distribution {
     T _a, _b;
 public:
     uniform_real_distribution(T a = 0, T b = 1) : _a(a), _b(b) {}
@@ -112,7 +112,7 @@ template <class G> unsigned long __below(G& g, unsigned long range) {
     do { part = (most + 1) * __below(g, range / (most + 1)); x = part + ((unsigned long)g() - least); } while (x > range || x < part);
     return x;
 }
-template <class T> class uniform_int_distribution {
+template <class T = int> class uniform_int_distribution {
     T _a, _b;
 public:
     uniform_int_distribution(T a = 0, T b = numeric_limits<T>::max()) : _a(a), _b(b) {}
@@ -120,7 +120,7 @@ public:
     T min() const { return _a; }
     T max() const { return _b; }
 };
-template <class T> class normal_distribution {
+template <class T = double> class normal_distribution {
     T _mean, _dev, _saved; bool _has;
 public:
     normal_distribution(T mean = 0, T dev = 1) : _mean(mean), _dev(dev), _saved(0), _has(false) {}

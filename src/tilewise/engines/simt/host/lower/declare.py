@@ -10,6 +10,7 @@ from tilewise.engines.simt.host.lower import constants
 from tilewise.engines.simt.host.lower.builder import Builder, Target
 from tilewise.engines.simt.host.lower.checked_memory import clear
 from tilewise.engines.simt.host.lower.conversion import bind, convert, object_place, rvalue
+from tilewise.engines.simt.host.lower.escapes import walk
 from tilewise.engines.simt.host.lower.initialise import complete, initialise
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, Local, Overloads, Place, Unknown, Value
@@ -131,16 +132,20 @@ def declare(b: Builder, name: str, type_: Type, init: Any, const: bool, constant
 
 def _register(b: Builder, name: str, type_: Type, init: Any, const: bool, constant: Any) -> None:
     slot = b.alloca(b.stored(type_))
-    flag = ""
-    if init is None:
+    if init is None or _names(init, name):  # int *p = (int *)malloc(n * sizeof(*p)): it is there, without a value
         flag = b.alloca("i1")
         b.allocas.append(f"  store i1 false, ptr {flag}")
         b.emit(f"store i1 false, ptr {flag}")
         b.allocas.append(f"  store {b.stored(type_)} zeroinitializer, ptr {slot}")
-    local = Local(type_, slot, KNOWN, flag, True, constant=constant, const=const)
+        b.declare(name, Local(type_, slot, KNOWN, flag, True, constant=constant, const=const))
     if init is not None:
         initialise(b, Place(type_, slot, KNOWN, register=True), init)
-    b.declare(name, local)
+        b.declare(name, Local(type_, slot, KNOWN, "", True, constant=constant, const=const))
+
+
+def _names(init: Any, name: str) -> bool:
+    """Whether a variable's first value names the variable itself."""
+    return any(isinstance(node, tree.Name) and node.name == name for node in walk(init))
 
 
 def _reference(b: Builder, name: str, type_: Reference, init: Any) -> None:
