@@ -30,12 +30,11 @@ def vector_size(s: Session, address: int, size: int) -> None:
     block = s.memory.find(address)
     if block is None:
         return
-    state = s.memory.state(block.address, block.size)
     before = block.size if block.elements is None else block.elements
     if size < before:
-        state[size:before] = 0
+        s.memory.change(block.address + size, before - size, keep=0)
     else:
-        state[before:size] |= LACKS
+        s.memory.change(block.address + before, size - before, give=LACKS)
     block.elements = size
 
 

@@ -75,6 +75,7 @@ class Memory:
         self.shift = size
         self._control = GUARD // 2
         self.still = threading.RLock()  # held by whoever is in the runtime, or looks at states while compiled code runs
+        self.crowded = False  # states are to be put together at the next call
         self.loses_values = False  # compiled code may take values away from an array, in no call of the runtime
         self.line_address = self.base + self._control
         self.stack_address = self.base + self._control + 64
@@ -91,6 +92,7 @@ class Memory:
         self._starts: list[int] = []
         self.device_blocks: list[Allocation] = []
         self._device_starts: list[int] = []
+        self._large: list[Allocation] = []
         self.statics: list[Allocation] = []
         self._static_starts: list[int] = []
 
@@ -159,6 +161,8 @@ class Memory:
             raise LimitError(f"line {line}: the program has asked for more memory than there are addresses for")
         self._states.fill(at, size, state)
         made = Allocation(self.base + at, size, kind, line, name, host=host, device=device)
+        if size >= LARGE:
+            self._large.append(made)
         if host:
             self.blocks.append(made)
             self._starts.append(made.address)
@@ -169,6 +173,8 @@ class Memory:
 
     def release(self, block: Allocation, line: int) -> None:
         block.freed = max(1, line)
+        if block.size >= LARGE:
+            self._large = [other for other in self._large if other is not block]
         at = block.address - self.base
         self._states.fill(at, block.size, 0)
         self.used -= block.size
@@ -260,15 +266,20 @@ class Memory:
         self._states.restore(kept)
 
     def collapse(self, again: bool = False) -> None:
-        """Take less memory for the states of arrays that have values; called while compiled code runs, too."""
-        if self.loses_values or not self.still.acquire(blocking=False):
-            return
-        try:
-            for block in (*self.blocks, *self.device_blocks):
-                if block.size >= LARGE and not block.freed:
-                    self._states.collapse(block.address - self.base, block.size, again)
-        finally:
-            self.still.release()
+        """Take less memory for the states of arrays that have values; called while compiled code runs, too. Where that
+        may take values away meanwhile it is left to the next call into the runtime."""
+        if self.loses_values:
+            self.crowded = True
+        elif self.still.acquire(blocking=False):
+            try:
+                self.collapse_now(again)
+            finally:
+                self.still.release()
+
+    def collapse_now(self, again: bool = True) -> None:
+        self.crowded = False
+        for block in self._large:
+            self._states.collapse(block.address - self.base, block.size, again)
 
     def text(self, address: int, most: int = 1 << 20) -> bytes:
         """A string up to its zero."""

@@ -103,12 +103,15 @@ class Session:
     def guarded(self, function: Function) -> Function:
         """A callback from compiled code: an error in it ends the program, it is never lost."""
         quiet = any(function is FUNCTIONS.get(name) for name in ("rt_whole", "rt_scratch"))
-        next_epoch, still = _nothing if quiet else self.memory.next_epoch, self.memory.still
+        memory = self.memory
+        next_epoch, still = _nothing if quiet else memory.next_epoch, memory.still
 
         def call(*arguments: Any) -> Any:
             try:
                 with still:
                     next_epoch()
+                    if memory.crowded:
+                        memory.collapse_now()
                     return function(self, *arguments)
             except LimitError as error:
                 self.finish(4, "limit", str(error))
