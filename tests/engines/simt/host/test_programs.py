@@ -270,3 +270,28 @@ def test_ctrl_c_ends_the_program_too(tmp_path):
     assert said.strip() == b"interrupted"
     with pytest.raises(ProcessLookupError):
         os.killpg(process.pid, 0)
+
+
+def test_the_rest_of_an_array_of_objects_is_made_in_a_loop(run):
+    """Element by element in the text, 50,000 of them took longer than most limits."""
+    report = run(
+        """
+#include <cstdio>
+struct P { int x = 7; float y; };
+struct Q { int a; Q() : a(3) { } };
+int main() {
+  static P p[100000] = {P(), P()}; Q q[50000] = {}; long s = 0;
+  for (int i = 0; i < 50000; i++) s += q[i].a + p[i].x;
+  printf("%ld %g\\n", s, p[99999].y);
+}""",
+        seconds=10.0,
+    )
+    assert report.output == "500000 0\n", (report.message, report.findings)
+
+
+def test_fewer_places_than_none_are_no_wish(run):
+    report = run("""
+#include <iomanip>
+#include <iostream>
+int main() { std::cout << std::setprecision(-2) << 3.14159 << ' ' << std::fixed << std::setprecision(-7) << 2.5; }""")
+    assert report.output == "3.14159 2.500000", (report.message, report.findings)

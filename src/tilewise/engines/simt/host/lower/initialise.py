@@ -85,8 +85,8 @@ def _array(b: Builder, place: Place, init: Any) -> None:
     for i, item in enumerate(init.items):
         initialise(b, Place(array.of, b.offset(place.address, i * inner), INIT), item)
     if isinstance(array.of, Record):
-        for i in range(len(init.items), array.length):
-            late.default_initialise(b, array.of, b.offset(place.address, i * inner))
+        rest, of = b.offset(place.address, len(init.items) * inner), array.of
+        late.each(b, rest, str(array.length - len(init.items)), inner, lambda at: late.default_initialise(b, of, at))
 
 
 def _flat(init: tree.Braces) -> list[Any] | None:

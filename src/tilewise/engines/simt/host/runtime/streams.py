@@ -89,12 +89,13 @@ def os_real(s: Session, number: int, value: float) -> None:
 
 
 def real_text(o: Out, value: float) -> bytes:
+    places = o.precision if o.precision >= 0 else 6  # fewer than none are no wish, as printf has it
     if not math.isfinite(value):
         text = ("-" if math.copysign(1, value) < 0 else "") + ("nan" if math.isnan(value) else "inf")
     elif o.fixed:
-        text = f"%.{o.precision}{o.fixed}" % value
+        text = f"%.{places}{o.fixed}" % value
     else:
-        text = f"%{'#' if o.point else ''}.{o.precision if o.precision else 1}g" % value
+        text = f"%{'#' if o.point else ''}.{places or 1}g" % value
     if o.plus and not text.startswith("-"):
         text = "+" + text
     return (text.upper() if o.upper else text).encode()
