@@ -93,9 +93,9 @@ static __device__ __forceinline__ void consume(
             if (threadIdx.x % 32 == 0) barrier_arrive(&empty[stage]);
             next_stage(stage, parity, p);
         }
-        if (height <= 0 || width <= 0) continue;
-        char* target = P + item.member * p.step_p + (item.top + row) * p.lead_p + (item.left + column) * SIZE;
-        store_sums(sums, staged + warp * p.staged_bytes, target, p.lead_p, p.pitch_p, height, width);
+        if (height <= 0) continue;
+        char* target = P + item.member * p.step_p + (item.top + row) * p.lead_p + item.left * SIZE;
+        store_sums(sums, staged, p.staged_bytes, target, p.lead_p, p.pitch_p, column, height, min(BLOCK_N, p.n - item.left));
     }
 }
 

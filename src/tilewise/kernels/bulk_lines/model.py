@@ -187,10 +187,10 @@ def memory_of(g: Given, way: BulkWay, stage: Stage | None = None) -> Memory | No
 
 def rows_of_p(g: Given, tile: BulkTile, lead: int) -> tuple[int, int]:
     """Bytes between rows of P that lie `lead` elements apart, and of a warp's sums in its memory: the same where it
-    has whole rows, and these follow one another."""
+    has whole rows, or those beside it have the rest, and rows follow one another."""
     size, cols = g.cores.size, tile.cols // tile.warps_n
     lead = g.n if g.m == 1 else lead
-    if lead == g.n <= tile.cols and tile.warps_n == 1:
+    if lead == g.n <= tile.cols:
         return lead * size, lead * size
     pitch = cols * size + 16  # other banks for other rows
     return lead * size, pitch + 16 * (pitch == lead * size)
@@ -270,7 +270,7 @@ def work_of(g: Given, way: BulkWay, memory: Memory, units: int) -> Work:
         pieces += width * k * size / 16 + (width * chunks if g.n_along else k)
     of_m, of_n = (1.0, 1.0) if cores.words else (1.5 if g.m_along else 2.0, 1.5 if g.n_along else 2.0)
     words, products = rows / 4 * of_m + cols / 4 * of_n, rows * cols / 128
-    cells = rows * cols / 32 * (ODD if g.odd_p and (tile.warps_n > 1 or g.n > cols) else 1.0)
+    cells = rows * cols / 32 * (ODD if g.odd_p and g.n > tile.cols else 1.0)
     return Work(
         rounds(items, units * way.resident), rounds(items, units), chunks, -(-k // cores.step), words, products,
         cells, warps, ((height + width) * k + height * width) * size, pieces, tile.producers, g.least,

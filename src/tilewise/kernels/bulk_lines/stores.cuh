@@ -1,5 +1,6 @@
-// stores: a warp's sums leave through shared memory of its own. Where it has whole rows of P and these follow one another, they are
-// one run, staged as far behind a 16-byte boundary as in P, and leave in 16 bytes; else row by row, in words where P's rows have them.
+// stores: sums leave through shared memory. Where a tile has whole rows of P and these follow one another, those of the warps beside
+// one another are one run, staged as far behind a 16-byte boundary as in P, and leave in 16 bytes; else each warp's row by row, in
+// words where P's rows have them.
 
 // Columns behind `width` are left out: where rows are one run, the next row is there.
 static __device__ __forceinline__ void stage_sums(const Sums& sums, char* staged, int pitch, int width) {
@@ -45,10 +46,11 @@ static __device__ __forceinline__ void store_piece(char* to, const char* staged,
         *reinterpret_cast<Result*>(to + x) = *reinterpret_cast<const Result*>(staged + x);
 }
 
-// Rows that follow one another in P and in `staged`, which lies as far behind a boundary: one run.
-static __device__ __forceinline__ void store_run(char* P, const char* staged, int bytes) {
+// Rows that follow one another in P and in `staged`, which lies as far behind a boundary: one run, by `threads` of which this is
+// `number`.
+static __device__ __forceinline__ void store_run(char* P, const char* staged, int bytes, int number, int threads) {
     #pragma unroll 1
-    for (int at = threadIdx.x % 32 * 16 - behind_boundary(P); at < bytes; at += 512) store_piece(P, staged, at, bytes);
+    for (int at = number * 16 - behind_boundary(P); at < bytes; at += threads * 16) store_piece(P, staged, at, bytes);
 }
 
 // Rows of `bytes` each, in UNIT bytes a thread, as many rows at a time as a warp has threads for.
@@ -69,33 +71,47 @@ template <class Unit> static __device__ __forceinline__ void store_rows(
     }
 }
 
-// A warp's sums to P, by way of `memory` of its own.
-static __device__ __forceinline__ void store_sums(
-    const Sums& sums, char* memory, char* P, long long lead, int pitch, int height, int width)
-{
-    bool run = pitch == lead;
+// The warps of the same rows meet, each with columns of its own.
+static __device__ __forceinline__ void meet_beside(int band) {
+    if (WARPS_N == 1)
+        __syncwarp();
+    else
+        meet(1 + band, 32 * WARPS_N);
+}
+
+static __device__ __forceinline__ void stage_any(const Sums& sums, char* staged, int pitch, int width, bool even) {
 #if SIZE == 2
-    bool even = lead % 4 == 0 && (unsigned)(unsigned long long)P % 4 == 0;
-    char* staged = memory + (run ? behind_boundary(P) : 0);
-    if (even)
-        stage_pairs(sums, staged, pitch, run ? width : WARP_N);
-    else
-        stage_sums(sums, staged, pitch, run ? width : WARP_N);
-    __syncwarp();
-    if (run)
-        store_run(P, staged, (height - 1) * pitch + width * SIZE);
-    else if (even)
-        store_rows<unsigned>(P, staged, lead, pitch, height, width * SIZE);
-    else
-        store_rows<Result>(P, staged, lead, pitch, height, width * SIZE);
-#else
-    char* staged = memory + (run ? behind_boundary(P) : 0);
-    stage_sums(sums, staged, pitch, run ? width : WARP_N);
-    __syncwarp();
-    if (run)
-        store_run(P, staged, (height - 1) * pitch + width * SIZE);
-    else
-        store_rows<Result>(P, staged, lead, pitch, height, width * SIZE);
+    if (even) {
+        stage_pairs(sums, staged, pitch, width);
+        return;
+    }
 #endif
-    __syncwarp();
+    stage_sums(sums, staged, pitch, width);
+}
+
+// A warp's sums to P, by way of `memory`, of which each warp has `own` bytes. P points at the first row of the warps beside this
+// one, which have columns from `column` on; there are `height` rows, and `width` columns of all of these warps.
+static __device__ __forceinline__ void store_sums(
+    const Sums& sums, char* memory, int own, char* P, long long lead, int pitch, int column, int height, int width)
+{
+    int warp = threadIdx.x / 32, band = warp / WARPS_N;
+    bool even = lead % 4 == 0 && (unsigned)(unsigned long long)P % 4 == 0;
+    if (pitch == lead) {
+        char* staged = memory + band * WARPS_N * own + behind_boundary(P);
+        stage_any(sums, staged + column * SIZE, pitch, width - column, even);
+        meet_beside(band);
+        store_run(P, staged, (height - 1) * pitch + width * SIZE, threadIdx.x % (32 * WARPS_N), 32 * WARPS_N);
+        meet_beside(band);
+    } else if (column < width) {
+        char* staged = memory + warp * own;
+        int bytes = min(WARP_N, width - column) * SIZE;
+        P += column * SIZE;
+        stage_any(sums, staged, pitch, WARP_N, even);
+        __syncwarp();
+        if (even)
+            store_rows<unsigned>(P, staged, lead, pitch, height, bytes);
+        else
+            store_rows<Result>(P, staged, lead, pitch, height, bytes);
+        __syncwarp();
+    }
 }
