@@ -5,7 +5,7 @@
 //   between lines; tensor_cores.cuh reads across or along them. Behind the stages each warp has memory for its sums (stores.cuh).
 // Edges: k that is not there is cut out of both operands' words; rows and columns that are not there hold anything, for they only
 //   meet sums that are not stored.
-// Barrier: full[s] completes when all bytes of stage s have arrived, empty[s] when every consumer warp has used it.
+// Barrier: full[s] completes when all bytes of stage s have arrived, empty[s] when every consumer thread has used it.
 
 #define CONSUMERS (WARPS_M * WARPS_N)
 #define BARRIER_BYTES (2 * MOST_STAGES * 8)
@@ -89,8 +89,7 @@ static __device__ __forceinline__ void consume(
                 else
                     multiply_stage<false>(sums, from + lines_m, from + lines_n, M.pitch, N.pitch, deep);
             }
-            __syncwarp();
-            if (threadIdx.x % 32 == 0) barrier_arrive(&empty[stage]);
+            barrier_arrive(&empty[stage]);  // each for its own reads: racecheck follows no warp through one thread of it
             next_stage(stage, parity, p);
         }
         if (height <= 0) continue;
@@ -112,7 +111,7 @@ extern "C" __global__ void __launch_bounds__(32 * CONSUMERS + COPIERS, RESIDENT)
     if (threadIdx.x == 0) {
         for (int s = 0; s < p.stages; ++s) {
             barrier_init(&full[s], COPIERS + PRODUCERS);
-            barrier_init(&empty[s], CONSUMERS);
+            barrier_init(&empty[s], 32 * CONSUMERS);
         }
         barrier_init_done();
     }
