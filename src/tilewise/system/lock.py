@@ -73,10 +73,8 @@ class Lock:
                     here().remove(self.path)
 
     def drop(self) -> None:
-        file, self._file = (
-            self._file,
-            -1,
-        )  # forgotten first: a stop that comes between the two must not lead to a second close
+        # forgotten first: a stop that comes between the two must not lead to a second close
+        file, self._file = self._file, -1
         if file >= 0:
             here().close(file)
 
