@@ -10,8 +10,8 @@ from hypothesis import given
 from hypothesis import strategies as st
 
 import tilewise as tw
+from operands import numpy_dtype
 from oracle import EPS, oracle
-from strategies import numpy_dtype
 from tilewise.engines.reference.finish import _erf
 from tilewise.epilogue import ACTIVATIONS, Epilogue
 from tilewise.machine import KNOWN_CARDS

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from operands import values
 from oracle import assert_product
-from strategies import values
 
 rng = np.random.default_rng(7)
 

@@ -12,7 +12,7 @@ from hypothesis import assume, given
 from hypothesis import strategies as st
 
 import tilewise as tw
-from strategies import CARD_DTYPES, SEMIRINGS, works
+from operands import CARD_DTYPES, SEMIRINGS, works
 from tilewise.algebra.dtypes import dtype_named
 from tilewise.kernels.ladder.model import LADDER
 from tilewise.machine import KNOWN_CARDS

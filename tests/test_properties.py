@@ -8,8 +8,9 @@ from hypothesis import given, settings
 from hypothesis import strategies as st
 
 import tilewise as tw
+from operands import SEMIRINGS, values
 from oracle import assert_product
-from strategies import SEMIRINGS, cases, values
+from strategies import cases
 
 
 def product_is_right(case):

@@ -8,7 +8,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from strategies import DTYPES, SEMIRINGS, works
+from operands import DTYPES, SEMIRINGS, works
 from tilewise.algebra.builtin import ALIASES, find_semiring
 from tilewise.algebra.dtypes import DTYPES as KNOWN
 from tilewise.algebra.semiring import check_laws, lawful

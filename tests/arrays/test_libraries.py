@@ -6,7 +6,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
-from strategies import values
+from operands import values
 from tilewise.arrays import find_library
 from tilewise.arrays.numpy_library import NUMPY
 

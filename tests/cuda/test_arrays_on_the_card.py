@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 import tilewise as tw
+from operands import CARD_DTYPES, values
 from oracle import assert_product
-from strategies import CARD_DTYPES, cases, values
+from strategies import cases
 from tilewise.kernels.ladder.model import LADDER
 
 cupy = pytest.importorskip("cupy")

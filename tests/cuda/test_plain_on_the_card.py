@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from oracle import assert_product
-from strategies import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from tilewise.engines.cuda.device import describe
 from tilewise.planning import make_plan
 from tilewise.problem import problem_of_shape

@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from operands import CARD_DTYPES, SEMIRINGS, values, works
 from oracle import assert_product
-from strategies import CARD_DTYPES, SEMIRINGS, values, works
 from tilewise.kernels.ladder.model import LADDER
 
 SIZES = (1, 2, 3, 15, 16, 17, 31, 33)

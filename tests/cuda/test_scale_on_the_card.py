@@ -6,8 +6,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from operands import values
 from oracle import assert_product
-from strategies import values
 
 pytestmark = pytest.mark.cuda
 

@@ -12,8 +12,8 @@ import numpy as np
 import pytest
 from threads_as_card import ThreadQueues
 
+from operands import values
 from oracle import assert_product
-from strategies import values
 from tilewise.errors import FileError, OutOfMemoryError
 from tilewise.machine import KNOWN_CARDS
 from tilewise.scale import card, pinning

@@ -9,8 +9,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from operands import values
 from oracle import assert_product
-from strategies import values
 from tilewise.cli.main import run
 
 dask = pytest.importorskip("dask")

@@ -17,8 +17,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from operands import values
 from oracle import assert_product
-from strategies import values
 from tilewise.cli.main import run
 from tilewise.engines.cpu.limits import host_machine
 from tilewise.engines.reference.limits import NOMINAL

@@ -8,8 +8,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from operands import values
 from oracle import assert_product
-from strategies import values
 from tilewise.problem import problem_of_shape
 from tilewise.scale import files, host
 from tilewise.scale.schedule import make_schedule

@@ -13,8 +13,8 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from operands import values
 from oracle import assert_product
-from strategies import values
 from tilewise.engines.cpu import run as cpu
 from tilewise.scale import pieces
 

@@ -20,8 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # oracle and strategies, also when run as a program
 
+from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from oracle import assert_close, oracle
-from strategies import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.to_llvm import part

@@ -9,7 +9,7 @@ import sys
 import pytest
 
 import tilewise as tw
-from strategies import CARD_DTYPES, SEMIRINGS, works
+from operands import CARD_DTYPES, SEMIRINGS, works
 from tilewise.algebra.dtypes import DTYPES, promote
 from tilewise.cache import DiskCache
 from tilewise.engines.cuda.compile import compile_source

@@ -12,8 +12,8 @@ import tilewise.kernels.plain.model as plain_tiles
 import tilewise.planning as planning
 from behind_a_compiler import COMPILER
 from host_card import multiplied
+from operands import values, weighs
 from oracle import assert_product
-from strategies import values, weighs
 from tilewise.kernels.plain.text import combine_share
 from tilewise.kernels.plain.tiles import FEW_ROWS_TILE, FMA_TILES, TWO_SLOT_TILES
 from tilewise.machine import KNOWN_CARDS

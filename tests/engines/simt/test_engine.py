@@ -7,8 +7,9 @@ import pytest
 from hypothesis import given, settings
 
 import tilewise as tw
+from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from oracle import assert_product
-from strategies import CARD_DTYPES, SEMIRINGS, cases, values, weighs, works
+from strategies import cases
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.kernels.ladder.model import LADDER
 
