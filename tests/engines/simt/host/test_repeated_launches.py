@@ -39,3 +39,29 @@ def test_what_is_left_out_and_what_comes_of_it(tmp_path, name):
     report = run_program(path, [], Options(interpret=0.0), capture=True)
     assert (report.output, report.faults) == (printed, [])
     assert sum(bool(launch.get("repeated")) for launch in report.launches) == left_out
+
+
+LARGE = """
+#include <cstdio>
+__global__ void k(float* a, float* b, int n) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i < n) b[i] BODY 2 * a[i]; }
+int main() { const int n = 12 << 20; float *h = new float[n], *a, *b; for (int i = 0; i < n; i++) h[i] = i % 8; cudaEvent_t e; cudaEventCreate(&e);
+  cudaMalloc(&a, n * 4); cudaMalloc(&b, n * 4); cudaMemcpy(a, h, n * 4, cudaMemcpyHostToDevice); cudaMemset(b, 0, n * 4);
+  for (int t = 0; t < 8; t++) { BETWEEN k<<<n / 256, 256>>>(a, b, n); cudaEventRecord(e); }
+  cudaMemcpy(h, b, n * 4, cudaMemcpyDeviceToHost); printf("%g\\n", h[n - 1]); cudaFree(a); cudaFree(b); delete[] h; cudaEventDestroy(e); return 0; }
+"""
+FOLLOWING = {
+    "sets": ("=", "", "14\n", 6),
+    "adds up": ("+=", "", "112\n", 0),
+    "another between": ("=", "if (t == 5) cudaMemset(a, 0, n * 4);", "0\n", 3 + 1),
+}
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("name", FOLLOWING)
+def test_large_memory_is_looked_at_once_where_a_launch_follows_itself(tmp_path, name):
+    body, between, printed, left_out = FOLLOWING[name]
+    path = tmp_path / "program.cu"
+    path.write_text(LARGE.replace("BODY", body).replace("BETWEEN", between))
+    report = run_program(path, [], Options(interpret=0.0), capture=True)
+    assert (report.output, report.faults) == (printed, [])
+    assert sum(bool(launch.get("repeated")) for launch in report.launches) == left_out

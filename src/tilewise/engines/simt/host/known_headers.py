@@ -22,6 +22,7 @@ C_RARE = "c_rare.h"
 RARE_ALGORITHMS = "rare_algorithms.h"
 COMPLEX = "cpp_complex.h"
 CUDA_RARE = "cuda_rare.h"
+DEVICE_RARE = "device_rare.h"
 RARE_THRUST = "rare_thrust.h"
 OPENCV = "opencv.h"
 # what few programs use is read where the text names one of these words (and includes the header of the second column)
@@ -35,13 +36,16 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
                   "isgraph", "iscntrl", "ungetc", "clearerr", "setbuf", "seeko", "tello", "_s(", "_snprintf", "_strdup",
                   "gmtime", "localtime_r", "mktime", "asctime", "nanosleep", "getcwd", "gethostname", "access(",
                   "sysconf", "signal(", "SIGINT", "LARGE_INTEGER", "QueryPerformance", "GetTickCount", "timeGetTime",
-                  "Sleep(", "_kbhit", "O_RDONLY", "O_WRONLY", "O_RDWR", "STDOUT_FILENO", "fileno")),
+                  "Sleep(", "__builtin_", "_kbhit", "O_RDONLY", "O_WRONLY", "O_RDWR", "STDOUT_FILENO", "fileno")),
     CUDA_RARE: ("", ("cudaMemoryType", "PeerAsync", "DisablePeerAccess", "P2PAttr", "StreamAttach", "StreamGetPriority",
                      "StreamGetFlags", "cudaComputeMode",
                      "RecordWithFlags", "GetDeviceFlags", "PCIBusId", "GetCacheConfig",
                      "GetSharedMemConfig", "HostGetFlags", "MemRange", "FromSymbolAsync", "VariableSMem",
                      "AvailableDynamicSMem", "MultiprocessorWithFlags", "cuInit", "CUdevice", "CUresult", "cuDevice",
-                     "cuDriver", "CUcontext", "cuMemGetInfo")),
+                     "cuDriver", "CUcontext", "cuMemGetInfo", "nvtxEvent", "nvtxMark", "nvtxRangeS", "nvtxRangeE",
+                     "nvtxDomain", "nvtxName")),
+    DEVICE_RARE: ("", ("__activemask", "coalesced_", "this_grid", "grid_group", "__match_", "__funnelshift", "asm",
+                       "__byte_perm", "__dp4a", "__cvta")),
     RARE_THRUST: (THRUST, (
         "thrust::host", "thrust::sequence", "ary_function",
         "thrust::device,", "thrust::device ,", "thrust::seq", "par.on",
@@ -68,7 +72,7 @@ KNOWN: dict[str, str] = {
          "cerrno", "conio.h", "windows.h", "Windows.h", "omp.h", "stdarg.h", "cstdarg", "sys/resource.h",
          "libgen.h", "sys/utime.h", "utime.h", "io.h", "process.h", "sys/timeb.h",
          "sys/times.h", "corecrt_math.h", "corecrt.h", "wchar.h", "complex.h", "sys/param.h", "sys/ioctl.h",
-         "sched.h", "sys/wait.h", "sys/sysinfo.h", "linux/limits.h",
+         "sched.h", "sys/syscall.h", "sys/mman.h", "sys/wait.h", "sys/sysinfo.h", "linux/limits.h",
          "locale.h", "clocale", "xmmintrin.h", "immintrin.h", "x86intrin.h", "fcntl.h"), C),
     **dict.fromkeys(("getopt.h", "unistd.h"), "getopt.h"),
     **dict.fromkeys(("dirent.h", "sys/stat.h", "direct.h"), "dirent.h"),
@@ -115,7 +119,7 @@ KNOWN: dict[str, str] = {
     **dict.fromkeys(("GL/glut.h", "GL/freeglut.h", "GL/gl.h", "GL/glu.h", "GL/glew.h", "GLUT/glut.h", "OpenGL/gl.h",
                      "OpenGL/glu.h", "GL/glext.h", "GL/freeglut_ext.h"), "glut.h"),
     "pthread.h": "pthread.h", "mma.h": "mma.h", "stb_image.h": "stb_image.h", "stb_image_write.h": "stb_image.h",
-    "wb.h": "wb.h", "book.h": "helper_cuda.h",
+    "wb.h": "wb.h", "book.h": "book.h",
     "cublas_v2.h": "cublas.h", "cublas.h": "cublas.h",
     "curand.h": "curand.h", "curand_kernel.h": "curand.h",
     "bits/stdc++.h": "everything.h",
@@ -147,7 +151,8 @@ LEFT_OUT: dict[str, tuple[str, tuple[str, ...]]] = {
 FOLDERS = {"thrust/": "thrust/device_vector.h", "cub/": "cub/cub.cuh", "opencv2/": "opencv2/opencv.hpp"}
 INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
 NEEDS: dict[str, tuple[str, ...]] = {
-    TEXTURES: (DEVICE,), RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),
+    TEXTURES: (DEVICE,), DEVICE_RARE: (DEVICE,), "book.h": ("helper_cuda.h",),
+    RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),
     RARE_THRUST: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
     OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": ("half.h", DEVICE),
     STREAMS: (STRING,), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),

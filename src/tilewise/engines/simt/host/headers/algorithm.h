@@ -3,6 +3,12 @@ namespace std {
 template <class T> struct remove_reference { typedef T type; };
 template <class T> T&& move(T& x) { return static_cast<T&&>(x); }
 template <class T> T&& forward(T& x) { return static_cast<T&&>(x); }
+template <class T, unsigned long N> T* begin(T (&a)[N]) { return a; }
+template <class T, unsigned long N> T* end(T (&a)[N]) { return a + N; }
+template <class T, unsigned long N> unsigned long size(const T (&a)[N]) { return N; }
+template <class C> auto begin(C& c) { return c.begin(); }
+template <class C> auto end(C& c) { return c.end(); }
+template <class C> unsigned long size(const C& c) { return c.size(); }
 template <class T> void swap(T& a, T& b) { T t = std::move(a); a = std::move(b); b = std::move(t); }
 template <class T> const T& min(const T& a, const T& b) { return b < a ? b : a; }
 template <class T> const T& max(const T& a, const T& b) { return a < b ? b : a; }

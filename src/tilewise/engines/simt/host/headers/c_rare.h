@@ -157,3 +157,14 @@ long write(int n, const void* from, size_t size) { FILE* f = __by_number(n); ret
 long lseek(int n, long offset, int from) { FILE* f = __by_number(n); return f && fseek(f, offset, from) == 0 ? ftell(f) : -1; }
 int fileno(FILE* f) { return f == stdin ? 0 : f == stdout ? 1 : f == stderr ? 2 : 3; }
 char* strerror_r(int code, char* to, size_t n) { return strerror(code); }
+long __builtin_expect(long x, long likely) { return x; }
+void __builtin_unreachable() { abort(); }
+void __builtin_assume(bool x) {}
+int __builtin_popcount(unsigned int x) { int n = 0; while (x) { x &= x - 1; ++n; } return n; }
+int __builtin_popcountl(unsigned long x) { int n = 0; while (x) { x &= x - 1; ++n; } return n; }
+int __builtin_popcountll(unsigned long long x) { return __builtin_popcountl(x); }
+int __builtin_clz(unsigned int x) { int n = 32; while (x) { x >>= 1; --n; } return n; }
+int __builtin_clzll(unsigned long long x) { int n = 64; while (x) { x >>= 1; --n; } return n; }
+int __builtin_ctz(unsigned int x) { int n = 0; while (n < 32 && !(x >> n & 1)) ++n; return n; }
+int __builtin_ctzll(unsigned long long x) { int n = 0; while (n < 64 && !(x >> n & 1)) ++n; return n; }
+int __builtin_ffs(int x) { return x ? __builtin_ctz(x) + 1 : 0; }

@@ -43,3 +43,8 @@ int __cublas_geam(int double_, int ta, int tb, int m, int n, double alpha, const
     cublasStatus_t cublas##L##geam(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, const T* alpha, const T* a, int lda, const T* beta, const T* b, int ldb, T* c, int ldc) { return (cublasStatus_t)__cublas_geam(d, ta, tb, m, n, *alpha, a, lda, *beta, b, ldb, c, ldc); } \
     cublasStatus_t cublas##L##gemmStridedBatched(cublasHandle_t h, cublasOperation_t ta, cublasOperation_t tb, int m, int n, int k, const T* alpha, const T* a, int lda, long long sa, const T* b, int ldb, long long sb, const T* beta, T* c, int ldc, long long sc, int count) { int r = 0; for (int i = 0; i < count && r == 0; ++i) r = __cublas_gemm(d, ta, tb, m, n, k, *alpha, a + i * sa, lda, b + i * sb, ldb, *beta, c + i * sc, ldc); return (cublasStatus_t)r; }
 __CUBLAS(S, s, float, 0) __CUBLAS(D, d, double, 1)
+#define cublasSgemm_v2 cublasSgemm
+#define cublasDgemm_v2 cublasDgemm
+#define cublasCreate_v2 cublasCreate
+#define cublasDestroy_v2 cublasDestroy
+#define cublasSetStream_v2 cublasSetStream

@@ -39,3 +39,24 @@ CUresult cuCtxSynchronize() { return (CUresult)__cuda_sync(0); }
 CUresult cuGetErrorString(CUresult e, const char** text) { *text = __cuda_error_text((cudaError_t)(int)e, 0); return CUDA_SUCCESS; }
 CUresult cuGetErrorName(CUresult e, const char** text) { *text = __cuda_error_text((cudaError_t)(int)e, 1); return CUDA_SUCCESS; }
 CUresult cuMemGetInfo(size_t* f, size_t* t) { return (CUresult)__cuda_memory(f, t); }
+// Ranges for a profiler: there is none here.
+typedef unsigned long nvtxRangeId_t; typedef void* nvtxDomainHandle_t; typedef void* nvtxStringHandle_t;
+#define NVTX_VERSION 3
+#define NVTX_EVENT_ATTRIB_STRUCT_SIZE ((unsigned short)sizeof(nvtxEventAttributes_t))
+enum { NVTX_COLOR_UNKNOWN = 0, NVTX_COLOR_ARGB = 1, NVTX_MESSAGE_UNKNOWN = 0, NVTX_MESSAGE_TYPE_ASCII = 1, NVTX_MESSAGE_TYPE_UNICODE = 2, NVTX_PAYLOAD_UNKNOWN = 0, NVTX_PAYLOAD_TYPE_UNSIGNED_INT64 = 1, NVTX_PAYLOAD_TYPE_INT64 = 2, NVTX_PAYLOAD_TYPE_DOUBLE = 3 };
+union __nvtx_payload { unsigned long ullValue; long llValue; double dValue; unsigned int uiValue; int iValue; float fValue; };
+union __nvtx_message { const char* ascii; const void* unicode; nvtxStringHandle_t registered; };
+typedef struct nvtxEventAttributes_v2 { unsigned short version; unsigned short size; unsigned int category; int colorType; unsigned int color; int payloadType; int reserved0; __nvtx_payload payload; int messageType; __nvtx_message message; } nvtxEventAttributes_t;
+int nvtxRangePushEx(const nvtxEventAttributes_t* a) { return 0; }
+void nvtxMarkA(const char* s) {}
+void nvtxMark(const char* s) {}
+void nvtxMarkEx(const nvtxEventAttributes_t* a) {}
+nvtxRangeId_t nvtxRangeStartA(const char* s) { return 1; }
+nvtxRangeId_t nvtxRangeStart(const char* s) { return 1; }
+nvtxRangeId_t nvtxRangeStartEx(const nvtxEventAttributes_t* a) { return 1; }
+void nvtxRangeEnd(nvtxRangeId_t id) {}
+void nvtxNameOsThreadA(unsigned int id, const char* s) {}
+nvtxDomainHandle_t nvtxDomainCreateA(const char* s) { return nullptr; }
+void nvtxDomainDestroy(nvtxDomainHandle_t d) {}
+int nvtxDomainRangePushEx(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) { return 0; }
+int nvtxDomainRangePop(nvtxDomainHandle_t d) { return 0; }

@@ -12,7 +12,7 @@ curandStatus_t curandGenerateUniformDouble(curandGenerator_t g, double* p, size_
 curandStatus_t curandGenerateNormal(curandGenerator_t g, float* p, size_t n, float mean, float dev) { return (curandStatus_t)__curand_fill(p, n, 2, mean, dev); }
 typedef struct { unsigned int x[12]; } curandState;
 typedef curandState curandState_t;
-typedef curandState curandStateXORWOW_t;
+typedef curandState curandStateXORWOW_t; typedef curandState curandStateXORWOW;
 typedef curandState curandStatePhilox4_32_10_t;
 #define CURAND_CALL(x) (x)
 // The card's side: one generator for all of them (xorwow's form, not the library's own sequences).

@@ -147,7 +147,17 @@ struct thread_block {
     __device__ dim3 thread_index() const { return dim3(threadIdx.x, threadIdx.y, threadIdx.z); }
     __device__ dim3 group_dim() const { return blockDim; }
 };
-typedef thread_block thread_group;
+struct thread_group {  // of a known number of threads, or the block
+    unsigned int _n;
+    __device__ thread_group(const thread_block& b) : _n(0) {}
+    __device__ thread_group(unsigned int n) : _n(n) {}
+    __device__ void sync() const { if (_n) __wait(2); else __wait(1); }
+    __device__ unsigned int size() const { return _n ? _n : blockDim.x * blockDim.y * blockDim.z; }
+    __device__ unsigned int num_threads() const { return size(); }
+    __device__ unsigned int thread_rank() const { return _n ? __thread_number() % _n : __thread_number(); }
+    template <class T> __device__ T shfl(T v, int lane) const { return __shfl_sync(0xffffffff, v, lane, _n); }
+    template <class T> __device__ T shfl_down(T v, unsigned int d) const { return __shfl_down_sync(0xffffffff, v, d, _n); }
+};
 __device__ thread_block this_thread_block() { thread_block b; return b; }
 template <unsigned int N> struct thread_block_tile {
     __device__ void sync() const { __wait(2); }
@@ -165,6 +175,7 @@ template <unsigned int N> struct thread_block_tile {
     __device__ unsigned int ballot(int p) const { return __ballot_sync(0xffffffff, p) >> (__thread_number() % 32 / N * N) & (unsigned int)((1ul << N) - 1); }
 };
 template <unsigned int N, class G> __device__ thread_block_tile<N> tiled_partition(const G& g) { thread_block_tile<N> t; return t; }
+template <class G> __device__ thread_group tiled_partition(const G& g, unsigned int n) { return thread_group(n); }
 template <class G> __device__ void sync(const G& g) { g.sync(); }
 template <class T> struct plus { __device__ T operator()(const T& a, const T& b) const { return a + b; } };
 template <class T> struct less { __device__ T operator()(const T& a, const T& b) const { return a < b ? a : b; } };

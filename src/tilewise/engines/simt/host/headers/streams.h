@@ -59,7 +59,9 @@ public:
     ostream& write(const char* s, long n) { __os_n(_id, s, n); return *this; }
     ostream& flush() { __os_flush(_id); return *this; }
     long precision(long n) { return __os_set(_id, 1, n); }
+    long precision() { long n = __os_set(_id, 1, 6); __os_set(_id, 1, n); return n; }
     long width(long n) { return __os_set(_id, 0, n); }
+    long width() { long n = __os_set(_id, 0, 0); __os_set(_id, 0, n); return n; }
     char fill(char c) { __os_set(_id, 2, c); return ' '; }
     int setf(int flags) { _flags(flags); return 0; }
     int setf(int flags, int mask) { _flags(flags); return 0; }

@@ -77,13 +77,22 @@ def class_definition(reader: Reader, out: Any, template: list[Any], given_name: 
     return made
 
 
-def _alignment(reader: Reader) -> int:
-    alignment = 1
+def _alignment(reader: Reader) -> Any:
+    """A number, or the expression that gives one where the class is known: alignas(sizeof(T) * N)."""
+    alignment: Any = 1
     while reader.token.text in ("alignas", "__align__", "__attribute__"):
-        reader.advance()
+        word, start = reader.advance().text, reader.position
         inside = reader.skip_balanced()
         numbers = [t.text for t in inside if t.kind == "number"]
-        if numbers:
+        if word != "__attribute__" and len(inside) > 3:
+            end, reader.position = reader.position, start + 1
+            type_ = read_type.starts_type(reader)
+            where = {"line": inside[0].line, "column": inside[0].column}
+            alignment = (
+                tree.SizeOf(read_type.type_id(reader), None, True, **where) if type_ else late.assignment(reader)
+            )
+            reader.position = end
+        elif numbers:
             alignment = int(numbers[0])
     return alignment
 

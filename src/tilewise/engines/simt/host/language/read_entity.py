@@ -230,11 +230,11 @@ def _class(reader: Reader, out: Entities, template: list[Any], words: frozenset[
         if reader.at("{") or reader.at(":"):
             break
         depth += {"<": 1, ">": -1}.get(reader.token.text, 0)
-        if (
-            depth <= 0
-            and reader.at("(")
-            and reader.tokens[reader.position - 1].text not in ("__align__", "alignas", "__attribute__")
-        ):
+        before = reader.tokens[reader.position - 1].text
+        if reader.at("(") and before in ("__align__", "alignas", "__attribute__"):
+            reader.skip_balanced()
+            continue
+        if depth <= 0 and reader.at("("):
             reader.position = start
             return False
         reader.advance()
@@ -265,6 +265,9 @@ def _template(reader: Reader, out: Entities, template: list[Any]) -> bool:
         return True
     with reader.local_scope():
         found = template_head(reader)
+        if reader.at("concept"):
+            skip_entity(reader)
+            return True
         entity(reader, out, found or [tree.TemplateParameter("<none>", True)])
     return True
 

@@ -26,8 +26,11 @@ def template_head(reader: Reader) -> list[tree.TemplateParameter]:
         name = ""
         if token.text == "template":
             raise reader.error("template template parameters are not supported")
-        if is_type:
-            reader.advance()
+        constraint = "" if is_type else _constraint(reader)
+        if is_type or constraint:
+            if is_type:
+                reader.advance()
+            is_type = True
             pack = reader.take("...")
             if reader.token.kind == "name":
                 name = reader.advance().text
@@ -38,12 +41,47 @@ def template_head(reader: Reader) -> list[tree.TemplateParameter]:
         default = None
         if reader.take("="):
             default = read_type.template_argument(reader)
-        out.append(tree.TemplateParameter(name, is_type, default, type_, pack, line=token.line, column=token.column))
+        where = {"line": token.line, "column": token.column}
+        out.append(tree.TemplateParameter(name, is_type, default, type_, pack, constraint, **where))
         if not reader.take(","):
             break
     reader.close_angle()
     reader.angle = kept
+    _requirement(reader)
     return out
+
+
+def _constraint(reader: Reader) -> str:
+    """Past the concept of `template <std::integral T>`, and its name; '' where a type or a value begins."""
+    if reader.token.kind != "name" or read_type.starts_type(reader):
+        return ""
+    name, end = reader.ahead_qualified(reader.position)
+    if reader.tokens[end].kind != "name" and reader.tokens[end].text not in ("<", "..."):
+        return ""
+    reader.position = end
+    _skip_angles(reader)
+    return name
+
+
+def _requirement(reader: Reader) -> None:
+    """Past `requires A<T> && (…)`: what does not fit is not looked at, so it is taken as met."""
+    if not reader.take("requires"):
+        return
+    while True:
+        while reader.take("!"):
+            pass
+        if reader.at("("):
+            reader.skip_balanced()
+        else:
+            reader.qualified()
+            _skip_angles(reader)
+        if not (reader.take("&&") or reader.take("||")):
+            return
+
+
+def _skip_angles(reader: Reader) -> None:
+    if reader.at("<"):
+        read_type.template_arguments(reader)
 
 
 def function_rest(

@@ -5,6 +5,7 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.engines.simt.host.language import read_type, tree
+from tilewise.engines.simt.host.language.inline_ptx import assembly
 from tilewise.engines.simt.host.language.late import late, provide
 from tilewise.engines.simt.host.language.read_expression import arguments, assignment, braces, comma
 from tilewise.engines.simt.host.language.reading import Reader
@@ -289,13 +290,20 @@ def _try(reader: Reader) -> Any:
 
 
 def _asm(reader: Reader) -> Any:
-    raise reader.error("assembly on the host is not supported")
+    tokens = assembly(reader)
+    kept, position = reader.tokens, reader.position
+    end = kept[-1]
+    reader.tokens, reader.position = [*tokens, end._replace(kind="end", text="")], 0
+    try:
+        return block(reader)
+    finally:
+        reader.tokens, reader.position = kept, position
 
 
 STATEMENTS = {
     "if": _if, "for": _for, "while": _while, "do": _do, "switch": _switch, "case": _case, "default": _case,
     "return": _return, "break": _jump, "continue": _jump, "goto": _goto, "try": _try, "asm": _asm,
-    "__asm__": _asm,
+    "__asm__": _asm, "__asm": _asm,
 }  # fmt: skip
 
 

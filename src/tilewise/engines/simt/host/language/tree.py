@@ -38,9 +38,7 @@ class TypeAuto(Node):
 
 @dataclass(eq=False, slots=True)
 class TypeOf(Node):
-    """decltype(e)."""
-
-    value: Any
+    value: Any  # decltype(e)
 
 
 @dataclass(eq=False, slots=True)
@@ -235,9 +233,7 @@ class Declaration(Node):
 
 @dataclass(eq=False, slots=True)
 class Bindings(Node):
-    """auto [a, b] = e."""
-
-    names: list[str]
+    names: list[str]  # auto [a, b] = e
     reference: bool
     value: Any
 
@@ -350,6 +346,7 @@ class TemplateParameter(Node):
     default: Any = None
     type: Any = None
     pack: bool = False
+    constraint: str = ""  # the concept that a type must meet
 
 
 @dataclass(eq=False, slots=True)
@@ -386,7 +383,7 @@ class Class(Node):
     constants: dict[str, Any] = field(default_factory=dict)
     scope: str = ""
     complete: bool = False
-    alignment: int = 1
+    alignment: Any = 1  # or an expression
     library: bool = False
     special: list[Any] | None = None  # arguments of an explicit specialisation
 

@@ -44,7 +44,35 @@ def lower_call(b: Builder, node: tree.Call) -> Any:
 
 def _callee(b: Builder, node: tree.Call) -> Any:
     """The function named; a free function is also looked for in the namespaces of its arguments."""
-    return late.lower(b, node.function)
+    std = _of_the_library(b, node)
+    return std if std is not None else late.lower(b, node.function)
+
+
+def _of_the_library(b: Builder, node: tree.Call) -> Overloads | None:
+    """begin(v), sort(…) without std::, where nothing of the program has that name and an argument is the library's."""
+    if not isinstance(node.function, tree.Name) or "::" in node.function.name:
+        return None
+    name, entities = node.function.name, b.program.entities
+    found = entities.functions.get(f"std::{name}", [])
+    if not found or b.find(name) is not None or (b.env.record is not None and methods(b, b.env.record, name)):
+        return None
+    if any(n in entities.functions or n in entities.variables for n in b.program.names.candidates(name, b.env.scope)):
+        return None
+    if any(_iterator(a) for a in node.arguments):
+        return Overloads(f"std::{name}", found, node.function.arguments)
+    env = replace(b.env, local=b.find)
+    given = [late.type_of(b.program, a, env) for a in node.arguments if not isinstance(a, (tree.Braces, tree.Lambda))]
+    owned = [t.node.name for t in given if isinstance(t, Record) and t.node is not None]
+    if not any(n.startswith("std::") for n in owned):
+        return None
+    return Overloads(f"std::{name}", found, node.function.arguments)
+
+
+def _iterator(node: Any) -> bool:
+    """v.begin(): a pointer here, and a class of the library elsewhere."""
+    inside = node.function if isinstance(node, tree.Call) else None
+    known = ("begin", "end", "cbegin", "cend", "rbegin", "rend")
+    return isinstance(inside, (tree.Member, tree.Name)) and inside.name in known
 
 
 def call_overloads(b: Builder, callee: Overloads, values: list[Any], node: Any) -> Any:

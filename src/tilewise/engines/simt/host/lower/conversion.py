@@ -260,9 +260,10 @@ def _rank_function(value: Overloads, type_: Type) -> int | None:
     """A function's name where a pointer to such a function is wanted."""
     if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
         count = len(type_.to.parameters)
-        if any(getattr(c, "on_device", False) for c in value.candidates):
+        found = [c[0] if isinstance(c, tuple) else c for c in value.candidates]  # methods come with their class
+        if any(getattr(c, "on_device", False) for c in found):
             return EXACT
-        return EXACT if any(len(c.parameters) == count for c in value.candidates) else None
+        return EXACT if any(len(c.parameters) == count for c in found) else None
     if isinstance(type_, Pointer) and type_.to is types.VOID:
         return CONVERSION
     return None

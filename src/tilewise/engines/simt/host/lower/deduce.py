@@ -5,13 +5,24 @@ from __future__ import annotations
 from typing import Any
 
 from tilewise.engines.simt.host.language import tree
-from tilewise.engines.simt.host.language.types import VOID, Array, FunctionType, Pointer, Record, Reference, Type
+from tilewise.engines.simt.host.language.types import (
+    VOID,
+    Array,
+    FunctionType,
+    Pointer,
+    Record,
+    Reference,
+    Scalar,
+    Type,
+)
 from tilewise.engines.simt.host.lower import constants
 from tilewise.engines.simt.host.lower.late import provide
 from tilewise.engines.simt.host.lower.program import Environment, Program
 from tilewise.engines.simt.host.lower.type_resolution import argument, resolve
 from tilewise.engines.simt.host.lower.values import Overloads, Place, Unknown
 from tilewise.errors import KernelError
+
+UNKNOWN = Pointer(FunctionType(VOID, ()))  # a kernel's template whose arguments nobody gave
 
 
 def deduce(
@@ -30,7 +41,7 @@ def deduce(
     for parameter, value in zip(node.parameters, values, strict=False):
         if isinstance(value, Overloads):
             found = _function_type(p, value, where)
-            if found is None:
+            if found is None or (found == UNKNOWN and isinstance(parameter.type, tree.TypePointer)):
                 continue
             type_: Type = found
         elif isinstance(value, tree.Braces):
@@ -58,7 +69,19 @@ def deduce(
             bound[template.name] = argument(p, template.default, inner)
         except KernelError:
             return None
-    return bound
+    return bound if all(_met(t.constraint, bound.get(t.name)) for t in node.template if t.constraint) else None
+
+
+def _met(concept: str, type_: Any) -> bool:
+    """Whether a type is what a concept of the library asks for; those of the program are taken as met."""
+    scalar = type_ if isinstance(type_, Scalar) else None
+    kinds = {
+        "integral": scalar is not None and scalar.integral,
+        "floating_point": scalar is not None and scalar.floating,
+        "signed_integral": scalar is not None and scalar.integral and scalar.signed,
+        "unsigned_integral": scalar is not None and scalar.integral and not scalar.signed,
+    }
+    return kinds.get(concept.removeprefix("std::"), True)
 
 
 def _function_type(p: Program, overloads: Overloads, where: Environment) -> Type | None:
@@ -71,7 +94,7 @@ def _function_type(p: Program, overloads: Overloads, where: Environment) -> Type
     if defined[0].template:
         bound = deduce(p, defined[0], overloads.arguments, [], env, where)
         if bound is None:
-            return Pointer(FunctionType(VOID, ()))
+            return UNKNOWN
         env = Environment(bound, defined[0].scope)
     result = VOID if defined[0].result is None else resolve(p, defined[0].result, env)
     return Pointer(FunctionType(result, tuple(resolve(p, q.type, env) for q in defined[0].parameters)))

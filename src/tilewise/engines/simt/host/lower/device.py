@@ -47,6 +47,7 @@ RUN_BLOCKS = """
 define void @run_blocks(ptr %args, i64 %first, i64 %last, i64 %n, i64 %dynamic) #0 {{
 entry:
   {stacks}
+{beyond}
   br label %block
 block:
   %b = phi i64 [ %first, %entry ], [ %next, %threads ]
@@ -153,19 +154,24 @@ look:
   %l = phi i64 [ 0, %turned ], [ %l1, %look ]
   %warps = phi i1 [ false, %turned ], [ %warps1, %look ]
   %blocks = phi i1 [ false, %turned ], [ %blocks1, %look ]
+  %parts = phi i1 [ false, %turned ], [ %parts1, %look ]
   %l1 = add i64 %l, 1
   %at = getelementptr i8, ptr @states, i64 %l
   %s = load i8, ptr %at
   %is1 = icmp eq i8 %s, 1
   %is2 = icmp eq i8 %s, 2
+  %is4 = icmp eq i8 %s, 4
   %blocks1 = or i1 %blocks, %is1
   %warps1 = or i1 %warps, %is2
+  %parts1 = or i1 %parts, %is4
   %on = icmp ult i64 %l1, %n
   br i1 %on, label %look, label %decide
 decide:
 {tick}
-  %free = select i1 %warps1, i8 2, i8 1
-  %any = or i1 %warps1, %blocks1
+  %whole = select i1 %warps1, i8 2, i8 1
+  %free = select i1 %parts1, i8 4, i8 %whole
+  %some = or i1 %warps1, %blocks1
+  %any = or i1 %some, %parts1
   br i1 %any, label %release, label %done
 release:
   %r = phi i64 [ 0, %decide ], [ %r1, %release ]
@@ -217,7 +223,7 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
 
 
 def wait(b: Builder, node: tree.Call) -> Value:
-    """__wait(1): until all threads of the block wait; __wait(2): of the warp."""
+    """__wait(1): until all threads of the block wait; __wait(2): of the warp; __wait(4): those of it that are here."""
     kind = convert(b, late.lower(b, node.arguments[0]), types.INT)
     b.program.external("rt_wait")
     b.calls.add("@rt_wait")
@@ -272,7 +278,8 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
     else:
         stacks = "%stacks = alloca i8, align 16"
         out.append(ONE_BY_ONE.format(enter_thread=enter_thread))
-    out.append(RUN_BLOCKS.format(stacks=stacks, tick=tick, shared=_without_values(p), enter_block=enter[0].symbol))
+    beyond, shared = _without_values(p)
+    out.append(RUN_BLOCKS.format(stacks=stacks, beyond=beyond, tick=tick, shared=shared, enter_block=enter[0].symbol))
     p.externals.pop("rt_wait", None)
     return "\n".join([*out, *declarations(p)])
 
@@ -293,20 +300,24 @@ def _one_thread(kernel: Instance, site: LaunchSite) -> str:
     return "\n".join(["define internal void @one_thread(ptr %args) #0 {", *lines, call, "  ret void", "}"])
 
 
-def _without_values(p: Program) -> str:
-    """extern __shared__ memory when a block begins: there, and nobody has written to it.
+def _without_values(p: Program) -> tuple[str, str]:
+    """extern __shared__ memory: beyond what was asked for there is none; when a block begins nobody has written to it.
 
-    Arrays of a known length are touched without a look at their states, so that stores leave no mark there: read
-    through a pointer (atomicAdd(&s[i], 1), a function that is given s) they must pass for memory that has values."""
-    out = []
-    if p.dynamic_shared:
-        there = p.dynamic_shared + p.memory.shift
-        out.append(f"  %rest = sub i64 {DYNAMIC_SHARED}, %dynamic")
-        out.append(f"  %beyond = add i64 {there}, %dynamic")
-        out.append("  %past = inttoptr i64 %beyond to ptr")
-        out.append(f"  call void @llvm.memset.p0.i64(ptr inttoptr (i64 {there} to ptr), i8 1, i64 %dynamic, i1 false)")
-        out.append("  call void @llvm.memset.p0.i64(ptr %past, i8 0, i64 %rest, i1 false)")
-    return "\n".join(out)
+    Nothing can give the memory beyond a state, so that is said once for all blocks: 228 KiB of states take longer
+    than many a block. Arrays of a known length are touched without a look at their states, so that stores leave no
+    mark there: read through a pointer (atomicAdd(&s[i], 1), a function that is given s) they must pass for memory
+    that has values."""
+    if not p.dynamic_shared:
+        return "", ""
+    there = p.dynamic_shared + p.memory.shift
+    fill = "  call void @llvm.memset.p0.i64(ptr"
+    beyond = [
+        f"  %rest = sub i64 {DYNAMIC_SHARED}, %dynamic",
+        f"  %after = add i64 {there}, %dynamic",
+        "  %past = inttoptr i64 %after to ptr",
+        f"{fill} %past, i8 0, i64 %rest, i1 false)",
+    ]
+    return "\n".join(beyond), f"{fill} inttoptr (i64 {there} to ptr), i8 1, i64 %dynamic, i1 false)"
 
 
 def _in_turns(

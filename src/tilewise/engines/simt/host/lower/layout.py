@@ -3,8 +3,11 @@
 from __future__ import annotations
 
 from tilewise.engines.simt.host.language.types import Array, Field, Record, Type
+from tilewise.engines.simt.host.lower.constants import evaluate
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.program import Program
+
+MOST_ALIGNED = 4096
 
 
 def lay_out(p: Program, record: Record) -> None:
@@ -47,7 +50,10 @@ def lay_out(p: Program, record: Record) -> None:
             record.fields += [Field(f.name, f.type, f.offset + at, f.init) for f in type_.fields]
         else:
             record.fields.append(Field(item.name, type_, at, item))
-    record.align = max(record.align, node.alignment)
+    aligned = node.alignment if isinstance(node.alignment, int) else int(evaluate(p, node.alignment, env)[0])
+    if aligned < 1 or aligned & (aligned - 1) or aligned > MOST_ALIGNED:
+        raise p.refusal(f"{aligned} is no alignment", node.line, max(1, node.column))
+    record.align = max(record.align, aligned)
     size = max(offset, union_size)
     record.size = max(1, -(-size // record.align) * record.align)
     if "~" in record.methods or any(_copies(p, record, m) for m in record.methods.get("<new>", [])):

@@ -133,7 +133,7 @@ def fputc(s: Session, c: int, stream: int) -> int:
 
 @runtime("fflush")
 def fflush(s: Session, stream: int) -> int:
-    s.console.flush()
+    s.console.asked()
     return 0
 
 

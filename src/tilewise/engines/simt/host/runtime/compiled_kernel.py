@@ -71,7 +71,7 @@ class CompiledKernel:
             self._made["watched"] = None
             if "volatile" not in self.s.source.text:
                 text = kernel_module(program, self.site, None, watched=True)
-                if program.shared and "@rt_wait(i32 2)" not in text:
+                if program.shared and "@rt_wait(i32 2)" not in text and "@rt_wait(i32 4)" not in text:
                     start = compile_module(text, symbols_of(self.s), entry="run_blocks")
                     self._made["watched"] = ctypes.CFUNCTYPE(None, *[ctypes.c_uint64] * 5)(start)
         return self._made["watched"]

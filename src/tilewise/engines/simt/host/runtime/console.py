@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import os
+import time
 
 from tilewise.errors import LimitError
 
 BUFFER = 1 << 16
+PATIENCE = 0.02  # seconds for which what is printed may wait though the program asked for it, where nobody looks on
 
 
 class Console:
@@ -15,6 +17,8 @@ class Console:
         self.count = 0
         self.buffer = bytearray()
         self.ended_line = True
+        self._watched = os.isatty(1)
+        self._sent = 0.0
 
     def write(self, data: bytes) -> None:
         self.count += len(data)
@@ -33,6 +37,12 @@ class Console:
         _write(2, data)
         if self.count > self.limit:
             raise LimitError(f"the program has printed more than {self.limit} bytes (--limit-output)")
+
+    def asked(self) -> None:
+        """std::flush, std::endl, fflush: into a file or a pipe it is sent by and by, not a word at a time."""
+        if self._watched or time.monotonic() - self._sent > PATIENCE:
+            self.flush()
+            self._sent = time.monotonic()
 
     def flush(self) -> None:
         data, self.buffer = bytes(self.buffer), bytearray()

@@ -3,8 +3,9 @@ again and again.
 
 What a kernel does follows from its arguments and from the card's memory. From its second launch on, that memory is kept
 as it was before and, where it changed, as it was afterwards: the same launch on the same memory comes to the same, and
-is not run. Whether this is so rests on what was compared, never on a clock, so that a program prints the same in every
-run."""
+is not run. A launch that changed nothing, and after which nothing was called that could, is not even compared: so large
+memory has to be looked at once only. Whether this is so rests on what was compared and called, never on a clock, so
+that a program prints the same in every run."""
 
 from __future__ import annotations
 
@@ -18,10 +19,12 @@ from tilewise.engines.simt.host.runtime.kernel_blocks import KernelRun, mark_cha
 from tilewise.engines.simt.host.runtime.memory import BUSY, Allocation
 from tilewise.engines.simt.host.runtime.session import Session
 from tilewise.engines.simt.machine.execute import Outcome
+from tilewise.system.memory import resident
 
 ELSEWHERE = ("tex1D", "tex2D", "tex3D", "surf", "clock64", "clock()")  # what else a kernel may depend on
 MOST = 64 << 20  # bytes of the card's memory that are kept, for all launches together
 TRIES = 2  # a launch that finds other memory so often is not looked at any more
+LOOKS = 8  # at large memory, for a launch that follows itself: its first ones may find faults, or be interpreted
 KEYS = 4096  # launches that are told apart
 
 Copy = tuple[int, Any, Any]  # of a block: its address, its bytes, their states
@@ -35,6 +38,8 @@ class Launched:
     before: list[Copy] = field(default_factory=list)
     after: list[Copy] = field(default_factory=list)  # of the blocks that it changed
     missed: int = 0
+    looked: int = 0  # how often large memory was compared for it
+    idle_at: int = -1  # it changed nothing, and this many calls had been made that may change the card's memory
 
     @property
     def bytes(self) -> int:
@@ -60,6 +65,15 @@ def repeated(run: KernelRun, execute: Callable[[], tuple[Outcome, float]]) -> tu
     known: dict[Any, Launched] = s.state.setdefault("launched", {})
     key = _key(run)
     last = known.get(key)
+    follows = s.state.get("last launched") == (key, s.changes) and not any(b.host for b in reachable(s))
+    if follows and last is not None and last.idle_at == s.changes and last.result is not None:
+        mark_changed(run)
+        s.cuda.launches[-1]["repeated"] = True
+        return last.result
+    s.changes += 1
+    s.state["last launched"] = key, s.changes
+    if follows and last is not None and (last.missed > TRIES or _size(s) > MOST):
+        return _kept_for_now(s, last, execute)
     if last is None or last.missed > TRIES:
         if len(known) < KEYS:
             known.setdefault(key, Launched())
@@ -75,6 +89,29 @@ def repeated(run: KernelRun, execute: Callable[[], tuple[Outcome, float]]) -> tu
     last.missed += last.result is not None
     last.result, last.before, last.after = None, [], []
     return _kept(s, known, last, execute)
+
+
+def _size(s: Session) -> int:
+    return sum(b.size for b in reachable(s))
+
+
+def _kept_for_now(s: Session, last: Launched, execute: Callable[[], tuple[Outcome, float]]) -> tuple[Outcome, float]:
+    """Run it once more after itself, and find out whether it changes anything: a copy is not kept."""
+    copies = 4 * _size(s)  # bytes and states, and both once more while they are compared
+    if last.looked > LOOKS or copies + resident() > s.options.memory // 8 * 7:
+        return execute()
+    last.looked += 1
+    blocks = reachable(s)
+    before = [_copy(s, b) for b in blocks]
+    seen, record = _seen(s), s.cuda.launches[-1]
+    result = execute()
+    usual = "compiled_blocks" in record and _seen(s) == seen and not s.cuda.sticky
+    same = usual and [b.address for b in reachable(s)] == [b.address for b in blocks]
+    if same and not any(_changed(s, b, kept) for b, kept in zip(blocks, before, strict=True)):
+        last.result, last.idle_at = result, s.changes
+    elif same:
+        last.looked += LOOKS // 3  # it goes on changing, it seems
+    return result
 
 
 def _kept(
@@ -93,6 +130,7 @@ def _kept(
         return result
     after = [_copy(s, b) for b, kept in zip(blocks, before, strict=True) if _changed(s, b, kept)]
     last.result, last.before, last.after = result, before, after
+    last.idle_at = -1 if after else s.changes
     if sum(x.bytes for x in known.values()) > MOST:
         last.result, last.before, last.after, last.missed = None, [], [], TRIES + 1
     return result

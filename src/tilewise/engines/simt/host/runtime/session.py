@@ -21,6 +21,12 @@ from tilewise.errors import LimitError, TilewiseError
 Function = Callable[..., Any]
 FUNCTIONS: dict[str, Function] = {}  # of the runtime, by the name the program calls
 LAUNCHES_TOLD = 1000
+# what a program calls between two launches that leaves the card's memory as it is
+HARMLESS = frozenset({
+    "rt_launch", "rt_whole", "rt_scratch", "__cuda_event", "__cuda_event_record", "__cuda_event_free", "__cuda_elapsed",
+    "__cuda_last", "__cuda_sync", "__cuda_error_text", "__cuda_device", "__cuda_properties", "__cuda_attribute",
+    "__now_ns", "clock", "time", "printf", "fprintf", "puts", "fflush",
+})  # fmt: skip
 LINE = re.compile(r"\bline (\d{8,})\b")
 CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": ctypes.c_int16, "i8": ctypes.c_int8,
           "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
@@ -62,6 +68,7 @@ class Session:
         self.before_report: list[Function] = []  # what is settled before findings are told, however it ended
         self.wanted = ""  # what it asked for and was not given: arguments, input
         self.arguments = 0  # how many the program was given
+        self.changes = 0  # calls so far that may have changed the card's memory
         self.state: dict[str, Any] = {}  # of rand, streams, files …
         self._lock = threading.Lock()
         self._callbacks: list[Any] = []
@@ -103,10 +110,12 @@ class Session:
     def guarded(self, function: Function) -> Function:
         """A callback from compiled code: an error in it ends the program, it is never lost."""
         quiet = any(function is FUNCTIONS.get(name) for name in ("rt_whole", "rt_scratch"))
+        changing = not any(function is FUNCTIONS.get(name) for name in HARMLESS)
         memory = self.memory
         next_epoch, still = _nothing if quiet else memory.next_epoch, memory.still
 
         def call(*arguments: Any) -> Any:
+            self.changes += changing
             try:
                 with still:
                     next_epoch()

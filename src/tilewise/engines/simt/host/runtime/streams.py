@@ -162,7 +162,7 @@ def os_set(s: Session, number: int, what: int, value: int) -> int:
 def os_flush(s: Session, number: int) -> None:
     o = out(s, number)
     if o.target == 1 and o.buffer is None:
-        s.console.flush()
+        s.console.asked()
 
 
 @runtime("__os_new")

@@ -12,6 +12,7 @@ from tilewise.engines.simt.host.lower.escapes import escaping
 from tilewise.engines.simt.host.lower.function import body_of, declare_parameters, function_text
 from tilewise.engines.simt.host.lower.late import late
 from tilewise.engines.simt.host.lower.lockstep.divergence import Divergence, NotInLockstep
+from tilewise.engines.simt.host.lower.lockstep.inlined import with_functions_inlined
 from tilewise.engines.simt.host.lower.lockstep.statement import declare, statement
 from tilewise.engines.simt.host.lower.lockstep.wide import Lanes, Region, Wide, from_linear, scalars
 from tilewise.engines.simt.host.lower.program import Instance, Program
@@ -57,7 +58,7 @@ def write_lockstep(p: Program, instance: Instance, width: int, rows: bool) -> La
     b = Builder(p, instance.env, node.library)
     b.line = node.line
     b.result = instance.result
-    body = body_of(p, node, instance.env)
+    body = with_functions_inlined(b, node, body_of(p, node, instance.env))
     b.escaping = escaping(b, [body], False)
     if instance.record is not None or any(isinstance(t, Reference) for t in instance.parameters):
         raise NotInLockstep("a kernel with references")

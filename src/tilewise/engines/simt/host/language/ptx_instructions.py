@@ -1,0 +1,258 @@
+"""What each instruction of PTX does, as C: name -> (the asm, the parts of the opcode, its operands) -> a statement."""
+
+from __future__ import annotations
+
+import re
+from collections.abc import Callable
+from typing import Any
+
+from tilewise.errors import EngineError
+
+TYPES = {
+    "u8": "unsigned char", "s8": "signed char", "b8": "unsigned char", "u16": "unsigned short", "s16": "short",
+    "b16": "unsigned short", "u32": "unsigned int", "s32": "int", "b32": "unsigned int", "u64": "unsigned long",
+    "s64": "long", "b64": "unsigned long", "f32": "float", "f64": "double", "pred": "bool",
+}  # fmt: skip
+SPECIAL = {
+    "laneid": "(unsigned int)(__thread_number() & 31)", "warpid": "(unsigned int)(__thread_number() >> 5)",
+    "smid": "(__block_number() % 40u)", "nsmid": "40u", "clock": "(unsigned int)clock64()", "clock64": "clock64()",
+    "globaltimer": "clock64()", "globaltimer_lo": "(unsigned int)clock64()", "gridid": "0", "warpsize": "32u",
+    **{f"lanemask_{name}": f"__lane_bits({i})" for i, name in enumerate(("eq", "lt", "le", "gt", "ge"))},
+    **{f"{short}.{c}": f"{word}.{c}" for short, word in
+       (("tid", "threadIdx"), ("ntid", "blockDim"), ("ctaid", "blockIdx"), ("nctaid", "gridDim")) for c in "xyz"},
+}  # fmt: skip
+COMPARED = {"eq": "==", "ne": "!=", "lt": "<", "le": "<=", "gt": ">", "ge": ">=", "lo": "<", "ls": "<=", "hi": ">",
+            "hs": ">=", "equ": "==", "neu": "!="}  # fmt: skip
+OPERATORS = {"add": "+", "sub": "-", "and": "&", "or": "|", "xor": "^", "div": "/", "rem": "%"}
+FUNCTIONS = {"sqrt": "sqrt", "rsqrt": "rsqrt", "sin": "sin", "cos": "cos", "ex2": "exp2", "lg2": "log2",
+             "tanh": "tanh", "abs": "fabs"}  # fmt: skip
+ATOMIC = {"add": "atomicAdd", "min": "atomicMin", "max": "atomicMax", "exch": "atomicExch", "cas": "atomicCAS",
+          "and": "atomicAnd", "or": "atomicOr", "xor": "atomicXor", "inc": "atomicInc", "dec": "atomicDec"}  # fmt: skip
+
+
+class UnknownInstructionError(EngineError):
+    """PTX that is not written as C here; its text."""
+
+
+def _type(opcode: list[str], which: int = -1) -> str:
+    return [part for part in opcode if part in TYPES][which]
+
+
+def _unsigned(type_: str) -> str:
+    return type_.replace("s", "u") if type_[0] == "s" else type_
+
+
+def _bits(type_: str) -> int:
+    return int(type_[1:])
+
+
+def _binary(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    mark = OPERATORS[opcode[0]]
+    inner = type_ if mark in "/%" else _unsigned(type_)  # sums of int wrap in PTX
+    return str(unit.write(o[0], type_, f"({TYPES[type_]})({unit.read(o[1], inner)} {mark} {unit.read(o[2], inner)})"))
+
+
+def _product(unit: Any, opcode: list[str], a: str, b: str) -> tuple[str, str]:
+    """A product's value and its type."""
+    type_ = _type(opcode)
+    if type_[0] == "f":
+        return f"{unit.read(a, type_)} * {unit.read(b, type_)}", type_
+    if "wide" in opcode:
+        wide = f"{type_[0]}{2 * _bits(type_)}"
+        return f"({TYPES[wide]}){unit.read(a, type_)} * ({TYPES[wide]}){unit.read(b, type_)}", wide
+    if "hi" in opcode:
+        if type_ not in ("u32", "s32"):
+            raise UnknownInstructionError(".".join(opcode))
+        name = "__umulhi" if type_ == "u32" else "__mulhi"
+        return f"{name}({unit.read(a, type_)}, {unit.read(b, type_)})", type_
+    inner = _unsigned(type_)
+    return f"{unit.read(a, inner)} * {unit.read(b, inner)}", inner
+
+
+def _mul(unit: Any, opcode: list[str], o: list[str]) -> str:
+    value, type_ = _product(unit, opcode, o[1], o[2])
+    return str(unit.write(o[0], type_, value))
+
+
+def _mad(unit: Any, opcode: list[str], o: list[str]) -> str:
+    if _type(opcode)[0] == "f":
+        type_ = _type(opcode)
+        name = "fmaf" if type_ == "f32" else "fma"
+        return str(unit.write(o[0], type_, f"{name}({', '.join(unit.read(x, type_) for x in o[1:4])})"))
+    value, type_ = _product(unit, opcode, o[1], o[2])
+    inner = _unsigned(type_)
+    return str(unit.write(o[0], type_, f"({TYPES[inner]})({value}) + {unit.read(o[3], inner)}"))
+
+
+def _move(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    if o[1].startswith("{"):
+        low, high = (x.strip() for x in o[1].strip("{}").split(","))
+        half = f"b{_bits(type_) // 2}"
+        wide = TYPES[_unsigned(type_)]
+        value = f"({wide}){unit.read(low, half)} | ({wide}){unit.read(high, half)} << {_bits(half)}"
+        return str(unit.write(o[0], type_, value))
+    if o[0].startswith("{"):
+        low, high = (x.strip() for x in o[0].strip("{}").split(","))
+        half = f"b{_bits(type_) // 2}"
+        value = unit.read(o[1], _unsigned(type_))
+        return f"{unit.write(low, half, value)} {unit.write(high, half, f'{value} >> {_bits(half)}')}"
+    return str(unit.write(o[0], type_, unit.read(o[1], type_)))
+
+
+def _shift(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    bits, count = _bits(type_), unit.read(o[2], "u32")
+    if opcode[0] == "shl":
+        value = f"{count} > {bits - 1} ? 0 : {unit.read(o[1], _unsigned(type_))} << {count}"
+    else:
+        most = bits - 1 if type_[0] == "s" else -1
+        value = f"{count} > {bits - 1} ? " + (f"{unit.read(o[1], type_)} >> {most}" if most > 0 else "0")
+        value += f" : {unit.read(o[1], type_)} >> {count}"
+    return str(unit.write(o[0], type_, value))
+
+
+def _setp(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    return f"{unit.name(o[0])} = {unit.read(o[1], type_)} {COMPARED[opcode[1]]} {unit.read(o[2], type_)};"
+
+
+def _selp(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    return str(unit.write(o[0], type_, f"{unit.name(o[3])} ? {unit.read(o[1], type_)} : {unit.read(o[2], type_)}"))
+
+
+def _least(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    a, b = unit.read(o[1], type_), unit.read(o[2], type_)
+    return str(unit.write(o[0], type_, f"{b} {'<' if opcode[0] == 'min' else '>'} {a} ? {b} : {a}"))
+
+
+def _function(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    value = unit.read(o[1], type_)
+    if opcode[0] == "abs" and type_[0] != "f":
+        return str(unit.write(o[0], type_, f"{value} < 0 ? -{value} : {value}"))
+    return str(unit.write(o[0], type_, f"{FUNCTIONS[opcode[0]]}{'f' if type_ == 'f32' else ''}({value})"))
+
+
+def _unary(form: str) -> Callable[[Any, list[str], list[str]], str]:
+    def made(unit: Any, opcode: list[str], o: list[str]) -> str:
+        type_ = _type(opcode)
+        return str(unit.write(o[0], "u32" if "pop" in form else type_, form.format(unit.read(o[1], type_))))
+
+    return made
+
+
+def _count(unit: Any, opcode: list[str], o: list[str]) -> str:
+    name = {"popc": "__popc", "clz": "__clz"}[opcode[0]] + ("ll" if _bits(_type(opcode)) == 64 else "")
+    return str(unit.write(o[0], "u32", f"{name}({unit.read(o[1], _type(opcode))})"))
+
+
+def _field(unit: Any, opcode: list[str], o: list[str]) -> str:
+    """bfe: so many bits from there on."""
+    type_ = _type(opcode)
+    bits, wide = _bits(type_), "long" if type_[0] == "s" else "unsigned long"
+    if bits != 32:
+        raise UnknownInstructionError(".".join(opcode))
+    value, at, many = unit.read(o[1], "u32"), unit.read(o[2], "u32"), unit.read(o[3], "u32")
+    part = f"((unsigned long){value} >> ({at} & 255) << 1 & ((2ul << ({many} & 255)) - 2)) >> 1"
+    if type_[0] == "s":
+        part = f"(({wide})(({part}) << (64 - ({many} & 63))) >> (64 - ({many} & 63)))"
+    return str(unit.write(o[0], type_, f"{many} == 0 || {at} > 31 ? 0 : {part}"))
+
+
+def _insert(unit: Any, opcode: list[str], o: list[str]) -> str:
+    """bfi: so many bits of one put into another."""
+    if _type(opcode) != "b32":
+        raise UnknownInstructionError(".".join(opcode))
+    part, into, at, many = (unit.read(x, "u32") for x in o[1:5])
+    mask = f"(unsigned int)(((1ul << ({many} & 63)) - 1) << ({at} & 63))"
+    return str(unit.write(o[0], "b32", f"({into} & ~{mask}) | ({part} << ({at} & 31) & {mask})"))
+
+
+def _convert(unit: Any, opcode: list[str], o: list[str]) -> str:
+    to, source = _type(opcode, -2), _type(opcode)
+    value = unit.read(o[1], source)
+    rounding = {"rni": "rint", "rmi": "floor", "rpi": "ceil"}
+    for part in opcode:
+        if part in rounding:
+            value = f"{rounding[part]}({value})"
+    return str(unit.write(o[0], to, f"({TYPES[to]})({value})"))
+
+
+def _address(unit: Any, opcode: list[str], operand: str, type_: str) -> str:
+    inside = re.fullmatch(r"\[\s*(%?[\w.]+)\s*(?:\+\s*(-?\w+))?\s*\]", operand)
+    if inside is None:
+        raise UnknownInstructionError(operand)
+    base = unit.name(inside[1])
+    if "shared" in opcode or "shared::cta" in opcode:
+        base = f"__cvta_shared_to_generic((unsigned long)({base}))"
+    return f"({TYPES[type_]}*)((char*)({base}) + {inside[2] or 0})"
+
+
+def _elements(operand: str) -> list[str]:
+    return [x.strip() for x in operand.strip("{} ").split(",")]
+
+
+def _load(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    at = _address(unit, opcode, o[1], type_)
+    return " ".join(unit.write(x, type_, f"({at})[{i}]") for i, x in enumerate(_elements(o[0])))
+
+
+def _store(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    at = _address(unit, opcode, o[0], type_)
+    return " ".join(f"({at})[{i}] = {unit.read(x, type_)};" for i, x in enumerate(_elements(o[1])))
+
+
+def _atomic(unit: Any, opcode: list[str], o: list[str]) -> str:
+    type_ = _type(opcode)
+    name = next(ATOMIC[part] for part in opcode[1:] if part in ATOMIC)
+    first = 1 if opcode[0] == "atom" else 0
+    given = ", ".join(unit.read(x, type_) for x in o[first + 1 :])
+    call = f"{name}({_address(unit, opcode, o[first], type_)}, {given})"
+    return str(unit.write(o[0], type_, call)) if first else f"{call};"
+
+
+def _to_address(unit: Any, opcode: list[str], o: list[str]) -> str:
+    """cvta: between addresses of all memory and those of shared memory."""
+    type_ = _type(opcode)
+    value = unit.name(o[1])
+    if "shared" in opcode:
+        call = "__cvta_generic_to_shared((const void*)({}))" if "to" in opcode else (
+            "(unsigned long)__cvta_shared_to_generic((unsigned long)({}))"
+        )  # fmt: skip
+        value = call.format(value)
+    return str(unit.write(o[0], type_, f"(unsigned long)({value})"))
+
+
+def _copy(unit: Any, opcode: list[str], o: list[str]) -> str:
+    """cp.async: at once."""
+    if "commit_group" in opcode or "wait_group" in opcode or "wait_all" in opcode:
+        return ""
+    to = _address(unit, ["shared"], o[0], "u32")
+    source = _address(unit, [], o[1], "u32")
+    return f"for (int __i = 0; __i < {unit.read(o[2], 's32')} / 4; ++__i) ({to})[__i] = ({source})[__i];"
+
+
+def _nothing(unit: Any, opcode: list[str], o: list[str]) -> str:
+    return ""
+
+
+FORMS: dict[str, Callable[[Any, list[str], list[str]], str]] = {
+    **dict.fromkeys(OPERATORS, _binary), **dict.fromkeys(("min", "max"), _least),
+    **dict.fromkeys(FUNCTIONS, _function), **dict.fromkeys(("shl", "shr"), _shift),
+    **dict.fromkeys(("mad", "fma"), _mad), **dict.fromkeys(("atom", "red"), _atomic),
+    **dict.fromkeys(("membar", "fence", "prefetch", "nanosleep", "griddepcontrol"), _nothing),
+    **dict.fromkeys(("popc", "clz"), _count), "mul": _mul, "mov": _move, "setp": _setp, "selp": _selp,
+    "neg": _unary("-{}"), "not": _unary("~{}"), "brev": _unary("__brev({})"), "rcp": _unary("1 / {}"),
+    "bfe": _field, "bfi": _insert, "cvt": _convert, "cvta": _to_address, "ld": _load, "ldu": _load, "st": _store,
+    "cp": _copy,
+    "bar": lambda unit, opcode, o: "__syncwarp();" if "warp" in opcode else "__syncthreads();",
+    "barrier": lambda unit, opcode, o: "__syncthreads();",
+    "activemask": lambda unit, opcode, o: str(unit.write(o[0], "b32", "__activemask()")),
+    "trap": lambda unit, opcode, o: "__trap();", "exit": lambda unit, opcode, o: "return;",
+}  # fmt: skip
