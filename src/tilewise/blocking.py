@@ -83,6 +83,8 @@ def _neon_tile(dtype: DType, multiplies: bool) -> tuple[int, int]:
         return (4, 3) if dtype.itemsize == 8 else (6, 2)
     if dtype.is_integer and dtype.itemsize == 8:  # no multiplication, no min or max of its own
         return (4, 3)
+    if dtype.itemsize >= 4 and not multiplies:  # a whole line of P a row, and an element of M serves four vectors
+        return (5, 4)
     return (8, 3) if multiplies and dtype.kind != "b" else (8, 2)
 
 

@@ -1,11 +1,14 @@
 """Floyd–Warshall in blocks, on the host.
 
-For each diagonal block K: close it; carry it along its row and its column of blocks; then every cell may go by way of
-K: D ⊕= D[:, K] ⊗ D[K, :], one product. All the work is in those products, so it runs at their speed."""
+For each diagonal block K: close it; carry it along its row and its column of blocks; then every other cell may go by
+way of K: D ⊕= D[:, K] ⊗ D[K, :], a product for each corner that K leaves. No cell is made twice in a round, all the
+work is in those products, and so a closure takes its n³ steps at their speed."""
 
 from __future__ import annotations
 
-from dataclasses import dataclass
+from collections.abc import Callable
+from dataclasses import dataclass, field
+from itertools import product
 from typing import Any, NoReturn
 
 import numpy as np
@@ -13,7 +16,7 @@ import numpy as np
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.api import matmul
-from tilewise.engines.cpu.kernels.floyd.run import close_square
+from tilewise.engines.cpu.kernels.floyd.run import closer
 from tilewise.errors import CycleError
 from tilewise.graph.cycles import find_cycle
 from tilewise.graph.keywords import Progress
@@ -23,8 +26,8 @@ from tilewise.graph.predecessors import repair
 
 Array = np.ndarray[Any, np.dtype[Any]]
 SIDE = 64  # of a square that one kernel closes
-SIDES = ((1536, SIDE), (4096, 128))  # to so many nodes blocks have that side: wide ones make more cells twice
-WIDEST = 256  # beyond
+SIDES = (240, 80, SIDE)  # of blocks, whole register tiles of 5, 6 or 8 rows: wide ones read and write D less often
+LEAST = 3  # blocks of a square
 BAND = 1024  # rows whose predecessors are updated at a time
 
 
@@ -62,15 +65,22 @@ class Graph:
     one: Number
     absent: bool | int | float  # stands for "no edge", and is the zero of `algebra`
     given: Algebra  # the same with the zero that people write
+    close: Callable[[Array], None] = field(init=False)  # a small square, in place
+
+    def __post_init__(self) -> None:
+        self.close = closer(self.algebra)
 
     @classmethod
     def of(cls, W: Array, algebra: Algebra, tracks: bool) -> Graph:
         partial = algebra.partial.numpy
         one, absent = one_of(algebra), stand_in_for_zero(W, algebra)
         D = np.empty(W.shape, partial)
-        np.copyto(D, W != 0 if algebra.partial.kind == "b" and W.dtype.kind != "b" else W, casting="unsafe")
+        given = W != 0 if algebra.partial.kind == "b" and W.dtype.kind != "b" else W
         with np.errstate(all="ignore"):
-            algebra.add(D, np.full(1, algebra.zero, partial), out=D)  # NaN is no edge
+            if given.dtype != partial:
+                np.copyto(D, given, casting="unsafe")
+                given = D
+            algebra.add(given, np.full(1, algebra.zero, partial), out=D)  # NaN is no edge
         if absent != algebra.zero:
             D[algebra.zero == D] = absent
         before: Array | None = None
@@ -107,26 +117,28 @@ class Graph:
 def _close(graph: Graph, start: int, stop: int, progress: Progress | None = None) -> None:
     """Close the square of nodes start to stop, block by block."""
     n = stop - start
-    if n <= SIDE:
+    if n < SIDE + SIDE // 2:
         _close_small(graph, start, stop)
         return
-    side = next((side for most, side in SIDES if n <= most), WIDEST)
-    for number, k in enumerate(range(start, stop, side)):
-        K = slice(k, min(k + side, stop))
+    side = next((side for side in SIDES if n >= LEAST * side), SIDE)
+    count = max(2, round(n / side))  # what is left over is the last block's: a narrow one would be slow
+    widest = max(side, n - (count - 1) * side)
+    row, column = np.empty((widest, n), graph.D.dtype), np.empty((n, widest), graph.D.dtype)
+    for number in range(count):
+        k = start + number * side
+        K = slice(k, k + side if number < count - 1 else stop)
         _close(graph, K.start, K.stop)
         graph.check_diagonal(K.start, K.stop)
-        square = slice(start, stop)
-        _by_way_of(graph, K, K, square)  # the block's row: first along K itself, then on
-        _by_way_of(graph, square, K, K)
-        _by_way_of(graph, square, K, square)
+        others = [part for part in (slice(start, K.start), slice(K.stop, stop)) if part.start < part.stop]
+        _round(graph, K, others, row[: K.stop - k], column.reshape(-1)[: n * (K.stop - k)].reshape(n, -1))
         if progress is not None:
-            progress(number + 1, -(-n // side))
+            progress(number + 1, count)
 
 
 def _close_small(graph: Graph, start: int, stop: int) -> None:
     D = graph.D[start:stop, start:stop]
     if graph.before is None:
-        close_square(D, graph.algebra)
+        graph.close(D)
     else:
         before = graph.before[start:stop, start:stop]
         with np.errstate(all="ignore"):
@@ -135,14 +147,31 @@ def _close_small(graph: Graph, start: int, stop: int) -> None:
     graph.check_diagonal(start, stop)
 
 
-def _by_way_of(graph: Graph, rows: slice, K: slice, cols: slice) -> None:
-    """D[rows, cols] ⊕= D[rows, K] ⊗ D[K, cols]."""
-    D, ring = graph.D, graph.algebra.semiring
-    left, right = D[rows, K].copy(), D[K, cols].copy()
-    if graph.before is None:
-        matmul(left, right, semiring=ring, out=D[rows, cols], accumulate=True)
+def _round(graph: Graph, K: slice, others: list[slice], row: Array, column: Array) -> None:
+    """All other cells of a square by way of K, a block that is closed; `row` and `column` have room for K's."""
+    if graph.before is not None:
+        for part in others:
+            _tracked(graph, K, K, part)
+            _tracked(graph, part, K, K)
+        for rows, cols in product(others, others):
+            _tracked(graph, rows, K, cols)
         return
-    before, steps = graph.before, graph.before[K, cols].copy()
+    D, ring, start = graph.D, graph.algebra.semiring, min(K.start, others[0].start)
+    shifted = [slice(part.start - start, part.stop - start) for part in others]
+    for part, there in zip(others, shifted, strict=True):
+        # first along K itself, whose diagonal is the one of mul: what was there is among the terms
+        matmul(D[K, K], D[K, part], semiring=ring, out=row[:, there])
+        matmul(D[part, K], D[K, K], semiring=ring, out=column[there])
+        D[K, part], D[part, K] = row[:, there], column[there]
+    for (rows, down), (cols, along) in product(zip(others, shifted, strict=True), repeat=2):
+        matmul(column[down], row[:, along], semiring=ring, out=D[rows, cols], accumulate=True)
+
+
+def _tracked(graph: Graph, rows: slice, K: slice, cols: slice) -> None:
+    """D[rows, cols] ⊕= D[rows, K] ⊗ D[K, cols], and who comes before whom."""
+    assert graph.before is not None
+    D, before, ring = graph.D, graph.before, graph.algebra.semiring
+    left, right, steps = D[rows, K].copy(), D[K, cols].copy(), before[K, cols].copy()
     for top in range(rows.start, rows.stop, BAND):
         band = slice(top, min(top + BAND, rows.stop))
         part = left[top - rows.start : band.stop - rows.start]

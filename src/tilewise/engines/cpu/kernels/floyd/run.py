@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import ctypes
+from collections.abc import Callable
 from functools import lru_cache
 from typing import Any
 
@@ -25,8 +26,14 @@ def _compiled(a: Arithmetic) -> Any:
     return ctypes.CFUNCTYPE(None, ctypes.c_void_p, ctypes.c_int64, ctypes.c_int64)(found)
 
 
-def close_square(D: Array, algebra: Algebra) -> None:
-    """Close D, a square of `algebra.partial` whose rows lie side by side, in place."""
-    check_operand(D, "D", (len(D), len(D)), algebra.partial.numpy)
+def closer(algebra: Algebra) -> Callable[[Array], None]:
+    """What closes D, a square of `algebra.partial` whose rows lie side by side, in place; for many squares at once,
+    since finding the kernel takes as long as a small one."""
     a = arithmetic(algebra, algebra.partial, algebra.partial, host_target())
-    _compiled(a)(address(D), len(D), D.strides[0] // D.itemsize)
+    floyd, dtype = _compiled(a), algebra.partial.numpy
+
+    def close(D: Array) -> None:
+        check_operand(D, "D", (len(D), len(D)), dtype)
+        floyd(address(D), len(D), D.strides[0] // D.itemsize)
+
+    return close

@@ -129,6 +129,11 @@ class Arithmetic:
         return self.lanes if wide else 1
 
     @cached_property
+    def resumes(self) -> bool:
+        """Whether a packed tile's sums begin with what P holds, so that nothing but stores follows its last step."""
+        return self.repeats > 1 and (is_plain(self.add, "min") or is_plain(self.add, "max"))
+
+    @cached_property
     def packed_m_bytes(self) -> int:
         """Bytes of one part of one element in a packed panel of M."""
         return 4 if self.spread > 1 else self.bytes * self.repeats

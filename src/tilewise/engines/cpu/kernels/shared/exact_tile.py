@@ -232,6 +232,8 @@ class _ExactTile:
             for v in range(form.vectors):
                 total = sums[row * form.vectors + v]
                 result.append(self.render.accumulate(a.add, a.mul, (total,), (element,), (ns[v],))[0])
+            if a.resumes and row % 2 and self.cells == a.target.registers // 2:  # as in `tile`
+                result[-2 * form.vectors :] = a.kept_in_order(f, result[-2 * form.vectors :])
         return result
 
     def rows_of_panel(self, k: str) -> list[str]:

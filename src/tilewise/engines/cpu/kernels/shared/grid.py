@@ -23,7 +23,8 @@ PARAMS = [
 def widest(a: Arithmetic, form: ExactForm, rows: int) -> int:
     """Vectors of a tile so high: its sums, a row of N and an element of M (a vector of each row) are in registers."""
     free = a.target.registers - (rows if by_lane(a, form) else 1)
-    return max(1, min(WIDEST, a.MR * a.tile[1] // rows, free // (rows + 1)))
+    most = a.target.registers // 2 if a.resumes else a.MR * a.tile[1]  # sums; an M that is not packed takes registers
+    return max(1, min(WIDEST, most // rows, free // (rows + 1)))
 
 
 def tallest(a: Arithmetic, form: ExactForm) -> int:

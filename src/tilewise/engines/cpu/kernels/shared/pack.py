@@ -52,7 +52,8 @@ class _Pack:
             self.copy_edge(whole, panels)
 
         def turned() -> None:
-            f.either(k_by_k, lambda: self.transpose(panels), lambda: self.one_by_one("0", panels))
+            turn = self.repeat if self.repeats > 1 else self.transpose
+            f.either(k_by_k, lambda: turn(panels), lambda: self.one_by_one("0", panels))
 
         f.either(lane_by_lane, copied, turned)
         return f
@@ -166,6 +167,31 @@ class _Pack:
                     place = f.at(self.place, to, f.mul(k.index, self.row), r.index)
                     for i, row in enumerate(rows):
                         self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
+
+    def repeat(self, panels: str) -> None:
+        """k side by side, and every element a vector of its own: a vector along k of each row, lane by lane."""
+        f, side, last = self.f, self.a.lanes, self.f.sub("%lanes", 1)
+        bulk = f.mul(f.div("%kc", side), side)
+        with f.loop(0, panels) as p:
+            to = f.at(self.place, "%dst", f.mul(p.index, f.mul("%kc", self.row)))
+            first, rows = f.mul(p.index, self.width), []
+            for i in range(self.width):
+                rows.append(f.at(self.size(), "%src", f.mul(f.lower(f.add(first, i), last), "%lane")))
+            ahead = f.mul("%lane", self.width)
+            with f.loop(0, bulk, side) as k:
+                place = f.at(self.place, to, f.mul(k.index, self.row))
+                for i, row in enumerate(rows):
+                    start = f.at(self.size(), row, k.index)
+                    self.prefetch(f.at(self.size(), start, ahead))
+                    for number, register in enumerate(self.fetch(start, side)):
+                        for u in range(side):
+                            cell = f.at(self.place, place, u * self.row + number * self.width + i)
+                            repeated = self.repeated(register, u, side)
+                            f.do(f"store {self.place} {repeated}, ptr {cell}, align {self.bytes}")
+            with f.loop(bulk, "%kc") as k:
+                place = f.at(self.place, to, f.mul(k.index, self.row))
+                for i, row in enumerate(rows):
+                    self.keep(self.fetch(f.at(self.size(), row, k.index), 1), f.at(self.place, place, i), 1)
 
     def squares(self, places: list[str], to: str) -> None:
         """A square of elements, loaded along k and stored along its lanes."""

@@ -2,7 +2,7 @@
 
 A step of k loads the vectors of N once, broadcasts each element of M, and makes rows × vectors accumulations. M and N
 come from packed panels (from where they lie: `exact_tile`). Afterwards the sums are written to P, or added onto what
-earlier strips of k left there; an edge goes by way of the stack.
+earlier strips of k left there (a min or a max may begin with that instead); an edge goes by way of the stack.
 """
 
 from __future__ import annotations
@@ -64,7 +64,10 @@ class _Tile:
         if not a.tracks_arg:
             full = f.op(f"and i1 {f.test('eq', '%rows', form.rows)}, {f.test('eq', '%cols', self.width)}")
         self.ask_for_P()
-        carry = [(a.vector, z) for i in range(cells) for z in self.start(i % form.vectors)]
+        if a.resumes:
+            carry = [(a.vector, z) for z in self.resumed(full, cells)]
+        else:
+            carry = [(a.vector, z) for i in range(cells) for z in self.start(i % form.vectors)]
         if a.tracks_arg:
             carry += [(self.index_vector, self.number(-1))] * cells + [(self.index_vector, self.number(0))]
         bulk = f.op(f"and i64 %kc, {-self.unroll}")
@@ -86,17 +89,37 @@ class _Tile:
             return a.zeros(a.lanes)
         return (self.f.op(f"load {a.vector}, ptr {self.f.at(a.kind, '%N', v * a.lanes)}, align {a.bytes}"),)
 
+    def resumed(self, full: str, cells: int) -> list[str]:
+        """What the sums of a whole tile start from: P's cells, unless it is the first strip of k."""
+        a, f = self.a, self.f
+        zero, old, fresh, begin = a.zeros(a.lanes), f.label("old"), f.label("fresh"), f.label("begin")
+        onto = f.op(f"and i1 {full}, {f.op('xor i1 %first, true')}")
+        f.do(f"br i1 {onto}, label %{old}, label %{fresh}")
+        f.start(old)
+        found = []
+        for i in range(cells):
+            (place,) = self.place_in_P(*divmod(i, self.form.vectors))
+            cell = f.op(f"load {a.vector}, ptr {place}, align {a.bytes}")
+            found.append(self.render.value(a.add, (cell,), zero)[0] if a.partial.kind == "f" else cell)  # no NaN
+        f.do(f"br label %{begin}")
+        f.start(fresh)
+        f.do(f"br label %{begin}")
+        f.start(begin)
+        return [f.op(f"phi {a.vector} [{x}, %{old}], [{zero[0]}, %{fresh}]") for x in found]
+
     def number(self, value: int) -> str:
         return constant(value, DTYPES[f"int{8 * self.a.bytes}"], self.a.lanes)[0]
 
     def ask_for_P(self) -> None:
-        """Bring the lines of P near while the sums are made."""
+        """Bring the lines of P near while the sums are made: of this tile, or of the second after it where sums begin
+        with them."""
         f, a = self.f, self.a
         per_line = max(1, 64 // (a.lanes * a.bytes))
+        ahead = 2 * self.width if a.resumes else 0
         for row in range(self.form.rows):
             line = f.at(a.kind, "%P", f.mul("%row_p", row))
             for v in range(0, self.form.vectors, per_line):
-                self.prefetch(f.at(a.kind, line, v * a.lanes))
+                self.prefetch(f.at(a.kind, line, ahead + v * a.lanes))
 
     def prefetch(self, address: str) -> None:
         self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
@@ -142,6 +165,9 @@ class _Tile:
                     result[i] = dot(f, a, total[0], element[0], ns[v][0])
                     continue
                 result[i * a.parts : (i + 1) * a.parts] = self.render.accumulate(a.add, a.mul, total, element, ns[v])
+            if a.resumes and row % 2 and not form.edge:  # else LLVM makes a whole k's products first, and spills
+                line = slice(row * form.vectors, (row + 1) * form.vectors)
+                result[line] = a.kept_in_order(f, result[line])
         if a.tracks_arg:
             result[-1] = f.op(f"add {self.index_vector} {count}, {self.number(1)}")
         return result
@@ -209,7 +235,10 @@ class _Tile:
                 for register, place in zip(total, places, strict=True):
                     f.do(f"store {a.vector} {register}, ptr {place}, align {a.bytes}")
 
-        f.either("%first", lambda: write(False), lambda: write(True))
+        if a.resumes:
+            write(False)
+        else:
+            f.either("%first", lambda: write(False), lambda: write(True))
 
     def by_the_stack(self, totals: list[Value], args: list[str]) -> None:
         """The sums go to the stack, and `merge` carries what lies inside P from there."""
