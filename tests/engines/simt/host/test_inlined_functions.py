@@ -22,6 +22,9 @@ __device__ int scaled(int x) {{ return x * scale; }}
 __device__ int up(int& x) {{ return x += 1; }}
 __device__ float pick(bool yes, float v) {{ return yes ? v : -1.0f; }}
 __device__ float both(float x) {{ return twice(twice(x)); }}
+__device__ float2 pair(float x) {{ float2 p; p.x = x; p.y = 2 * x; return p; }}
+__device__ float sum_of(float2 p) {{ return p.x + p.y; }}
+__device__ float through(float x) {{ return sum_of(pair(x)); }}
 __device__ int own(int x) {{ return x + (int)threadIdx.x; }}
 __global__ void k(M a, M* b, float* out, int n) {{ int i = blockIdx.x * blockDim.x + threadIdx.x; if (i >= n) return; float v = 0;
   {body}
@@ -41,6 +44,7 @@ CASES = {
     "a variable of the card": ("v = scaled(i);", lambda i: 10 * i),
     "where the kernel has that name": ("int scale = 7; v = scaled(i) + scale;", lambda i: 10 * i + 7),
     "a reference that is changed": ("int x = i; up(x); v = up(x) + x;", lambda i: 2 * i + 4),
+    "objects on the way": ("v = through(i);", lambda i: 3 * i),
     "threadIdx inside": ("v = own(1000);", lambda i: 1000 + i % 32),
     "an argument that changes something": ("int x = i; v = twice(x++) + x;", lambda i: 3 * i + 1),
     "in a loop that lanes leave apart": ("for (int j = 0; j < i % 4; j++) v += twice(get(a, 0, j));", lambda i: [0, 0, 2, 6][i % 4]),
@@ -67,7 +71,7 @@ def test_a_function_of_one_expression_gives_what_it_gives(tmp_path, name):
 
 def test_an_argument_is_read_though_the_function_does_not_use_it(tmp_path):
     report = run(tmp_path, "v = pick(false, a.e[i + 1]);")
-    assert [(f.kind.value, f.place.line) for f in report.faults] == [("out-of-bounds", 17)]
+    assert [(f.kind.value, f.place.line) for f in report.faults] == [("out-of-bounds", 20)]
 
 
 def test_a_fault_inside_is_told_at_the_function_s_line(tmp_path):

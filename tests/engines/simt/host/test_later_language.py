@@ -13,6 +13,7 @@ LANGUAGE = r"""
 #include <algorithm>
 #include <numeric>
 #include <concepts>
+#include <span>
 #include <type_traits>
 template <std::integral T> T twice(T x) { return 2 * x; }
 template <std::floating_point T> T twice(T x) { return 3 * x; }
@@ -23,10 +24,12 @@ template <typename T> requires (sizeof(T) == 4 && std::is_integral_v<T>) T five(
 template <typename T, int N> struct alignas(sizeof(T) * N) Vec { T v[N]; };
 struct alignas(16) P { float x; };
 struct Shape { static int area(int a) { return a * a; } };
+int total(std::span<const int> s) { int t = 0; for (int x : s) t += x; return t + (int)s.size(); }
 int applied(int (*f)(int), int x) { return f(x); }
 int main() {
   std::vector<int> a{3, 1, 2}; int c[3] = {9, 7, 8};
   sort(begin(a), end(a)); std::sort(std::begin(c), std::end(c)); printf("%d %d %d %zu\n", a[0], c[0], accumulate(a.begin(), a.end(), 0), std::size(c));
+  std::cout << total(a) << " " << total({c, 2}) << " ";
   std::cout << twice(2) << " " << twice(2.5) << " " << thrice(2) << four(1) << five(1) << "\n";
   std::streamsize kept = std::cout.precision(); std::cout.precision(3); std::cout << 3.14159 << " "; std::cout.precision(kept); std::cout << 3.14159265 << " " << kept << "\n";
   std::cout << sizeof(P) << " " << alignof(Vec<float, 4>) << " " << sizeof(Vec<double, 2>) << " " << applied(Shape::area, 5) << "\n";
@@ -35,7 +38,7 @@ int main() {
 }
 """
 # as g++ -std=c++20 has it
-LANGUAGE_PRINTS = "1 7 6 3\n4 7.5 645\n3.14 3.14159 6\n16 16 16 25\n8 31 3\n"
+LANGUAGE_PRINTS = "1 7 6 3\n9 17 4 7.5 645\n3.14 3.14159 6\n16 16 16 25\n8 31 3\n"
 GROUPS = r"""
 #include <cstdio>
 #include <cooperative_groups.h>
@@ -74,6 +77,17 @@ def printed(tmp_path, text):
 
 def test_concepts_alignments_and_what_arguments_bring(tmp_path):
     assert printed(tmp_path, LANGUAGE) == LANGUAGE_PRINTS
+
+
+def test_an_alignment_that_is_none_is_refused(tmp_path):
+    path = tmp_path / "program.cu"
+    for wrong in ("3.14159", "3", "-8", "n", "1 << 40"):
+        path.write_text(
+            f"int n = 8; struct alignas({wrong}) P {{ float x; }}; int main() {{ P p; p.x = 1; return (int)p.x; }}"
+        )
+        report = run_program(path, [], Options(), capture=True)
+        assert report.ended == "refused"
+        assert "alignment" in report.message
 
 
 def test_groups_of_those_that_are_here_do_not_meet_the_others_of_the_warp(tmp_path):

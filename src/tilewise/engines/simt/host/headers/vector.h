@@ -120,4 +120,23 @@ template <class T, size_t N> struct array {
     T& back() { return _items[N - 1]; }
     void fill(const T& value) { for (size_t i = 0; i < N; ++i) _items[i] = value; }
 };
+template <class T, size_t N = 0> struct span {
+    typedef T value_type; typedef T element_type;
+    T* _first; size_t _count;
+    span() : _first(nullptr), _count(0) {}
+    span(T* p, size_t n) : _first(p), _count(n) {}
+    template <class C> span(C& c) : _first(c.data()), _count(c.size()) {}
+    T* data() const { return _first; }
+    size_t size() const { return _count; }
+    size_t size_bytes() const { return _count * sizeof(T); }
+    bool empty() const { return _count == 0; }
+    T& operator[](size_t i) const { return _first[i]; }
+    T* begin() const { return _first; }
+    T* end() const { return _first + _count; }
+    T& front() const { return _first[0]; }
+    T& back() const { return _first[_count - 1]; }
+    span<T> subspan(size_t at, size_t n) const { return span<T>(_first + at, n); }
+    span<T> first(size_t n) const { return span<T>(_first, n); }
+    span<T> last(size_t n) const { return span<T>(_first + (_count - n), n); }
+};
 }

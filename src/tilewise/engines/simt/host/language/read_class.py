@@ -78,22 +78,25 @@ def class_definition(reader: Reader, out: Any, template: list[Any], given_name: 
 
 
 def _alignment(reader: Reader) -> Any:
-    """A number, or the expression that gives one where the class is known: alignas(sizeof(T) * N)."""
+    """1, or the expression of alignas(sizeof(T) * N), known where the class is."""
     alignment: Any = 1
     while reader.token.text in ("alignas", "__align__", "__attribute__"):
         word, start = reader.advance().text, reader.position
         inside = reader.skip_balanced()
-        numbers = [t.text for t in inside if t.kind == "number"]
-        if word != "__attribute__" and len(inside) > 3:
-            end, reader.position = reader.position, start + 1
-            type_ = read_type.starts_type(reader)
+        end = reader.position
+        reader.position = start + 1
+        if word == "__attribute__":  # ((aligned(16))), ((packed)): which is not known
+            numbers = [i for i, t in enumerate(inside) if t.kind == "number"]
+            if not numbers:
+                reader.position = end
+                continue
+            reader.position = start + numbers[0]
+        if read_type.starts_type(reader):
             where = {"line": inside[0].line, "column": inside[0].column}
-            alignment = (
-                tree.SizeOf(read_type.type_id(reader), None, True, **where) if type_ else late.assignment(reader)
-            )
-            reader.position = end
-        elif numbers:
-            alignment = int(numbers[0])
+            alignment = tree.SizeOf(read_type.type_id(reader), None, True, **where)
+        else:
+            alignment = late.assignment(reader)
+        reader.position = end
     return alignment
 
 

@@ -2,10 +2,12 @@
 
 from __future__ import annotations
 
+from tilewise.engines.simt.host.language import tree
 from tilewise.engines.simt.host.language.types import Array, Field, Record, Type
 from tilewise.engines.simt.host.lower.constants import evaluate
 from tilewise.engines.simt.host.lower.late import late, provide
-from tilewise.engines.simt.host.lower.program import Program
+from tilewise.engines.simt.host.lower.program import Environment, Program
+from tilewise.engines.simt.host.lower.values import Unknown
 
 MOST_ALIGNED = 4096
 
@@ -50,7 +52,7 @@ def lay_out(p: Program, record: Record) -> None:
             record.fields += [Field(f.name, f.type, f.offset + at, f.init) for f in type_.fields]
         else:
             record.fields.append(Field(item.name, type_, at, item))
-    aligned = node.alignment if isinstance(node.alignment, int) else int(evaluate(p, node.alignment, env)[0])
+    aligned = node.alignment if isinstance(node.alignment, int) else _alignment(p, node, env)
     if aligned < 1 or aligned & (aligned - 1) or aligned > MOST_ALIGNED:
         raise p.refusal(f"{aligned} is no alignment", node.line, max(1, node.column))
     record.align = max(record.align, aligned)
@@ -60,6 +62,14 @@ def lay_out(p: Program, record: Record) -> None:
         record.trivial = False
     if any(_copies(p, record, m) for m in record.methods.get("operator=", [])):
         record.trivial = False
+
+
+def _alignment(p: Program, node: tree.Class, env: Environment) -> int:
+    try:
+        value = evaluate(p, node.alignment, env)[0]
+    except Unknown:
+        value = 0
+    return value if isinstance(value, int) else 0
 
 
 def _copies(p: Program, record: Record, method: object) -> bool:

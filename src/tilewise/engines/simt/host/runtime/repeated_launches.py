@@ -21,7 +21,16 @@ from tilewise.engines.simt.host.runtime.session import Session
 from tilewise.engines.simt.machine.execute import Outcome
 from tilewise.system.memory import resident
 
-ELSEWHERE = ("tex1D", "tex2D", "tex3D", "surf", "clock64", "clock()")  # what else a kernel may depend on
+ELSEWHERE = (
+    "tex1D",
+    "tex2D",
+    "tex3D",
+    "surf",
+    "clock64",
+    "clock()",
+    "%clock",
+    "%globaltimer",
+)  # what else a kernel may depend on
 MOST = 64 << 20  # bytes of the card's memory that are kept, for all launches together
 TRIES = 2  # a launch that finds other memory so often is not looked at any more
 LOOKS = 8  # at large memory, for a launch that follows itself: its first ones may find faults, or be interpreted

@@ -13,6 +13,7 @@ from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Pointer, Record, Reference, Scalar
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.function import body_of
+from tilewise.engines.simt.host.lower.lockstep.divergence import PURE
 from tilewise.engines.simt.host.lower.program import Environment
 from tilewise.errors import KernelError
 
@@ -89,9 +90,17 @@ def _inlined(b: Builder, node: tree.Call, own: set[str], depth: int) -> Any:
     if not (result is types.VOID or isinstance(result, (Scalar, Pointer))):
         return None
     inner = _rewritten(b, _substituted(value, given), own, depth + 1)
-    if sum(1 for _ in _nodes(inner)) > LARGEST:
+    if sum(1 for _ in _nodes(inner)) > LARGEST or not all(_in_lanes(n) for n in _nodes(inner)):
         return None
     return inner if result is types.VOID else tree.Cast(tree.TypeFixed(result), inner, line=node.line)
+
+
+def _in_lanes(node: Any) -> bool:
+    """What could keep the whole kernel from running in lanes stays in its function."""
+    if isinstance(node, tree.Call):
+        return isinstance(node.function, tree.Name) and node.function.name.rpartition("::")[2] in PURE
+    unusual = (tree.Lambda, tree.New, tree.Delete, tree.Throw, tree.Launch, tree.This, tree.Construct, tree.Braces)
+    return not isinstance(node, unusual) and not (isinstance(node, tree.SizeOf) and node.operand is not None)
 
 
 def _expression(body: tree.Block) -> Any:
