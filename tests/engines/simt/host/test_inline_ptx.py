@@ -60,6 +60,27 @@ def test_what_is_not_known_is_refused_by_its_name(tmp_path):
     assert "mma.sync" in report.message
 
 
+WRONG = (
+    'asm(".reg" : "=r"(c));', 'asm(".reg .u32;" : "=r"(c));', 'asm(".reg .u32 9;" : "=r"(c));', 'asm(42);',
+    'asm("mov.f32 %0, 0f123456789;" : "=f"(x));', 'asm("@p @p @p mov.u32 %0, 1;" : "=r"(c));', 'asm("mov.u32 %0, 1;" : "=x"(c));',
+    'asm("add.s32 %0, %0, %2;" : "=r"(c) : "0"(a), "r"(b));', 'asm("add.s32 %0, %9, 1;" : "=r"(c));', 'asm x;', 'asm("bra L1;");',
+    'asm("' + "," * 5000 + '");', 'asm("mov.b64 {%0}, %1;" : "=r"(c) : "l"(w));', 'asm("ld.global.s32 %0, %1;" : "=r"(c) : "l"(w));',
+)  # fmt: skip
+
+
+@pytest.mark.drawn(3)
+@pytest.mark.parametrize("body", WRONG, ids=range(len(WRONG)))
+def test_what_is_no_ptx_is_refused_in_a_sentence(tmp_path, body):
+    report = run(tmp_path, body)
+    assert report.ended == "refused"
+    assert "program.cu:4" in report.message
+
+
+def test_an_operand_that_shares_the_first_ones_register(tmp_path):
+    report = run(tmp_path, 'c = 30; asm("add.s32\t%0, %0, %2;" : "=r"(c) : "0"(c), "r"(12));')
+    assert (report.output, report.faults) == ("42 0 0 0\n", [])
+
+
 def test_a_fault_in_an_operand_is_told_at_its_line(tmp_path):
     report = run(tmp_path, 'asm volatile("ld.global.f32 %0, [%1];" : "=f"(x) : "l"(f + 4));')
     assert [(f.kind.value, f.place.line) for f in report.faults] == [("out-of-bounds", 4)]

@@ -6,10 +6,10 @@ an operand is told where the program has it. Registers that the text declares ar
 from __future__ import annotations
 
 import ast
+import math
 import re
 import struct
 from dataclasses import dataclass, field
-from typing import Any
 
 from tilewise.engines.simt.frontend.lexer import Token, tokenize
 from tilewise.engines.simt.frontend.source import Source
@@ -17,8 +17,11 @@ from tilewise.engines.simt.host.language.ptx_instructions import FORMS, SPECIAL,
 from tilewise.engines.simt.host.language.reading import Reader
 
 CLASSES = {"f32": "f", "f64": "d", "pred": "p", "b64": "l", "u64": "l", "s64": "l", "b16": "h", "u16": "h", "s16": "h"}
-FLOAT_LITERAL = re.compile(r"0([fd])([0-9a-fA-F]{8,16})$")
+FLOAT_LITERAL = re.compile(r"0(?:[fF]([0-9a-fA-F]{8})|[dD]([0-9a-fA-F]{16}))")
+NUMBER = re.compile(r"-?(0[xX][0-9a-fA-F]+|[0-9]+(\.[0-9]*)?([eE]-?[0-9]+)?)U?")
+CONSTRAINTS = {"r": "r", "l": "l", "h": "h", "f": "f", "d": "d", "n": "r", "q": "l", "c": "h"}
 MOST = 64  # instructions of one asm
+LONGEST = 4096  # characters of its text
 
 
 @dataclass
@@ -30,7 +33,7 @@ class Assembly:
 
     def kind(self, operand: str) -> str:
         """r, l, h, f, d or p, as constraints name them; '' for what is no register."""
-        if re.fullmatch(r"%\d+", operand) and int(operand[1:]) < len(self.classes):
+        if re.fullmatch(r"%[0-9]+", operand) and int(operand[1:]) < len(self.classes):
             return self.classes[int(operand[1:])]
         return self.registers.get(operand, "")
 
@@ -41,12 +44,17 @@ class Assembly:
             return special
         if self.kind(operand):
             return f"__operand{operand[1:]}" if operand.startswith("%") and operand[1:].isdigit() else _plain(operand)
-        literal = FLOAT_LITERAL.match(operand)
+        literal = FLOAT_LITERAL.fullmatch(operand)
         if literal:
-            code, size = (">f", 8) if literal[1] == "f" else (">d", 16)
-            return repr(struct.unpack(code, bytes.fromhex(literal[2].zfill(size)))[0])
-        if re.fullmatch(r"-?(0[xX][0-9a-fA-F]+|\d+(\.\d*)?([eE]-?\d+)?)U?", operand):
-            return operand
+            code, digits = (">f", literal[1]) if literal[1] else (">d", literal[2])
+            real = struct.unpack(code, bytes.fromhex(digits))[0]
+            return (
+                f"({real!r})"
+                if math.isfinite(real)
+                else f"__{'int_as_float' if literal[1] else 'longlong_as_double'}(0x{digits})"
+            )
+        if NUMBER.fullmatch(operand):
+            return f"({operand})"
         raise UnknownInstructionError(operand)
 
     def read(self, operand: str, type_: str) -> str:
@@ -84,14 +92,20 @@ def assembly(reader: Reader) -> list[Token]:
     start = reader.advance()
     while reader.token.text in ("volatile", "__volatile__", "inline", "goto"):
         reader.advance()
+    if not reader.at("("):
+        reader.expect("(")
     inside = reader.skip_balanced()[1:-1]
     if reader.at(";"):
         reader.advance()
     parts = _parts(inside)
-    code = "".join(str(ast.literal_eval(t.text)) for t in parts[0] if t.kind == "string")
+    code = "".join(_text(reader, t) for t in parts[0])
     operands = [_operand(reader, piece) for part in parts[1:3] for piece in _split(part, ",")]
+    for kind, tokens in operands:  # "0"(x): the same register as the first operand, which must be x then
+        if kind.isdigit() and (int(kind) >= len(operands) or _words(tokens) != _words(operands[int(kind)][1])):
+            raise reader.error("two operands in one register are not supported in inline assembly", tokens[0])
     try:
-        text = statements(code, Assembly([kind for kind, _ in operands]), extended=len(parts) > 1)
+        kinds = [operands[int(kind)][0] if kind.isdigit() else kind for kind, _ in operands]
+        text = statements(code, Assembly(kinds), extended=len(parts) > 1)
     except UnknownInstructionError as error:
         raise reader.error(f"{error} in inline assembly is not supported", start) from None
     out: list[Token] = []
@@ -109,6 +123,8 @@ def assembly(reader: Reader) -> list[Token]:
 
 def statements(code: str, unit: Assembly, extended: bool) -> str:
     """The text of a block in C."""
+    if len(code) > LONGEST:
+        raise UnknownInstructionError("so long a text")
     code = re.sub(r"//[^\n]*|/\*.*?\*/", " ", code, flags=re.S)
     if extended:
         code = code.replace("%%", "%")
@@ -126,30 +142,34 @@ def statements(code: str, unit: Assembly, extended: bool) -> str:
 
 
 def _statement(piece: str, unit: Assembly) -> str:
-    guard = re.match(r"@(!?)(%?\w+)\s+(.*)", piece, re.S)
+    guard = re.match(r"@(!?)(%?\w+)\s+(?!@)(.*)", piece, re.S | re.A)
     if guard:
         return f"if ({guard[1]}{unit.name(guard[2])}) {{ {_statement(guard[3], unit)} }}"
     words = piece.split(None, 1)
-    opcode = words[0].split(".")
-    if words[0] == ".reg":
-        kind, names = words[1].split(None, 1)
-        for name in names.split(","):
-            many = re.fullmatch(r"\s*(%?\w+)<(\d+)>\s*", name)
-            made = [f"{many[1]}{i}" for i in range(min(int(many[2]), MOST))] if many else [name.strip()]
-            unit.registers.update(dict.fromkeys(made, CLASSES.get(kind.lstrip("."), "r")))
-        return ""
-    form: Any = FORMS.get(opcode[0])
-    operands = [o.strip() for o in re.split(r",(?![^{]*\})", words[1])] if len(words) > 1 else []
-    if form is None:
-        raise UnknownInstructionError(words[0])
+    opcode, rest = words[0], words[1] if len(words) > 1 else ""
     try:
-        return str(form(unit, opcode, operands))
+        if opcode == ".reg":
+            _declare(rest, unit)
+            return ""
+        operands = [o.strip() for o in re.split(r",(?![^{]*\})", rest)] if rest.strip() else []
+        return str(FORMS[opcode.split(".")[0]](unit, opcode.split("."), operands))
     except (IndexError, KeyError, ValueError):
         raise UnknownInstructionError(piece) from None
 
 
+def _declare(rest: str, unit: Assembly) -> None:
+    """.reg .b32 a, b<4>"""
+    kind, names = rest.split(None, 1)
+    for name in names.split(","):
+        many = re.fullmatch(r"\s*(%?[A-Za-z_$]\w*)<([0-9]+)>\s*", name, re.A)
+        made = [f"{many[1]}{i}" for i in range(min(int(many[2]), MOST))] if many else [name.strip()]
+        if not all(re.fullmatch(r"%?[A-Za-z_$][\w$]*", m, re.A) for m in made):
+            raise ValueError
+        unit.registers.update(dict.fromkeys(made, CLASSES.get(kind.lstrip("."), "r")))
+
+
 def _plain(name: str) -> str:
-    return "__register_" + re.sub(r"\W", "_", name)
+    return "__register_" + re.sub(r"[^0-9A-Za-z_]", "_", name)
 
 
 def _c_type(kind: str) -> str:
@@ -182,8 +202,24 @@ def _split(tokens: list[Token], mark: str) -> list[list[Token]]:
     return out if len(out) > 1 or out[0] or mark == ":" else []
 
 
+def _text(reader: Reader, token: Token) -> str:
+    try:
+        if token.kind == "string":
+            return str(ast.literal_eval(token.text))
+    except (ValueError, SyntaxError):
+        pass
+    raise reader.error("the text of inline assembly is expected here", token)
+
+
+def _words(tokens: list[Token]) -> list[str]:
+    return [t.text for t in tokens]
+
+
 def _operand(reader: Reader, piece: list[Token]) -> tuple[str, list[Token]]:
+    """The class of register, or the number of the operand it shares one with; and what stands in the brackets."""
     if len(piece) < 4 or piece[0].kind != "string":
         raise reader.error("an operand is expected here", piece[0] if piece else None)
-    kind = str(ast.literal_eval(piece[0].text)).strip("=+&")
-    return {"n": "r", "q": "l", "c": "h"}.get(kind, kind), piece[2:-1]
+    kind = _text(reader, piece[0]).strip("=+&")
+    if kind not in CONSTRAINTS and not re.fullmatch(r"[0-9]{1,2}", kind):
+        raise reader.error(f"the constraint {kind} is not supported in inline assembly", piece[0])
+    return CONSTRAINTS.get(kind, kind), piece[2:-1]

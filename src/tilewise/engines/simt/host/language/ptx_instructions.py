@@ -210,7 +210,7 @@ def _store(unit: Any, opcode: list[str], o: list[str]) -> str:
 
 def _atomic(unit: Any, opcode: list[str], o: list[str]) -> str:
     type_ = _type(opcode)
-    name = next(ATOMIC[part] for part in opcode[1:] if part in ATOMIC)
+    name = [ATOMIC[part] for part in opcode[1:] if part in ATOMIC][0]  # noqa: RUF015 - an IndexError is caught
     first = 1 if opcode[0] == "atom" else 0
     given = ", ".join(unit.read(x, type_) for x in o[first + 1 :])
     call = f"{name}({_address(unit, opcode, o[first], type_)}, {given})"
