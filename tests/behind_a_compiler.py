@@ -161,7 +161,7 @@ def headers():
 
 
 def built(text, kernel, folder):
-    """A function of (grid, block, arguments), arguments being ctypes values."""
+    """A function of (grid, block, arguments), arguments being ctypes values; `allowed` says where copies may read."""
     halves = kernel_text("direct_half/fragments.cuh") in text or "mma.sync.aligned.m16n8k16" in text
     if halves:
         text = with_fragments(text)
@@ -187,15 +187,21 @@ def built(text, kernel, folder):
         "{ kernel(*(A*)given[I]...); }\n"
         "template <class... A> static void with(void (*kernel)(A...), void** given)\n"
         "{ with(kernel, given, std::index_sequence_for<A...>{}); }\n"
-        'extern "C" void run(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by, void** given) {\n'
-        f"    launch({{gx, gy, gz}}, {{bx, by, 1}}, [=] {{ with({kernel}, given); }}, spoil_shared);\n}}\n"
+        'extern "C" void run(unsigned gx, unsigned gy, unsigned gz, unsigned bx, unsigned by,\n'
+        "                    unsigned cluster, void** given) {\n"
+        f"    auto work = [=] {{ with({kernel}, given); }};\n"
+        "    launch({gx, gy, gz}, {bx, by, 1}, work, spoil_shared, cluster, keep_shared, bring_shared);\n}\n"
     )
     if not library.exists():
         subprocess.run([COMPILER, *FLAGS, "-shared", f"-I{headers()}", "-o", library, path], check=True)
-    run = ctypes.CDLL(str(library)).run
+    loaded = ctypes.CDLL(str(library))
+    run = loaded.run
 
-    def call(grid, block, arguments):
-        sizes = (ctypes.c_uint(x) for x in ((*grid, 1, 1)[:3] + (*block, 1)[:2]))
+    def call(grid, block, arguments, cluster=1, allowed=()):
+        loaded.allow(None, None)
+        for low, high in allowed:
+            loaded.allow(ctypes.c_void_p(low), ctypes.c_void_p(high))
+        sizes = (ctypes.c_uint(x) for x in ((*grid, 1, 1)[:3] + (*block, 1)[:2] + (cluster,)))
         run(*sizes, (ctypes.c_void_p * len(arguments))(*map(ctypes.addressof, arguments)))
 
     return call

@@ -90,6 +90,25 @@ static unsigned __viaddmax_u16x2(unsigned a, unsigned b, unsigned c) { return tw
 
 static unsigned char memory[256 << 10] __attribute__((aligned(128)));
 static void spoil_shared() { memset(memory, 0xff, sizeof memory); }
+// Where copies may read: within one of these, or anywhere where there are none.
+static struct { const char* low; const char* high; } readable[8];
+static unsigned readables = 0;
+extern "C" void allow(const char* low, const char* high) {
+    if (low)
+        readable[readables++ % 8] = {low, high};
+    else
+        readables = 0;
+}
+static void check_read(const void* from, size_t bytes) {
+    bool inside = !readables;
+    for (unsigned i = 0; i < readables; ++i)
+        inside |= (const char*)from >= readable[i].low && (const char*)from + bytes <= readable[i].high;
+    if (!inside) fprintf(stderr, "a copy of %zu bytes reaches beside an operand\n", bytes), abort();
+}
+
+static unsigned char kept_memory[16][sizeof memory] __attribute__((aligned(128)));  // of a cluster's blocks
+static void keep_shared(unsigned block) { memcpy(kept_memory[block], memory, sizeof memory); }
+static void bring_shared(unsigned block) { memcpy(memory, kept_memory[block], sizeof memory); }
 static int atomicAdd(int* at, int by) { int was = *at; *at += by; return was; }
 static void __syncwarp() { take_turns(); }
 // every lane of the warp comes here, so a turn on each side makes an exchange of it

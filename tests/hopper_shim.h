@@ -2,7 +2,8 @@
 //
 // A tensor map is plain words here (host_card.py fills them in): address, rank, four extents, the strides above the first in
 // bytes, four box sides, swizzled, bytes of an element. Copies are done at once and count as arrived; wgmma is done by each thread for its own sums,
-// when it is asked for. Blocks run one after the other, so there are no clusters.
+// when it is asked for. Blocks run one after the other, those of a cluster as far as they meet: what another one reads of a block
+// is what that had in its memory then. No box is brought to several blocks at once.
 
 typedef unsigned long long Barrier;
 struct TensorMap { unsigned long long word[16]; };
@@ -101,9 +102,13 @@ static void meet(int id, int threads) {
     do take_turns();
     while (rounds[id] == before);
 }
-static unsigned cluster_rank() { return 0; }
-static float4 load_from_block(const float* here, unsigned) { return *(const float4*)here; }
-static void cluster_meet() {}
+static unsigned cluster_rank() { return blockIdx.x % cluster_size; }
+static float4 load_from_block(const float* here, unsigned rank) {
+    if (rank >= cluster_size) fprintf(stderr, "a block that is in no cluster\n"), abort();
+    if (cluster_size == 1) return *(const float4*)here;
+    return *(const float4*)(kept_memory[rank] + ((const unsigned char*)here - memory));
+}
+static void cluster_meet() { wait_for_cluster(); }
 static void barrier_arrive_at(Barrier*, unsigned) { abort(); }
 static void wait_for_kernel_before() {}
 static void let_next_kernel_start() {}
@@ -128,12 +133,14 @@ static unsigned long long plane_descriptor(const void* tile) { return tile_descr
 static unsigned long long strip_descriptor(const void* tile) { return tile_descriptor(tile, 128, 1024) ^ 1ull << 62; }
 static void copy_bytes(void* to, const void* from, unsigned bytes, Barrier* barrier) {
     if ((size_t)to % 16 || (size_t)from % 16 || bytes % 16) fprintf(stderr, "bytes on no 16 bytes\n"), abort();
+    check_read(from, bytes);
     memcpy(to, from, bytes);
     state_of(barrier).bytes -= bytes;
     complete(state_of(barrier));
 }
 static void copy_word(void* to, const void* from) {
     if ((size_t)to % 16 || (size_t)from % 16) fprintf(stderr, "16 bytes on no 16 bytes\n"), abort();
+    check_read(from, 16);
     memcpy(to, from, 16);
 }
 static void arrive_behind_copies(Barrier* barrier) { barrier_arrive(barrier); }

@@ -40,8 +40,9 @@ def parameter(argument, bases):
     return (ctypes.c_char * len(data)).from_buffer_copy(data)
 
 
-def run_recipe(recipe, folder, **bases):
-    """Every step of a recipe for these addresses; scratch memory starts poisoned."""
+def run_recipe(recipe, folder, reads=(), **bases):
+    """Every step of a recipe for these addresses; scratch memory starts poisoned. `reads`: where alone its copies may
+    read, if they are told."""
     memory = np.full(recipe.scratch_bytes + 64, 0xFF, np.uint8)
     bases = {"scratch": -(-memory.ctypes.data // 64) * 64, **bases}
     for step in recipe.steps:
@@ -51,7 +52,7 @@ def run_recipe(recipe, folder, **bases):
         if (step.source, step.name) not in _known:
             _known[step.source, step.name] = built(step.source, step.name, folder)
         arguments = [parameter(argument, bases) for argument in step.arguments]
-        _known[step.source, step.name](step.grid, step.block, arguments)
+        _known[step.source, step.name](step.grid, step.block, arguments, step.cluster, reads)
 
 
 def put_on_the_host(monkeypatch, folder):

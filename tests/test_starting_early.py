@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import re
+from dataclasses import replace
 
 import pytest
 
@@ -10,7 +11,7 @@ from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.shared.early import begins_by_waiting, early
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
-from tilewise.problem import problem_of_shape
+from tilewise.problem import Layout, problem_of_shape
 from tilewise.recipe import Launch
 
 H200, A100 = KNOWN_CARDS["h200"], KNOWN_CARDS["a100"]
@@ -35,6 +36,7 @@ def test_a_kernel_begins_by_waiting_or_does_not():
     assert begins_by_waiting(kernel(wait), "k")
     assert begins_by_waiting(kernel(let + wait), "k")
     assert begins_by_waiting(kernel("    M += blockIdx.y * step_M;\n" + wait), "k"), "a member of a stack"
+    assert begins_by_waiting(kernel(wait).replace(")\n{", ") {"), "k"), "however its first brace stands"
     assert not begins_by_waiting(kernel(""), "k")
     assert not begins_by_waiting(kernel("    if (*verdict != 1u) return;\n" + wait), "k"), "it reads first"
     assert not begins_by_waiting(kernel("    if (!blockIdx.x) wait_for_the_one_before();\n"), "k"), "one block waits"
@@ -61,3 +63,10 @@ def test_whatever_overlaps_waits_and_the_first_of_a_product_waits_with_all_its_t
             assert first.overlap, f"{shape} {dtype}: {first} starts when the launch before it has ended"
             if first.name in ("few_rows", "few_dots"):
                 assert int.from_bytes(first.arguments[11].data, "little", signed=True) > 0, "it is not in turn"
+
+
+@pytest.mark.parametrize("kernel", ["bulk_lines", "half_dots"])
+def test_kernels_that_wait_before_they_read_start_early(kernel):
+    problem = replace(problem_of_shape(3, 2047, 301, "bfloat16"), layout_n=Layout(1, 2047))  # lines along k
+    recipe = recipe_of(make_plan(problem, H200, kernel))
+    assert [step.overlap for step in recipe.steps] == [True]

@@ -16,7 +16,7 @@ from tilewise.prepared import launcher_of
 torch = pytest.importorskip("torch")
 
 BOUNDS = {"bfloat16": 6e-3, "float16": 2e-3, "tf32": 1.5e-3, "float32": 2e-6}  # of the norm
-FAMILIES = ("wgmma_half", "direct_half", "half_dots", "read_once")
+FAMILIES = ("wgmma_half", "direct_half", "half_dots", "read_once", "bulk_lines")
 SECONDS = 6  # of each test
 
 

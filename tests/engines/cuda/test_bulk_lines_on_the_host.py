@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import time
+from multiprocessing import get_context
 
 import ml_dtypes
 import numpy as np
@@ -13,7 +14,8 @@ from behind_a_compiler import COMPILER
 from host_card import layout_of, run_recipe
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.kernels.bulk_lines.family import BulkLines
-from tilewise.kernels.bulk_lines.model import ways
+from tilewise.kernels.bulk_lines.model import TILES
+from tilewise.kernels.bulk_lines.search import ways
 from tilewise.kernels.detours import recipe_of
 from tilewise.machine import KNOWN_CARDS
 from tilewise.problem import Problem
@@ -35,19 +37,23 @@ def among_poison(rng, stack, rows, cols, dtype, turned, gaps):
     return x, memory
 
 
-def check(rng, folder, dtype, precision, turned, stack, m, k, n, gaps, said):
+def reach(x):
+    """Where a matrix's first byte is, and where its last one ends."""
+    return np.lib.array_utils.byte_bounds(x)
+
+
+def check(rng, folder, dtype, precision, turned, stack, m, k, n, gaps, said, kept=lambda way: True):
     M, _ = among_poison(rng, stack, m, k, dtype, turned[0], gaps)
     N, _ = among_poison(rng, stack, k, n, dtype, turned[1], gaps)
     P, around = among_poison(rng, stack, m, n, dtype, False, gaps)
     before, kind = around.copy(), dtype_of(dtype)
     layouts = layout_of(M), layout_of(N), layout_of(P)
     problem = Problem(m, k, n, (stack,), kind, kind, tw.semirings["plus_times"], *layouts, precision=precision)
-    able = ways(problem)
+    able = [way for way in ways(problem) if kept(way)] or ways(problem)
     way = able[int(rng.integers(len(able)))]
     said = f"{said}: {stack} of {problem.shape} {dtype} {way.spec()} {turned} {layouts}"
-    run_recipe(
-        recipe_of(BulkLines().pinned(problem, H200, way)), folder, M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data
-    )
+    recipe = recipe_of(BulkLines().pinned(problem, H200, way))
+    run_recipe(recipe, folder, (reach(M), reach(N)), M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
     wanted = (M.astype(np.float64) @ N.astype(np.float64)).astype(dtype)
     np.testing.assert_array_equal(P, wanted, err_msg=said)
     P[...] = np.ndarray(P.shape, dtype, before, P.ctypes.data - around.ctypes.data, P.strides)
@@ -67,3 +73,37 @@ def test_random_stacks_among_poison(tmp_path_factory, dtype, precision):
     for case in range(3):
         stack, m, k, n = int(rng.integers(1, 5)), *(round(120**x) for x in rng.random(3))
         check(rng, folder, dtype, precision, turned, stack, m, k, n, case % 2, f"seed {seed}")
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize(("dtype", "precision"), KINDS)
+def test_k_cut_over_the_blocks_of_a_cluster(tmp_path_factory, dtype, precision):
+    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    rng = np.random.default_rng(seed)
+    turned = [bool(rng.integers(2)) for _ in range(2)]
+    for case in range(4):
+        stack, m, n, k = int(rng.integers(1, 4)), *map(int, rng.integers(1, 70, 2)), int(rng.integers(128, 800))
+        cut = lambda way: way.cluster > 1 and way.tile in TILES[-2:]  # noqa: E731 - two texts to build
+        check(rng, folder, dtype, precision, turned, stack, m, k, n, case % 2, f"seed {seed}", kept=cut)
+
+
+def _beside_operands(seed, folder, dtype, precision):
+    rng = np.random.default_rng(seed)
+    turned = [bool(rng.integers(2)) for _ in range(2)]
+    for case in range(12):
+        stack, m, k, n = int(rng.integers(1, 4)), *map(int, rng.integers(1, 60, 3))
+        smallest = lambda way: way.tile == TILES[-1]  # noqa: E731 - one text to build
+        check(rng, folder, dtype, precision, turned, stack, m, k, n, case % 2, f"seed {seed}", kept=smallest)
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.skipif(not COMPILER, reason="needs a C++ compiler")
+@pytest.mark.parametrize(("dtype", "precision"), KINDS)
+def test_no_copy_reaches_beside_an_operand(tmp_path_factory, dtype, precision):
+    """A copy of 16 bytes, of which one is not the operand's, would end the process; its page would be the same one."""
+    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    child = get_context("fork").Process(target=_beside_operands, args=(seed, folder, dtype, precision))
+    child.start()
+    child.join(240)
+    assert child.exitcode == 0, f"seed {seed}: ended with {child.exitcode}"

@@ -1,10 +1,12 @@
-// bulk_lines: stacks whose lines start anywhere. A warp or two bring lines as they lie, by bulk copies where they can; the others
+// bulk_lines: operands whose lines start anywhere. A warp or two bring lines as they lie, by bulk copies where they can; the others
 // read fragments for the tensor cores from them word by word. Blocks take tile after tile, so the copies of the next are on their way meanwhile.
 //
 // Layout: a stage holds `depth` of k of a tile's rows of M, then of its columns of N, as bring.cuh puts them. `pitch` bytes lie
 //   between lines; tensor_cores.cuh reads across or along them. Behind the stages each warp has memory for its sums (stores.cuh).
 // Edges: k that is not there is cut out of both operands' words; rows and columns that are not there hold anything, for they only
 //   meet sums that are not stored.
+// Cut: where tiles are few, k lies over the blocks of a cluster, `share` of it each, and these add up in order (stores.cuh); then a
+//   block has one tile.
 // Barrier: full[s] completes when all bytes of stage s have arrived, empty[s] when every consumer thread has used it.
 
 #define CONSUMERS (WARPS_M * WARPS_N)
@@ -12,12 +14,20 @@
 
 // What a launch multiplies, and how its shared memory is laid out.
 struct Product {
-    int m, k, n, depth, stages, region_m, stage_bytes, pitch_p, staged_bytes, items, tiles, tiles_n, even;
+    int m, k, n, depth, stages, region_m, stage_bytes, pitch_p, staged_bytes, items, tiles, tiles_n, even, share, parts;
     long long step_m, step_n, step_p, lead_p;  // in bytes
 };
 
 // A tile of a member.
 struct Item { int member, top, left; };
+
+// What of k this block multiplies.
+struct Part { int from, to; };
+
+static __device__ __forceinline__ Part part_of(const Product& p) {
+    int from = (int)(blockIdx.x % p.parts) * p.share;
+    return {from, min(p.k, from + p.share)};
+}
 
 static __device__ __forceinline__ Item item_of(int number, const Product& p) {
     int member = number / p.tiles, tile = number - member * p.tiles, down = tile / p.tiles_n;
@@ -44,12 +54,13 @@ static __device__ __forceinline__ void produce(
 {
     int stage = 0, copier = (int)threadIdx.x - 32 * CONSUMERS;
     unsigned parity = 1;  // a fresh barrier counts as just completed in the other parity: nothing to wait for
-    for (int number = blockIdx.x; number < p.items; number += gridDim.x) {
+    Part part = part_of(p);
+    for (int number = blockIdx.x / p.parts; number < p.items; number += gridDim.x / p.parts) {
         Item item = item_of(number, p);
         int rows = min(BLOCK_M, p.m - item.top), columns = min(BLOCK_N, p.n - item.left);
         #pragma unroll 1
-        for (int k = 0; k < p.k; k += p.depth) {
-            int deep = min(p.depth, p.k - k);
+        for (int k = part.from; k < part.to; k += p.depth) {
+            int deep = min(p.depth, part.to - k);
             barrier_wait(&empty[stage], parity);
             char* to = stages + stage * p.stage_bytes;
             unsigned sent = bring_lines(to, of_m(M, p, item, k), M_ALONG_K ? rows : deep, (M_ALONG_K ? deep : rows) * SIZE, M,
@@ -70,7 +81,8 @@ static __device__ __forceinline__ void consume(
 {
     int warp = threadIdx.x / 32, row = warp / WARPS_N * WARP_M, column = warp % WARPS_N * WARP_N, stage = 0;
     unsigned parity = 0;
-    for (int number = blockIdx.x; number < p.items; number += gridDim.x) {
+    Part part = part_of(p);
+    for (int number = blockIdx.x / p.parts; number < p.items; number += gridDim.x / p.parts) {
         Item item = item_of(number, p);
         int height = min(WARP_M, p.m - item.top - row), width = min(WARP_N, p.n - item.left - column);
         int lines_m = behind_boundary(of_m(M, p, item, 0)) + row * (M_ALONG_K ? M.pitch : SIZE);
@@ -79,9 +91,9 @@ static __device__ __forceinline__ void consume(
         #pragma unroll
         for (int i = 0; i < (int)(sizeof(Sums) / sizeof(float)); ++i) (&sums[0][0][0])[i] = 0.0f;
         #pragma unroll 1
-        for (int k = 0; k < p.k; k += p.depth) {
+        for (int k = part.from; k < part.to; k += p.depth) {
             const char* from = stages + stage * p.stage_bytes;
-            int deep = min(p.depth, p.k - k);
+            int deep = min(p.depth, part.to - k);
             barrier_wait(&full[stage], parity);
             if (height > 0 && width > 0) {
                 if (SIZE == 4 || p.even)
@@ -92,9 +104,15 @@ static __device__ __forceinline__ void consume(
             barrier_arrive(&empty[stage]);  // each for its own reads: racecheck follows no warp through one thread of it
             next_stage(stage, parity, p);
         }
-        if (height <= 0) continue;
-        char* target = P + item.member * p.step_p + (item.top + row) * p.lead_p + item.left * SIZE;
-        store_sums(sums, staged, p.staged_bytes, target, p.lead_p, p.pitch_p, column, height, min(BLOCK_N, p.n - item.left));
+        char* target = P + item.member * p.step_p + item.top * p.lead_p + item.left * SIZE;
+        int across = min(BLOCK_N, p.n - item.left);
+        if (p.parts > 1) {
+            hold_sums(sums, stages, row, column);
+            add_up_and_store(stages, p.parts, target, p.lead_p, min(BLOCK_M, p.m - item.top), across);
+            return;
+        }
+        if (height > 0)
+            store_sums(sums, staged, p.staged_bytes, target + row * p.lead_p, p.lead_p, p.pitch_p, column, height, across);
     }
 }
 
@@ -124,4 +142,8 @@ extern "C" __global__ void __launch_bounds__(32 * CONSUMERS + COPIERS, RESIDENT)
         produce(stages, full, empty, of_M, of_N, p);
     else
         consume(stages, staged, full, empty, of_M, of_N, P, p);
+    if (p.parts > 1) {
+        if (threadIdx.x >= 32 * CONSUMERS) cluster_meet();  // where consumers meet whose sums are to be added up
+        cluster_meet();                                     // nobody leaves while another reads here
+    }
 }

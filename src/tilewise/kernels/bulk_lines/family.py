@@ -1,4 +1,4 @@
-"""Stacks whose lines start anywhere, of halves and tf32: bulk copies bring them as they lie, in one launch."""
+"""Lines that start anywhere, of halves and tf32: bulk copies bring them as they lie, in one launch."""
 
 from __future__ import annotations
 
@@ -6,7 +6,7 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
-from tilewise.kernels.bulk_lines import model
+from tilewise.kernels.bulk_lines import model, search
 from tilewise.kernels.bulk_lines.recipe import launches
 from tilewise.kernels.bulk_lines.text import render_bulk_lines
 from tilewise.kernels.by_ways import ByWays
@@ -16,6 +16,8 @@ from tilewise.machine import Machine
 from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
+
+FEW = 256  # rows or columns of single products: of more, lines are realigned in little time
 
 
 class BulkLines(ByWays):
@@ -27,7 +29,7 @@ class BulkLines(ByWays):
         return model.refusal(problem, machine)
 
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BulkWay]:
-        return model.best_way(problem, machine)
+        return search.best_way(problem, machine)
 
     def geometry(self, problem: Problem, way: model.BulkWay) -> Geometry:
         return model.geometry(problem, way)
@@ -43,7 +45,7 @@ class BulkLines(ByWays):
         return f"{way.tile.rows}x{way.tile.cols}, {way.resident} a multiprocessor"
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
-        return problem.members > 1
+        return problem.members > 1 or (min(problem.m, problem.n) <= FEW and not model.on_boundaries(problem))
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)
@@ -56,7 +58,7 @@ class BulkLines(ByWays):
             yield render_bulk_lines(problem.dtype, tile, (m_along_k, n_along_k))
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.BulkWay]:
-        return model.ways(problem)
+        return search.ways(problem)
 
     def seconds(self, way: model.BulkWay, problem: Problem, machine: Machine) -> float:
         return model.seconds(way, problem, machine)

@@ -1,8 +1,7 @@
-"""Stacks whose lines start anywhere, brought by bulk copies, as the planner sees them: tiles, stages, their time."""
+"""Lines that start anywhere, brought by bulk copies, as the planner sees them: tiles, stages, their time."""
 
 from __future__ import annotations
 
-from collections.abc import Iterator
 from functools import lru_cache
 from math import ceil
 from typing import NamedTuple
@@ -15,16 +14,17 @@ from tilewise.plans import Geometry
 from tilewise.problem import Problem
 
 KERNEL = "bulk_lines"
-IDEA = "bulk copies bring lines that start anywhere, as they lie, tensor cores' fragments are read from them: stacks"
+IDEA = "bulk copies bring lines that start anywhere, as they lie, tensor cores' fragments are read from them"
 MOST_STAGES = 16
 SHARED_BYTES = 227 * 1024  # of a multiprocessor, and 1,024 less for every block
 PIECE = 4096  # bytes of a copy, at most
 ROUNDING = 30  # bytes that a copy brings beside its line
 SLACK = 80  # bytes behind lines that fragments are read from: of a line's start and of the last words
-DEPTHS = (512, 256, 128, 64, 32)
 WHOLE = 1.25  # bytes between two lines, of those of a line, up to which lines are brought with what lies between them
 MOST_CONFLICTS = 4
-MOST_WHOLE = 2048  # of k in one stage
+CUT_STEP = 16  # of k, of which a part has a multiple
+MOST_CUT = 8  # blocks of a cluster
+WARP_WORDS, WARP_PRODUCTS, WARP_CELLS = 16, 8, 32  # of 32 x 32 of P, which every warp has: of a step, and in all
 ODD = 2.0  # times as long sums take that leave row by row, element by element
 
 
@@ -56,15 +56,16 @@ TILES = (
 
 
 class BulkWay(NamedTuple):
-    """`depth` of k a stage, as many stages as fit beside those of `resident` blocks."""
+    """`depth` of k a stage, as many stages as fit beside those of `resident` blocks; k over the blocks of a cluster."""
 
     tile: BulkTile
     depth: int
     resident: int
+    cluster: int = 1
 
     def spec(self) -> str:
-        t = self.tile
-        return f"{t.rows}x{t.cols}w{t.warps_m}x{t.warps_n}p{t.producers} k{self.depth} r{self.resident}"
+        t, cut = self.tile, f" k/{self.cluster}" if self.cluster > 1 else ""
+        return f"{t.rows}x{t.cols}w{t.warps_m}x{t.warps_n}p{t.producers} k{self.depth} r{self.resident}{cut}"
 
 
 class Memory(NamedTuple):
@@ -98,29 +99,37 @@ def even(p: Problem) -> bool:
     return all(line_alignment(*side, p.dtype.itemsize) >= 4 for side in sides)
 
 
-@lru_cache(maxsize=4096)
+def on_boundaries(p: Problem) -> bool:
+    """Whether every line of both operands starts on 16 bytes: the copy engine brings those by itself."""
+    sides = (p.layout_m, p.m, p.k), (p.layout_n, p.k, p.n)
+    return all(line_alignment(*side, p.dtype.itemsize) >= 16 for side in sides)
+
+
 def pitch_of(lead: int, length: int, along: bool, cores: Cores) -> int:
     """Bytes from line to line in a stage, for lines of `length` bytes that lie `lead` apart: as in memory where that
     is not much more and its banks are not all the same ones, else as far as their copies need."""
-    if length <= lead <= WHOLE * length + 16 and _conflicts(lead, along, cores) <= MOST_CONFLICTS:
+    if length <= lead <= WHOLE * length + 16 and _of_one_bank(lead % 128, along, cores) <= MOST_CONFLICTS:
         return lead
     least = length + ROUNDING
     first = least + (lead - least) % 16
-    return min((_conflicts(first + more, along, cores), first + more) for more in range(0, 128, 16))[1]
+    return first + _more(first % 128, along, cores)
 
 
-def _conflicts(pitch: int, along: bool, cores: Cores) -> int:
-    return _of_one_bank(128 + pitch % 128, along, cores)  # banks repeat
+@lru_cache(maxsize=1024)
+def _more(pitch: int, along: bool, cores: Cores) -> int:
+    """What a pitch of so many bytes over 128 grows by, in steps of 16, until a warp reads from the most banks."""
+    return min((_of_one_bank((pitch + more) % 128, along, cores), more) for more in range(0, 128, 16))[1]
 
 
 @lru_cache(maxsize=1024)
 def _of_one_bank(pitch: int, along: bool, cores: Cores) -> int:
-    """How many words of one bank a warp reads at a time."""
+    """How many words of one bank a warp reads at a time, by the pitch's part that banks do not repeat in."""
     found: dict[int, set[int]] = {}
     for lane in range(32):
         g, t = lane // 4, lane % 4
         k = 2 * t if cores.words else 4 * t
-        word = (g * pitch + k * cores.size if along else k * pitch + 4 * g) // 4
+        apart = 128 + pitch
+        word = (g * apart + k * cores.size if along else k * apart + 4 * g) // 4
         found.setdefault(word % 32, set()).add(word)
     return max(map(len, found.values()))
 
@@ -152,6 +161,16 @@ def given_of(p: Problem) -> Given:
     )
 
 
+def share_of(k: int, parts: int) -> int:
+    """Of k that each of so many blocks has: lines of all of them start as far behind a boundary."""
+    return k if parts == 1 else _rounded(-(-k // parts), CUT_STEP)
+
+
+def cut_over(g: Given, parts: int) -> Given:
+    """What a block of a cluster sees."""
+    return g if parts == 1 else g._replace(k=share_of(g.k, parts))
+
+
 class Stage(NamedTuple):
     """How lines of both operands lie in a stage, in bytes."""
 
@@ -172,17 +191,26 @@ def stage_of(g: Given, tile: BulkTile, depth: int) -> Stage:
     return Stage(pitch_m, pitch_n, region_m, region_m + _rounded(of_n + SLACK, 16))
 
 
-def memory_of(g: Given, way: BulkWay, stage: Stage | None = None) -> Memory | None:
-    """None where not even two stages fit."""
-    tile, resident, size = way.tile, way.resident, g.cores.size
-    stage = stage or stage_of(g, tile, way.depth)
+@lru_cache(maxsize=256)
+def room_of(tile: BulkTile, resident: int, size: int) -> tuple[int, int, int]:
+    """Bytes of a block's shared memory that are no stage's, that stages may have, and of a warp's sums."""
     rows, cols = tile.rows // tile.warps_m, tile.cols // tile.warps_n
     staged = _rounded(rows * (cols * size + 32) + 32, 16)
     fixed = 128 + 16 * MOST_STAGES + staged * tile.warps_m * tile.warps_n
-    room = SHARED_BYTES // resident - 1024 * (resident > 1) - fixed
+    return fixed, SHARED_BYTES // resident - 1024 * (resident > 1) - fixed, staged
+
+
+def memory_of(g: Given, way: BulkWay, stage: Stage | None = None) -> Memory | None:
+    """None where not even two stages fit."""
+    tile = way.tile
+    stage = stage or stage_of(g, tile, way.depth)
+    fixed, room, staged = room_of(tile, way.resident, g.cores.size)
     needed = max(2, -(-g.k // way.depth) * 4)  # of few tiles a block has no more
     stages = min(MOST_STAGES, needed, room // stage.bytes)
-    return Memory(*stage, staged, stages, fixed + stages * stage.bytes) if stages > 1 else None
+    held = tile.rows * (tile.cols + 4) * 4 if way.cluster > 1 else 0  # sums, where the stages were
+    if stages < 2 or held > room:
+        return None
+    return Memory(*stage, staged, stages, fixed + max(held, stages * stage.bytes))
 
 
 def rows_of_p(g: Given, tile: BulkTile, lead: int) -> tuple[int, int]:
@@ -201,7 +229,7 @@ def _rounded(x: int, to: int) -> int:
 
 
 def geometry(p: Problem, way: BulkWay) -> Geometry:
-    memory = memory_of(given_of(p), way)
+    memory = memory_of(cut_over(given_of(p), way.cluster), way)
     assert memory is not None
     return Geometry((way.tile.threads, 1), way.tile.rows, way.tile.cols, min(way.depth, p.k), memory.total)
 
@@ -219,7 +247,7 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
     if not is_plus_times(p.semiring):
         return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
     if p.accumulate or p.epilogue or p.unrounded or p.scaled or p.groups:
-        return f"kernel={KERNEL!r} stores rounded sums of stacks as they are: no accumulate, no epilogue, no groups"
+        return f"kernel={KERNEL!r} stores rounded sums as they are: no accumulate, no epilogue, no groups"
     sides = ("M", p.layout_m, p.m, p.k), ("N", p.layout_n, p.k, p.n)
     for name, layout, rows, cols in sides:
         if contiguous_lines(layout, rows, cols) is None:
@@ -233,33 +261,10 @@ def tiles_of(g: Given, tile: BulkTile) -> tuple[int, int]:
     return max(1, -(-g.m // tile.rows)), max(1, -(-g.n // tile.cols))
 
 
-def ways(p: Problem) -> list[BulkWay]:
-    return [way for way, _ in _fitting(given_of(p))]
-
-
-def _fitting(g: Given) -> Iterator[tuple[BulkWay, Memory]]:
-    """Every way that is worth a thought: of a tile and its blocks on a multiprocessor, the deepest stages of which two
-    fit. (The soonest way of any depth took 0.1 % less in the mean of 252 stacks.)"""
-    whole = _rounded(g.k, g.cores.step)
-    depths = [whole] * (whole <= MOST_WHOLE) + [depth for depth in DEPTHS if depth < whole]
-    for tile in TILES:
-        if (tile.rows > 32 and g.m <= tile.rows // 4) or (tile.cols > 32 and g.n <= tile.cols // 4):
-            continue
-        fewer = dict.fromkeys((1, -(-tile.resident // 2), tile.resident))
-        at, stage = 0, stage_of(g, tile, depths[0])
-        for resident in fewer:  # more blocks leave each less memory
-            memory = memory_of(g, BulkWay(tile, depths[at], resident), stage)
-            while memory is None and at + 1 < len(depths):
-                at += 1
-                stage = stage_of(g, tile, depths[at])
-                memory = memory_of(g, BulkWay(tile, depths[at], resident), stage)
-            if memory is not None:
-                yield BulkWay(tile, depths[at], resident), memory
-
-
 def work_of(g: Given, way: BulkWay, memory: Memory, units: int) -> Work:
+    """`g`: what a block sees."""
     tile, cores, (down, across), k = way.tile, g.cores, tiles_of(g, way.tile), g.k
-    items, size, chunks = g.members * down * across, cores.size, -(-k // way.depth)
+    items, size, chunks = g.members * down * across * way.cluster, cores.size, -(-k // way.depth)
     rows, cols = tile.rows // tile.warps_m, tile.cols // tile.warps_n
     height, width = g.m / down, g.n / across
     warps = min(tile.warps_m, ceil(height / rows)) * min(tile.warps_n, ceil(width / cols))
@@ -273,29 +278,28 @@ def work_of(g: Given, way: BulkWay, memory: Memory, units: int) -> Work:
     cells = rows * cols / 32 * (ODD if g.odd_p and g.n > tile.cols else 1.0)
     return Work(
         rounds(items, units * way.resident), rounds(items, units), chunks, -(-k // cores.step), words, products,
-        cells, warps, ((height + width) * k + height * width) * size, pieces, tile.producers, g.least,
+        cells, warps, ((height + width) * k + height * width) * size, pieces, tile.producers, g.least, way.cluster,
     )  # fmt: skip
 
 
 def seconds(way: BulkWay, p: Problem, machine: Machine) -> float:
-    given = given_of(p)
+    given = cut_over(given_of(p), way.cluster)
     memory = memory_of(given, way)
     assert memory is not None
-    return expected(work_of(given, way, memory, machine.units), _figures(p))
+    return expected(work_of(given, way, memory, machine.units), figures_of(p))
 
 
-def best_way(p: Problem, machine: Machine) -> tuple[float, BulkWay]:
-    given, figures, best = given_of(p), _figures(p), list[tuple[float, int, BulkWay]]()
-    for number, (way, memory) in enumerate(_fitting(given)):
-        best.append((expected(work_of(given, way, memory, machine.units), figures), number, way))
-    return min(best)[::2]
-
-
-def _figures(p: Problem) -> Figures:
+def figures_of(p: Problem) -> Figures:
     return HALVES if p.dtype.itemsize == 2 else TF32
 
 
 def least_seconds(p: Problem, machine: Machine) -> float:
-    """What no way goes below."""
-    f = _figures(p)
-    return f.start + max(f.item + f.chunk, f.memory * p.least_bytes)
+    """What no way goes below: the products, the bytes, or one tile of a block, whose k is whole or in as many parts as
+    a cluster has blocks."""
+    f, cores = figures_of(p), cores_of(p)
+    products = p.steps / (128 * cores.step) / machine.units * max(f.product, 2 * f.read)
+    step = f.step + f.word * (WARP_WORDS + WARP_PRODUCTS)
+    steps = -(-p.k // cores.step)
+    tile = min(step * steps, f.cluster + f.part * 2 + step * steps / MOST_CUT)
+    tile += f.item + f.chunk + f.cell * WARP_CELLS
+    return f.start + max(tile, f.memory * p.least_bytes, products)

@@ -4,7 +4,16 @@ from __future__ import annotations
 
 import ctypes
 
-from tilewise.kernels.bulk_lines.model import KERNEL, BulkWay, given_of, memory_of, rows_of_p, tiles_of
+from tilewise.kernels.bulk_lines.model import (
+    KERNEL,
+    BulkWay,
+    cut_over,
+    given_of,
+    memory_of,
+    rows_of_p,
+    share_of,
+    tiles_of,
+)
 from tilewise.kernels.bulk_lines.text import render_bulk_lines
 from tilewise.kernels.direct_half.recipe import reach_of
 from tilewise.kernels.shared.layouts import along_k
@@ -22,7 +31,7 @@ class Product(ctypes.Structure):
 
     _fields_ = (
         *((name, ctypes.c_int) for name in ("m", "k", "n", "depth", "stages", "region_m", "stage_bytes", "pitch_p")),
-        *((name, ctypes.c_int) for name in ("staged_bytes", "items", "tiles", "tiles_n", "even")),
+        *((name, ctypes.c_int) for name in ("staged_bytes", "items", "tiles", "tiles_n", "even", "share", "parts")),
         *((name, ctypes.c_longlong) for name in ("step_m", "step_n", "step_p", "lead_p")),
     )
 
@@ -32,7 +41,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     p, way, M, N, P, made = plan.problem, plan.way, given.M, given.N, given.P, list[Launch]()
     assert isinstance(way, BulkWay)
     shared, size = given_of(p), p.dtype.itemsize
-    memory, (lead_p, pitch_p) = memory_of(shared, way), rows_of_p(shared, way.tile, P.lead)
+    memory, (lead_p, pitch_p) = memory_of(cut_over(shared, way.cluster), way), rows_of_p(shared, way.tile, P.lead)
     assert memory is not None
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
     source = render_bulk_lines(p.dtype, way.tile, lying)
@@ -43,7 +52,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         shapes = p.m, p.k, p.n, way.depth, memory.stages, memory.region_m, memory.stage, pitch_p
         product = structure(
             Product, *shapes, memory.staged, items, down * across, across, int(shared.cores.words),
-            *(step * size for step in runs.steps), lead_p,
+            share_of(p.k, way.cluster), way.cluster, *(step * size for step in runs.steps), lead_p,
         )  # fmt: skip
         arguments = (
             *(x.member(first) for x in (M, N, P)),
@@ -52,6 +61,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
             *(ctypes.c_longlong(lines_of(x)[2]) for x in (M, N)),
             *(ctypes.c_int(pitch) for pitch in (memory.pitch_m, memory.pitch_n)),
         )
-        grid = (min(items, plan.machine.units * way.resident),)
-        made.append(Launch.of(source, KERNEL, grid, (way.tile.threads,), arguments, memory.total))
+        blocks = items * way.cluster if way.cluster > 1 else min(items, plan.machine.units * way.resident)
+        block = (way.tile.threads,)
+        made.append(Launch.of(source, KERNEL, (blocks,), block, arguments, memory.total, True, way.cluster))
     return made

@@ -22,17 +22,19 @@ class Figures(NamedTuple):
     copied: float  # of a copying warp, for each of these;
     memory: float  # of the card, for each byte of the operands and P
     product: float  # of a multiprocessor, for each product of fragments
+    cluster: float  # of blocks of a cluster that wait for one another,
+    part: float  # and for each of them
 
 
-# Fitted to 2,037 ways of 195 stacks of halves and 544 of 57 of tf32 (rms 16 and 17 %; what they choose took 4 % longer
-# than the soonest of the ways timed, in the mean: both seen).
+# Fitted to 2,527 ways of 943 products and stacks of halves and 396 of 196 of tf32 (rms 15 and 16 %; what they choose
+# took 2 and 1 % longer than the soonest of the ways timed, in the mean: all of them seen).
 HALVES = Figures(
-    2.78e-06, 2.1e-09, 8.83e-07, 1.03e-09, 5.1e-08, 2.21e-08, 1.26e-09, 4.62e-09, 1.8e-12, 5.79e-10, 5.73e-08,
-    1 / 4.2e12, 3.3e-09,
+    3.06e-06, 8.55e-10, 1.18e-06, 2.3e-09, 6.43e-10, 8.74e-09, 1.38e-09, 4.08e-09, 2.75e-11, 5.61e-11, 7.37e-08,
+    1 / 4.85e12, 8.07e-10, 1.04e-06, 3.81e-08,
 )  # fmt: skip
 TF32 = Figures(
-    3.38e-06, 9.37e-07, 1.06e-06, 8.13e-10, 2.0e-08, 3.4e-11, 1.92e-09, 7.44e-09, 1.87e-11, 1.68e-10, 4.09e-08,
-    1 / 3.4e12, 4.46e-10,
+    3.74e-06, 3.06e-07, 9.18e-07, 1.64e-09, 4.3e-08, 3.39e-11, 1.57e-09, 8.38e-09, 2.48e-11, 2.59e-11, 5.71e-08,
+    1 / 4.35e12, 4.35e-10, 7.93e-07, 4.93e-09,
 )  # fmt: skip
 
 
@@ -51,6 +53,7 @@ class Work(NamedTuple):
     pieces: float  # of a tile, that come in 16 bytes a thread
     producers: int
     least: int  # bytes of the operands and P
+    cluster: int  # blocks that k is cut over
 
 
 def rounds(items: int, room: int) -> float:
@@ -70,4 +73,5 @@ def expected(work: Work, f: Figures) -> float:
     products = w.tiles * w.warps * f.product * w.steps * w.products
     moving = w.tiles * (f.byte * w.bytes + f.piece * w.pieces)
     memory = f.memory * w.least
-    return f.start + sqrt(sqrt(block**4 + copying**4 + unit**4 + products**4 + moving**4 + memory**4))
+    meeting = 0.0 if w.cluster == 1 else f.cluster + f.part * w.cluster
+    return meeting + f.start + sqrt(sqrt(block**4 + copying**4 + unit**4 + products**4 + moving**4 + memory**4))

@@ -1,6 +1,7 @@
 // stores: sums leave through shared memory. Where a tile has whole rows of P and these follow one another, those of the warps beside
 // one another are one run, staged as far behind a 16-byte boundary as in P, and leave in 16 bytes; else each warp's row by row, in
-// words where P's rows have them.
+// words where P's rows have them. Where k is cut over a cluster, sums lie as floats where the stages were, HELD to a row, and each
+// block adds up its share of the tile, in the order of the blocks' ranks: the same bits every time.
 
 // Columns behind `width` are left out: where rows are one run, the next row is there.
 static __device__ __forceinline__ void stage_sums(const Sums& sums, char* staged, int pitch, int width) {
@@ -114,4 +115,46 @@ static __device__ __forceinline__ void store_sums(
             store_rows<Result>(P, staged, lead, pitch, height, bytes);
         __syncwarp();
     }
+}
+
+#define CONSUMER_THREADS (32 * WARPS_M * WARPS_N)
+#define HELD (BLOCK_N + 4)  // keeps rows on 16 bytes
+#define MOST_CUT 8          // blocks of a cluster
+
+// Four sums side by side, of which `count` are P's.
+static __device__ __forceinline__ void store_four(char* to, float4 sum, int count) {
+    float made[4] = {sum.x, sum.y, sum.z, sum.w};
+    Result* P = reinterpret_cast<Result*>(to);
+#if SIZE == 2
+    if (count >= 4 && (unsigned)(unsigned long long)to % 4 == 0) {
+        put_pair(P, made[0], made[1]);
+        put_pair(P + 2, made[2], made[3]);
+        return;
+    }
+#endif
+    #pragma unroll
+    for (int e = 0; e < 4; ++e)
+        if (e < count) P[e] = narrow(made[e]);
+}
+
+// A warp's sums from `row` and `column` of the tile on.
+static __device__ __forceinline__ void hold_sums(const Sums& sums, char* stages, int row, int column) {
+    float* held = reinterpret_cast<float*>(stages) + row * HELD + column;
+    meet(1 + WARPS_M, CONSUMER_THREADS);  // nobody reads a stage any more
+    #pragma unroll
+    for (int i = 0; i < FRAGMENTS_M; ++i)
+        #pragma unroll
+        for (int j = 0; j < FRAGMENTS_N; ++j)
+            #pragma unroll
+            for (int e = 0; e < EACH; ++e) held[row_of(i, e) * HELD + column_of(j, e)] = sums[i][j][e];
+}
+
+// P points at the tile, of which `height` x `width` are there.
+static __device__ __forceinline__ void add_up_and_store(const char* stages, int parts, char* P, long long lead, int height, int width) {
+    const int quads = BLOCK_N / 4;
+    int rank = (int)(blockIdx.x % parts);
+    cluster_meet();
+    add_up_fours<MOST_CUT, 1>(reinterpret_cast<const float*>(stages), parts, quads, HELD,
+                              rank * CONSUMER_THREADS + (int)threadIdx.x, height * quads, parts * CONSUMER_THREADS, width,
+                              [=](int r, int c, float4 sum) { store_four(P + r * lead + c * SIZE, sum, width - c); });
 }

@@ -6,6 +6,7 @@ latency, its blocks being there already (programmatic dependent launch).
 
 from __future__ import annotations
 
+import re
 from collections.abc import Sequence
 from functools import lru_cache
 
@@ -18,6 +19,7 @@ WAITS = (
     "// make_tile waits for the one before, before it reads anything",
 )
 FIRST_LINES = 40  # of a kernel, among which the wait stands if there is one
+_OPENING = re.compile(r"\)\s*{\n")
 BEFORE = ("let_the_next_start();", "let_next_kernel_start();")
 
 
@@ -37,7 +39,8 @@ def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
 def begins_by_waiting(source: str, name: str) -> bool:
     """Whether the kernel's first statement waits, pointers that step to a member of a stack aside."""
     _, _, kernel = source.partition(f" {name}(")
-    for line in kernel.partition(")\n{\n")[2].split("\n", FIRST_LINES):
+    body = _OPENING.split(kernel, maxsplit=1)[-1]
+    for line in body.split("\n", FIRST_LINES):
         if " += blockIdx." not in line and line.strip() not in BEFORE:
             return line.strip() in WAITS
     return False
