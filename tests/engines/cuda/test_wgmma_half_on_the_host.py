@@ -13,6 +13,7 @@ from behind_a_compiler import COMPILER
 from host_card import layout_of, multiplied
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.kernels.wgmma_half.model import ways
+from tilewise.kernels.wgmma_half.tiles import SQUARE_INSIDE
 from tilewise.machine import KNOWN_CARDS
 from tilewise.problem import Problem
 
@@ -113,17 +114,32 @@ def test_random_stacks(tmp_path_factory, dtype):
 @pytest.mark.drawn(1)
 @pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)])
 def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
-    """Every tile of few columns, in each layout, P's rows anywhere; clusters are a card's alone."""
+    """Every tile of few columns, in each layout, P's rows anywhere, k over the blocks of a cluster or not."""
     seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
     rng, seen = np.random.default_rng(seed), set()
     for _ in range(12):
         few, long, k = int(rng.integers(2, 33)), int(rng.integers(2, 300)), int(rng.integers(2, 300))
         shape = (few, k, long) if rng.random() < 0.5 else (long, k, few)
         M, N, P = drawn(rng, dtype, shape, ())
-        choice = [way for way in ways(problem_of(M, N, P), H200) if way.inside and way.splits == 1]
+        choice = [way for way in ways(problem_of(M, N, P), H200) if way.inside]
         if not choice:
             continue  # lines that the copy engine cannot take
         way = choice[int(rng.integers(len(choice)))]
         seen.add(way.turned)
         check(M, N, P, way, folder, f"seed {seed}: {shape} {way.spec()}")
     assert seen, f"seed {seed}"
+
+
+@pytest.mark.drawn(1)
+@pytest.mark.parametrize("dtype", [np.dtype(ml_dtypes.bfloat16), np.dtype(np.float16)])
+def test_tiles_of_64_columns_whose_k_is_cut_over_a_cluster(tmp_path_factory, dtype):
+    seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
+    rng, seen = np.random.default_rng(seed), 0
+    while seen < 3:
+        m, k, n = *map(int, rng.integers(33, 200, 2)), int(rng.integers(33, 200))
+        M, N, P = drawn(rng, dtype, (m, 3 * k, n), ())
+        choice = [way for way in ways(problem_of(M, N, P), H200) if way.inside and way.tile == SQUARE_INSIDE]
+        if choice:
+            way = choice[int(rng.integers(len(choice)))]
+            check(M, N, P, way, folder, f"seed {seed}: {m}x{3 * k}x{n} {way.spec()}")
+            seen += 1

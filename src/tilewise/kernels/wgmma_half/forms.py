@@ -14,6 +14,7 @@ from tilewise.kernels.wgmma_half.tiles import (
     CUTS,
     FEW,
     INSIDE,
+    SQUARE_INSIDE,
     STORES,
     TILES,
     TURNED_CLUSTERS,
@@ -45,7 +46,8 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
         if tile.takes_edges:
             yield from _with_edges(dtype, tile, epilogue)
     for tile, store, (m, n) in product(INSIDE, CUTS, SIDES):
-        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
+        if tile != SQUARE_INSIDE or store == "cut":
+            yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
     for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TURNED_CLUSTERS, (False, True)):
         tile = TensorTile(TURNED_ROWS, cols, cluster)
         yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="turned", epilogue=epilogue)

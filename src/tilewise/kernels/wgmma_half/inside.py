@@ -2,7 +2,8 @@
 they are of few columns. Its ways, and their time.
 
 Every tile has blocks of its own, k cut over a cluster of them: parts are added up inside the launch (`cut.cuh`). Tiles
-of 64 rows share a multiprocessor by threes, those of 128 have it for themselves, and more stages.
+of 64 rows share a multiprocessor by threes, those of 128 have it for themselves, and more stages. Tiles of 64 x 64 are
+for any number of rows and columns, as long as they are one wave.
 """
 
 from __future__ import annotations
@@ -14,22 +15,26 @@ from math import sqrt
 from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.residency import busiest, padded, rooms
 from tilewise.kernels.wgmma_half.alone import EACH_PAIR, PAIRS, PAIRS_FROM
-from tilewise.kernels.wgmma_half.tiles import INSIDE, TensorTile, TensorWay
+from tilewise.kernels.wgmma_half.tiles import FEW_INSIDE, SQUARE_INSIDE, TensorTile, TensorWay
 from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 PARTS = (1, 2, 3, 4, 8)  # blocks of a cluster: of others too few fit on a card, or nobody has counted them
 LEAST_PHASES = 2  # of a part of k
 MOST_WAVES = 3
-# Fitted to 421 ways of 73 products on an H200 (rms 14 %; what it chooses takes 2.5 % longer than the best of them in
-# the mean, all of which were seen).
-START_SECONDS = 3e-7
-TILE_SECONDS, CELL_SECONDS = 2.18e-6, 4.23e-10  # a block's first boxes and its stores; and of each cell it stores
-LINE_SECONDS = 7.77e-10  # of the copy engine for each 128-byte line of the blocks on a multiprocessor,
-PHASE_SECONDS = 1.61e-7  # or of barriers and the way to L2
-STRIP_LINES = 80.5  # as which 64 of k of eight few lines side by side count, where k lies across
-CLUSTER_SECONDS, PART_SECONDS = 5.69e-7, 5.4e-8  # blocks of a cluster wait for one another
+# Fitted to 624 ways of few columns of some 250 products on an H200 (rms 13 %; what it chooses takes 2.3 % longer than
+# the best of them in the mean, all of which were seen).
+START_SECONDS = 7.2e-8
+TILE_SECONDS, CELL_SECONDS = 1.98e-6, 3.97e-10  # a block's first boxes and its stores; and of each cell it stores
+LINE_SECONDS = 7.6e-10  # of the copy engine for each 128-byte line of the blocks on a multiprocessor,
+PHASE_SECONDS = 1.23e-7  # or of barriers and the way to L2
+STRIP_LINES = 119.0  # as which 64 of k of eight few lines side by side count, where k lies across
+CLUSTER_SECONDS, PART_SECONDS = 8.63e-7, 3.98e-8  # blocks of a cluster wait for one another
 LEAST_SHARE = 0.55  # of what other ways never go below, and these neither
+SQUARE, MOST_SQUARES = SQUARE_INSIDE.cols, 132  # tiles, of which two parts each are a wave
+SQUARE_SLOW = (
+    1.17  # by how much these take longer than the figures of few columns say (588 ways, which scatter by 16 %)
+)
 ROOM_FROM = 5  # where a row's rooms begin
 
 
@@ -44,20 +49,21 @@ def expected(row: Row, given: Row) -> float:
     if pair >= given[4] or given[11] > 0.0 or parts * LEAST_PHASES > max(phases, LEAST_PHASES):
         return INFINITE
     few, length = m if turned else n, n if turned else m
-    if few > cols or (cols > 8 and 2 * few <= cols) or min(m, n) < 2:  # one line turned is none
+    across = -(-few // cols) if cols == SQUARE else 1
+    if few > cols * across or (cols > 8 and 2 * few <= cols) or min(m, n) < 2:  # one line turned is none
         return INFINITE
     if given[at + 4] + given[at + 5] > 0.0:  # classes; packing
         return INFINITE
-    tiles, held = -(-length // rows), int(row[ROOM_FROM + int(row[ROOM_FROM])])
+    tiles, held = -(-length // rows) * across, int(row[ROOM_FROM + int(row[ROOM_FROM])])
     full, rest = tiles // held, tiles % held
-    if full >= MOST_WAVES:
+    if full >= MOST_WAVES or (cols == SQUARE and tiles > held):
         return INFINITE
     lines = rows * given[at + (1 if turned else 0)]
-    if given[9 if turned else 10] > 0.0:
+    if given[9 if turned else 10] > 0.0 and cols < SQUARE:
         lines += -(-few // 8) * STRIP_LINES
     else:
         lines += cols * given[at + (0 if turned else 1)]
-    each, cells = -(-phases // parts), CELL_SECONDS * rows * few / parts
+    each, cells = -(-phases // parts), CELL_SECONDS * rows * min(few, cols) / parts
     work = 0.0
     if full:
         together = int(row[ROOM_FROM])
@@ -68,6 +74,8 @@ def expected(row: Row, given: Row) -> float:
         phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4))
         work += each * phase + TILE_SECONDS + cells * together
     work = sqrt(sqrt(work**4 + given[at + 2])) + START_SECONDS
+    if cols == SQUARE:
+        work *= SQUARE_SLOW
     if parts > 1:
         work += CLUSTER_SECONDS + PART_SECONDS * parts
     return work + given[at + 3]
@@ -76,7 +84,8 @@ def expected(row: Row, given: Row) -> float:
 @lru_cache(maxsize=4)
 def table(units: int) -> tuple[tuple[tuple[TensorTile, int, int, bool], ...], Rows]:
     """(tile, parts of k, pair of routes, whether operands change places), and a row for each."""
-    places = tuple(product(INSIDE, PARTS, range(PAIRS), (False, True)))
+    squares = product((SQUARE_INSIDE,), PARTS[1:], range(PAIRS), (False,))
+    places = (*product(FEW_INSIDE, PARTS, range(PAIRS), (False, True)), *squares)
     made = []
     for tile, parts, pair, turned in places:
         room = padded(rooms(units, parts, tile.resident("cut")))
@@ -91,7 +100,8 @@ def way_of(place: tuple[TensorTile, int, int, bool], pairs: list[tuple[str, str]
 
 def takes(p: Problem) -> bool:
     """One k is one line of N, which turned would be as many lines of one element."""
-    return p.k > 1 and min(p.m, p.n) <= INSIDE[-1].cols and not p.unrounded
+    few = min(p.m, p.n) <= FEW_INSIDE[-1].cols
+    return p.k > 1 and not p.unrounded and (few or -(-p.m // SQUARE) * -(-p.n // SQUARE) <= MOST_SQUARES)
 
 
 def _given(given: Row, p: Problem) -> Row:

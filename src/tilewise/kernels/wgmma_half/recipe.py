@@ -164,7 +164,8 @@ class _Product:
     def _map_of_n(self, place: Address, stack: tuple[tuple[int, int], ...]) -> TensorMap:
         """Few lines of k across come eight side by side: the copy engine would fill up what is wider."""
         made = half_map_of(self._N, place, self._way.tile.box_lines_n(self._n_along_k), stack)
-        return made._replace(box=8, swizzled=False) if self._way.inside and not self._n_along_k else made
+        few = self._way.inside and self._way.tile.cols < 64
+        return made._replace(box=8, swizzled=False) if few and not self._n_along_k else made
 
     def _map_of_p(self, target: Address, stack: tuple[tuple[int, int], ...]) -> object:
         if self._store == "turned":

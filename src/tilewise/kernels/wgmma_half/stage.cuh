@@ -3,7 +3,7 @@
 #define BLOCK_K 64
 #define ROW_BYTES 128
 #define PARTS (BLOCK_N / 64)  // 64 columns each
-#define FEW_ACROSS (CUT && !N_ALONG_K)  // few lines of k across, eight side by side to a box
+#define FEW_ACROSS (CUT && !N_ALONG_K && BLOCK_N < 64)  // few lines of k across, eight side by side to a box
 #define TILE_M_BYTES (BLOCK_M * ROW_BYTES)
 #define TILE_N_BYTES (BLOCK_N * ROW_BYTES)
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
@@ -58,18 +58,23 @@ static __device__ __forceinline__ bool find_rows(int index, Size size, Work& wor
 }
 
 // The same where k is cut inside the launch: a block has one part of one tile, its neighbours the others. P has one column of
-// tiles. (Few divisions: a block's start is most of its time.)
+// tiles, but for those of 64 columns. (Few divisions: a block's start is most of its time.)
 static __device__ __forceinline__ bool find_part(int turn, const Size& size, Work& work) {
     if (turn > 0) return false;
     int parts = size.splits, steps = (size.k + BLOCK_K - 1) / BLOCK_K;
     int rank = parts > 1 ? cluster_rank() : 0, tile = parts > 1 ? (int)blockIdx.x / parts : (int)blockIdx.x;
-    int member = 0;
+    int member = 0, left = 0;
+    if (BLOCK_N >= 64) {
+        int across = (size.n + BLOCK_N - 1) / BLOCK_N;
+        left = tile % across * BLOCK_N;
+        tile /= across;
+    }
     if (STACKED && size.stack.members > 1) {
         int tiles_m = (size.m + BLOCK_M - 1) / BLOCK_M;
         member = tile / tiles_m;
         tile -= member * tiles_m;
     }
-    work = {0, size.m, tile * BLOCK_M, 0, 0, steps, rank, 0, size.k, member_at(member, size.stack)};
+    work = {0, size.m, tile * BLOCK_M, left, 0, steps, rank, 0, size.k, member_at(member, size.stack)};
     if (parts > 1) {
         work.from = steps * rank / parts;
         work.to = steps * (rank + 1) / parts;

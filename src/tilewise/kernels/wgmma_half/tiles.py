@@ -65,8 +65,10 @@ class TensorTile:
 
     def resident(self, store: str) -> int:
         """Blocks that share a multiprocessor: three of 64 rows, where each has one tile, for one's start and end beside
-        the others' phases; one of 128 rows."""
-        return 3 if store in CUTS and self.rows == 64 else 1
+        the others' phases, or two where columns are as many; one of 128 rows."""
+        if store not in CUTS or self.rows > 64:
+            return 1
+        return 3 if self.cols < 64 else 2
 
     def stages(self, store: str) -> int:
         """As many pairs of tiles as shared memory holds beside the staging of P, and no more than help."""
@@ -120,13 +122,16 @@ STORES: dict[TensorTile, tuple[frozenset[str], frozenset[str]]] = {
         (64, 128, 1, "boxes rows partial", ""),
         (64, 64, 1, "boxes rows partial", ""),
         (64, 128, 2, "boxes partial", ""),
-        (64, 64, 2, "boxes rows partial", ""),
+        (64, 64, 2, "boxes partial", ""),
     )
 }
 TILES = tuple(STORES)
 # Tiles of few columns, of which each has blocks of its own, k cut over a cluster; few rows of P are columns of Pᵀ.
 # Wider ones lost to parts of k that are added up afterwards: so many sums take longer through other blocks' memory.
-INSIDE = tuple(TensorTile(rows, cols) for rows in (64, 128) for cols in (8, 16, 32))
+FEW_INSIDE = tuple(TensorTile(rows, cols) for rows in (64, 128) for cols in (8, 16, 32))
+# But where tiles of 64 x 64 leave most of a card idle, and k is long, their parts are added up so too.
+SQUARE_INSIDE = TensorTile(64, 64)
+INSIDE = (*FEW_INSIDE, SQUARE_INSIDE)
 
 
 def worthwhile(m: int, n: int) -> tuple[int, ...]:

@@ -146,7 +146,10 @@ static __device__ __forceinline__ void consume(
         }
         float sums[SUMS];
         #pragma unroll
-        for (int i = 0; i < SUMS; ++i) sums[i] = 0.0f;
+        for (int i = 0; i < SUMS; ++i) {
+            sums[i] = 0.0f;
+            if (CUT) settle(sums[i]);  // zeros written behind the fence, of one turn alone, would serialise wgmma (C7515)
+        }
 
 #if ROLLED
         #pragma unroll 1
