@@ -77,10 +77,10 @@ def test_every_way_of_the_tensor_cores(number):
 
 
 HALVES = torch.bfloat16, torch.float16
-OWN_DTYPES = {"buffered": (torch.float32,), "shifted_half": HALVES, "bulk_lines": HALVES}
+OWN_DTYPES = {"buffered": (torch.float32,), "sliced_k": (torch.float32,), "shifted_half": HALVES, "bulk_lines": HALVES}
 
 
-@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half", "bulk_lines"])
+@pytest.mark.parametrize("name", ["buffered", "rank_k", "swept", "shifted_half", "bulk_lines", "sliced_k"])
 def test_every_way_of_the_stacks_own_kernels(name):
     seed = time.time_ns()
     rng, machine, family = random.Random(seed), machine_of("cuda:0"), family_of(name)

@@ -121,3 +121,4 @@ def test_stacks_are_left_to_kernels_that_were_timed_with_them():
     problem = problem_of_shape(119, 91, 245, "float64")
     assert SlicedK().offered(problem, H200)
     assert not SlicedK().offered(replace(problem, stack=(3,)), H200)
+    assert SlicedK().offered(replace(problem_of_shape(119, 91, 245, "float32"), stack=(3,)), H200)

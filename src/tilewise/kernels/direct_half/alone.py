@@ -15,17 +15,19 @@ from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
 MOST_BLOCKS = 8  # of a cluster
 LEAST_PHASES = 2  # of a part of k
-# Fitted to 1,042 ways of 471 random products on an H200 (half of them 9 % off or less).
-START_SECONDS = 1.31e-6  # of a launch,
-TILE_SECONDS = 2.99e-6  # and of a tile's first phase and its stores;
-CELL_SECONDS = 8.9e-11  # of each cell that a block stores
-LOAD_SECONDS = 2.34e-7  # of a phase for each 16 bytes of a thread, where nothing hides that
-UNIT_BANDWIDTH = 1.65e10  # bytes a second that a multiprocessor loads, shifts and puts into shared memory
-RATE_SHARE, MEMORY_SHARE = 0.105, 0.319
-ONE_LAUNCH = 0.9  # of its time it is offered for: queued, a launch more of others costs the host 7 µs
+# Fitted to the ways of some 900 random products on an H200 (half of them 8 % off or less; what it chooses took 5 %
+# longer than the soonest of the ways timed, in the mean, and 8 % before blocks of one multiprocessor had their share).
+START_SECONDS = 1.59e-6  # of a launch,
+TILE_SECONDS = 2.32e-6  # and of a tile's first phase and its stores;
+BLOCK_SECONDS = 5.48e-7  # of each other block of its multiprocessor
+CELL_SECONDS = 1.12e-10  # of each cell that a block stores
+LOAD_SECONDS = 2.6e-7  # of a phase for each 16 bytes of a thread, where nothing hides that
+UNIT_BANDWIDTH = 1.6e10  # bytes a second that a multiprocessor loads, shifts and puts into shared memory
+RATE_SHARE, MEMORY_SHARE = 0.111, 0.363
+ONE_LAUNCH = 0.95  # of its time it is offered for: queued, a launch more of others costs the host 7 µs
 MEET_SECONDS, MET_CELL_SECONDS = (
-    6.5e-7,
-    2.55e-10,
+    1.92e-7,
+    3.73e-10,
 )  # blocks of a cluster wait for one another; of each cell of their tile
 
 
@@ -47,7 +49,8 @@ def expected(row: Row, given: Row) -> float:
     products = together * rows * cols * given[5]
     alone = LOAD_SECONDS * (rows + cols) * 8 / threads
     phase = sqrt(sqrt(alone**4 + loads**4 + products**4))
-    each = (-(-phases // parts) - 1) * phase + TILE_SECONDS + CELL_SECONDS * together * rows * cols / parts
+    each = (-(-phases // parts) - 1) * phase + TILE_SECONDS + BLOCK_SECONDS * (together - 1)
+    each += CELL_SECONDS * together * rows * cols / parts
     work = START_SECONDS + sqrt(sqrt((turns * each) ** 4 + given[6]))
     return work + (MEET_SECONDS + MET_CELL_SECONDS * rows * cols if parts > 1 else 0.0)
 
