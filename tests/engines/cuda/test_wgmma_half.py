@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import io
 import math
 import random
 import re
@@ -31,6 +32,7 @@ from tilewise.kernels.wgmma_half.text import (
     render_realign_with_edges,
     render_wgmma_half,
 )
+from tilewise.kernels.wgmma_half.tiles import CUTS, INSIDE
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
@@ -273,3 +275,20 @@ def test_every_map_has_lines_sixteen_bytes_apart():
             for step in recipe_of(family.pinned(aligned, H200, way)).steps:
                 leads = {made.lead for argument in getattr(step, "arguments", ()) for _, made in argument.maps}
                 assert all(lead % 16 == 0 for lead in leads), f"{m}x{k}x{n} {way.spec()}: {leads}"
+
+
+def said_by_ptxas(text):
+    core, said = pytest.importorskip("cuda.core"), io.StringIO()
+    options = core.ProgramOptions(arch="sm_90a", std="c++17", ptxas_options=["-v"])
+    core.Program(text, "c++", options).compile("cubin", logs=said)
+    return said.getvalue()
+
+
+@pytest.mark.drawn(2)
+@pytest.mark.parametrize("store", CUTS)
+@pytest.mark.parametrize("tile", INSIDE, ids=lambda tile: f"{tile.rows}x{tile.cols}")
+def test_wgmma_of_cut_tiles_is_not_serialised(tile, store):
+    said = said_by_ptxas(render_wgmma_half("bfloat16", tile, m_along_k=True, n_along_k=False, store=store))
+    assert "registers" in said, said
+    assert "C75" not in said, said
+    assert not re.search(r"[1-9]\d* bytes spill", said), said
