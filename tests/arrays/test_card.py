@@ -68,3 +68,25 @@ def test_a_card_that_is_not_there_is_refused(driver, monkeypatch):
     with pytest.raises(DeviceError):
         card.make_current("cuda:2")
     assert asked == ["cuda:2"]
+
+
+@pytest.mark.parametrize(("setting", "left"), [
+    (None, 4), ("", 0), ("-1", 0), ("NoDevFiles", 0), ("0", 1), ("3,1", 2), (" 2 , 0 ", 2), ("0,9,1", 1), ("1,1", 0),
+    ("GPU-8f2c,MIG-11", 2), ("0,,1", 1),
+])  # fmt: skip
+def test_hidden_cards_are_not_counted(monkeypatch, setting, left):
+    """cuda.core counts every card there is, and CUDA's own programs find what CUDA_VISIBLE_DEVICES leaves."""
+    monkeypatch.setattr(card, "cuda_core", lambda: SimpleNamespace(system=SimpleNamespace(get_num_devices=lambda: 4)))
+    monkeypatch.delenv("CUDA_VISIBLE_DEVICES", raising=False)
+    if setting is not None:
+        monkeypatch.setenv("CUDA_VISIBLE_DEVICES", setting)
+    assert card.card_count() == left
+
+
+def test_a_card_that_is_hidden_is_refused_by_the_name_of_what_hides_it(monkeypatch):
+    core = SimpleNamespace(system=SimpleNamespace(get_num_devices=lambda: 1), Device=None)
+    monkeypatch.setattr(card, "cuda_core", lambda: core)
+    monkeypatch.setattr(card, "_found", {})
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(DeviceError, match=r"was asked for, but .* \(CUDA_VISIBLE_DEVICES='' is all it may use\)"):
+        card.open_card("cuda:0")

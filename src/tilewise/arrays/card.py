@@ -45,11 +45,28 @@ if hasattr(os, "register_at_fork"):
 
 
 def card_count() -> int:
-    """How many cards can be used; 0 where cuda.core or the driver is missing."""
+    """How many cards can be used; 0 where cuda.core or the driver is missing, or all are hidden."""
     try:
-        return int(cuda_core().system.get_num_devices())
+        present = int(cuda_core().system.get_num_devices())
     except Exception:  # cuda.core raises whatever the missing driver made it raise
         return 0
+    return visible_cards(present, os.environ.get("CUDA_VISIBLE_DEVICES"))
+
+
+def visible_cards(present: int, setting: str | None) -> int:
+    """How many of the cards that are there CUDA_VISIBLE_DEVICES leaves. cuda.core counts them all: to ask the driver
+    would take the card from processes that are forked later. As the driver reads it: a list of numbers or names, up to
+    the first that is neither; none if one comes twice."""
+    if setting is None:
+        return present
+    names: list[str] = []
+    for name in setting.split(","):
+        name = name.strip()
+        numbered = name.isdecimal() and int(name) < present
+        if not numbered and not name.startswith(("GPU-", "MIG-")):
+            break
+        names.append(name)
+    return len(names) if len(set(names)) == len(names) else 0
 
 
 def open_card(device: str) -> Any:
@@ -133,8 +150,10 @@ def _find(device: str) -> Any:
         raise DeviceError(f"device={device!r} needs the CUDA packages, which are not installed: {INSTALL}") from None
     count = card_count()
     if count == 0:
+        hidden = os.environ.get("CUDA_VISIBLE_DEVICES")
+        why = "" if hidden is None else f" (CUDA_VISIBLE_DEVICES={hidden!r} is all it may use)"
         raise DeviceError(
-            f"device={device!r} was asked for, but no NVIDIA driver or card answers here: "
+            f"device={device!r} was asked for, but no NVIDIA driver or card answers here{why}: "
             "use device='cpu', or see nvidia-smi"
         )
     if number >= count:
