@@ -44,7 +44,7 @@ def test_check_finds_a_picture_that_is_out_of_date(build, monkeypatch, capsys):
 def test_every_language_has_the_same_chapters_pictures_and_links(language):
     text = (FOLDER / f"{language}.md").read_text(encoding="utf-8")
     english = (FOLDER / "en.md").read_text(encoding="utf-8")
-    assert text.count("\n## ") == english.count("\n## ") == 9
+    assert text.count("\n## ") == english.count("\n## ") == 10
     pictures = re.findall(r"\]\((pictures/[^)]+)\)", text)
     assert [p.split("/")[-1] for p in pictures] == [
         p.split("/")[-1] for p in re.findall(r"\]\((pictures/[^)]+)\)", english)
