@@ -78,3 +78,18 @@ def test_a_pointer_that_is_no_functions_address_is_called(tmp_path):
         report = run_program(path, [], Options(), capture=True)
         told = [(f.kind.value, f.place.line) for f in report.faults if f.place is not None]
         assert (report.output, report.ended, told) == ("w1\n", "crash", [("out-of-bounds", 6)]), report.message
+
+
+def test_a_number_of_two_thousand_million_places_is_a_limit(tmp_path):
+    """setprecision(2147483647) took 4.4 GB where 512 MiB were given; so would a width, and both of printf."""
+    path = tmp_path / "program.cu"
+    for printed in (
+        "std::cout << std::fixed << std::setprecision(2147483647) << 5.0;", "std::cout << std::setw(2147483647) << 5;",
+        'printf("%.2147483647f", 5.0);', 'printf("%2147483647d", 5);', 'printf("%.*f", 2147483647, 5.0);',
+    ):  # fmt: skip
+        path.write_text(
+            f"#include <cstdio>\n#include <iostream>\n#include <iomanip>\nint main() {{ {printed} return 0; }}\n"
+        )
+        report = run_program(path, [], Options(), capture=True)
+        assert (report.ended, report.output) == ("limit", "")
+        assert "2147483647 places" in report.message

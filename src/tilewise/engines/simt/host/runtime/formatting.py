@@ -9,6 +9,10 @@ from collections.abc import Callable
 from dataclasses import dataclass
 from functools import lru_cache
 
+from tilewise.errors import LimitError
+
+MOST_PLACES = 1 << 24  # of one number, in width or behind its point
+DIGITS = 6  # of a width or a precision that is surely less
 SPEC = re.compile(
     rb"%(?P<flags>[-+ #0']*)(?P<width>\*|\d+)?(?:\.(?P<precision>\*|-?\d+)?)?"
     rb"(?P<length>hh|h|ll|l|q|j|z|t|L)?(?P<kind>.)",
@@ -68,6 +72,8 @@ def quick(text: bytes) -> Quick | None:
             continue
         flags, width, precision, dotted, length, kind = piece
         known = QUICK.get((length, kind))
+        if len(width or b"") > DIGITS or len(precision or b"") > DIGITS:
+            return None
         if known is None or width == b"*" or precision == b"*" or b"'" in flags or b"#" in flags:
             return None
         if (
@@ -96,6 +102,12 @@ def quickly(how: Quick, packed: bytes) -> bytes | None:
     return (how.template % given).encode("latin-1")
 
 
+def bounded(places: int) -> None:
+    """A width or a precision that would take more memory than a program may print."""
+    if places > MOST_PLACES:
+        raise LimitError(f"{places} places are asked for one number: at most {MOST_PLACES} are printed")
+
+
 def formatted(
     text: bytes, arguments: list[tuple[int, int]], string: Callable[[int], bytes], misused: Callable[[str], None]
 ) -> bytes:
@@ -121,6 +133,7 @@ def formatted(
             got = take()
             precision = str(_signed(got[1], 32)).encode() if got else b"0"
         places = int(precision) if precision else (0 if dotted else None)
+        bounded(max(int(width or 0), places or 0))
         if places is not None and places < 0:
             places = None
         argument = take()

@@ -7,6 +7,7 @@ import sys
 from dataclasses import dataclass
 
 from tilewise.engines.simt.host.runtime.c_memory import string, writable
+from tilewise.engines.simt.host.runtime.formatting import bounded
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.errors import EngineError
 
@@ -40,6 +41,7 @@ def out(s: Session, number: int) -> Out:
 
 def send(s: Session, o: Out, data: bytes) -> None:
     if o.width > len(data):
+        bounded(o.width)
         pad = o.fill * (o.width - len(data))
         if o.left:
             data += pad
@@ -90,6 +92,7 @@ def os_real(s: Session, number: int, value: float) -> None:
 
 def real_text(o: Out, value: float) -> bytes:
     places = o.precision if o.precision >= 0 else 6  # fewer than none are no wish, as printf has it
+    bounded(places)
     if not math.isfinite(value):
         text = ("-" if math.copysign(1, value) < 0 else "") + ("nan" if math.isnan(value) else "inf")
     elif o.fixed:
