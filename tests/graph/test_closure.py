@@ -54,7 +54,8 @@ def _scipys(csgraph: object, W: np.ndarray, method: str = "D") -> np.ndarray:
     from scipy.sparse import csr_array
 
     rows, cols = np.nonzero(np.isfinite(W))
-    sparse = csr_array((W[rows, cols], (rows, cols)), shape=W.shape)
+    at = rows.astype(np.int32), cols.astype(np.int32)  # SciPy 1.13 takes no longer ones
+    sparse = csr_array((W[rows, cols], at), shape=W.shape)
     return csgraph.shortest_path(sparse, method=method)  # type: ignore[attr-defined]
 
 

@@ -22,6 +22,7 @@ pytestmark = [
         reason="backends are found by entry points, and tilewise is not installed here",
     ),
     pytest.mark.filterwarnings("ignore:Note. conversions to backend graphs"),
+    pytest.mark.filterwarnings("ignore:(?s).*shortest_path will return an iterator:FutureWarning"),  # NetworkX 3.4's
 ]
 
 # where NetworkX keeps the tests of the functions in FUNCTIONS
@@ -155,6 +156,18 @@ def test_paths_are_shortest_ones(kind, name, how, weight, fractions):
             assert path[-1] == v
             length = len if weight is None else lambda p: nx.path_weight(G, p, "weight")
             assert length(path) == pytest.approx(length(theirs[u][v]))
+
+
+def test_paths_of_all_pairs_are_as_networkx_gives_them(monkeypatch):
+    """A dictionary up to NetworkX 3.4, pairs one by one since."""
+    from tilewise.interop.networkx import Backend
+
+    G = graph()
+    theirs = nx.shortest_path(G)
+    assert isinstance(nx.shortest_path(G, backend="tilewise"), type(theirs))
+    for wanted in (True, False):
+        monkeypatch.setattr(sys.modules[Backend.__module__], "PATHS_ARE_A_DICTIONARY", wanted)
+        assert isinstance(nx.shortest_path(G, backend="tilewise"), dict) == wanted
 
 
 def test_lengths_and_paths_together():

@@ -14,10 +14,13 @@ import pytest
 
 nx = pytest.importorskip("networkx")
 
-pytestmark = pytest.mark.skipif(
-    "tilewise" not in {e.name for e in entry_points(group="networkx.backends")},
-    reason="backends are found by entry points, and tilewise is not installed here",
-)
+pytestmark = [
+    pytest.mark.skipif(
+        "tilewise" not in {e.name for e in entry_points(group="networkx.backends")},
+        reason="backends are found by entry points, and tilewise is not installed here",
+    ),
+    pytest.mark.filterwarnings("ignore:(?s).*shortest_path will return an iterator:FutureWarning"),  # NetworkX 3.4's
+]
 
 ONES = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
               "global_efficiency", "closeness_centrality", "harmonic_centrality", "all_pairs_shortest_path_length",

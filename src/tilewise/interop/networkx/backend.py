@@ -137,6 +137,7 @@ PATHS = ("shortest_path", "johnson", "all_pairs_shortest_path", "all_pairs_dijks
 
 HOPS = ("eccentricity", "diameter", "radius", "center", "periphery", "average_shortest_path_length",
         "global_efficiency", "closeness_centrality", "harmonic_centrality")  # fmt: skip
+PATHS_ARE_A_DICTIONARY = tuple(map(int, nx.__version__.split(".")[:2])) < (3, 5)  # of all pairs; one by one since
 SEARCHES = ("all_pairs_shortest_path_length", "shortest_path_length", "all_pairs_shortest_path", "shortest_path")
 DIJKSTRA = ("all_pairs_dijkstra_path_length", "all_pairs_dijkstra_path", "all_pairs_dijkstra", "johnson",
             "all_pairs_bellman_ford_path_length", "all_pairs_bellman_ford_path", "shortest_path_length",
@@ -262,7 +263,8 @@ def _function(name: str) -> Callable[..., Any]:
     def run(*args: Any, **kwargs: Any) -> Any:
         _forget_handing_over(_graph(args, kwargs))
         room = import_module(f"tilewise.interop.networkx.{_room(name, args, kwargs)}")
-        return getattr(room, name)(*args, **kwargs)
+        made = getattr(room, name)(*args, **kwargs)
+        return dict(made) if name == "shortest_path" and PATHS_ARE_A_DICTIONARY else made
 
     run.__name__ = run.__qualname__ = name
     return run
