@@ -21,6 +21,9 @@ START_SECONDS = {False: 1.9e-6, True: 2.5e-6}  # by whether it is a stack
 STEP_SECONDS = 50e-9  # of one k of 4 bytes, where threads are too few to hide the way to the caches
 RATE_SHARE = 0.05  # of the plain cores' rate: loads set the pace, not the steps
 READING = 0.6  # share of the memory's bandwidth
+# Where columns are few, each thread of a warp walks lines of M of its own, and a line is one access to the first cache:
+FEW_COLUMNS, LONG_LINE = 4, 100  # so few, along lines of M of so many bytes and more,
+LINE_STEPS = {False: 145, True: 87}  # an element of M takes as long as so many steps; by whether two fit into a word
 
 
 class Cut(NamedTuple):
@@ -76,7 +79,15 @@ def seconds(problem: Problem, machine: Machine) -> float:
     latency = p.k * STEP_SECONDS * max(1.0, p.dtype.itemsize / 4) * waves
     rate = machine.step_rate("float32") * RATE_SHARE / max(1.0, step_slots(p.algebra, machine) / 2)
     reading = p.least_bytes / (READING * machine.bandwidth)
-    return START_SECONDS[problem.members > 1] + max(latency, p.steps / rate, reading)
+    return START_SECONDS[problem.members > 1] + max(latency, p.steps / rate, reading, _line_seconds(p, machine))
+
+
+def _line_seconds(p: Problem, machine: Machine) -> float:
+    """Those that lines of M take which no two rows of P share, if they are what is waited for."""
+    scattered = p.n <= FEW_COLUMNS < p.m and abs(p.layout_m.col) == 1 and p.k * p.dtype.itemsize >= LONG_LINE
+    if not scattered:
+        return 0.0
+    return p.members * p.m * p.k * LINE_STEPS[p.dtype.itemsize <= 2] / machine.step_rate("float32")
 
 
 def geometry(problem: Problem) -> Geometry:
