@@ -267,7 +267,7 @@ def test_infinity_is_the_fill_of_min_plus(browser, pages):
     assert "Filled with ∞" in browser.text(".kinds .filled")
 
 
-@pytest.mark.drawn(3)
+@pytest.mark.drawn(2)
 @pytest.mark.parametrize("kernel", KERNELS, ids=lambda kernel: kernel.stem)
 def test_the_kernels_of_the_collection_open_and_step(browser, tmp_path, kernel):
     """Right and wrong ones, as students write them: a page without a complaint, or one sentence why not."""

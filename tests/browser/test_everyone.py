@@ -19,7 +19,7 @@ STATES = {
 }
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("width", [360, 768, 1440])
 @pytest.mark.parametrize("language", LANGUAGES)
 def test_no_text_is_cut_off(browser, pages, width, language):

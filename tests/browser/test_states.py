@@ -53,7 +53,7 @@ def compare(seen, replay, state, run):
     assert seen["arrows"] == sum(a.kind == "silent" for a in state.touched)
 
 
-@pytest.mark.drawn(2)
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize(("name", "drops"), [("4x4", ""), ("3x3", ""), ("3x3", "check-M"), ("3x3", "check-N,check-P")])
 def test_every_state_shows_what_the_engine_did(browser, pages, name, drops):
     page, address = pages(name)

@@ -116,8 +116,8 @@ def test_random_stacks(tmp_path_factory, dtype):
 def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
     """Every tile of few columns, in each layout, P's rows anywhere, k over the blocks of a cluster or not."""
     seed, folder = time.time_ns() % 2**32, tmp_path_factory.getbasetemp()
-    rng, seen = np.random.default_rng(seed), set()
-    for _ in range(12):
+    rng, seen = np.random.default_rng(seed), []
+    while len(seen) < 5:
         few, long, k = int(rng.integers(2, 33)), int(rng.integers(2, 300)), int(rng.integers(2, 300))
         shape = (few, k, long) if rng.random() < 0.5 else (long, k, few)
         M, N, P = drawn(rng, dtype, shape, ())
@@ -125,9 +125,8 @@ def test_few_rows_and_columns_with_k_along_and_across(tmp_path_factory, dtype):
         if not choice:
             continue  # lines that the copy engine cannot take
         way = choice[int(rng.integers(len(choice)))]
-        seen.add(way.turned)
+        seen.append(way)
         check(M, N, P, way, folder, f"seed {seed}: {shape} {way.spec()}")
-    assert seen, f"seed {seed}"
 
 
 @pytest.mark.drawn(1)
