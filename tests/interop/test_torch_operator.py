@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import copy
+import gc
 import subprocess
 import sys
 
@@ -105,6 +106,25 @@ def test_another_semiring_of_ones_own_is_noticed_by_what_is_compiled():
     for mul in (lambda x, y: x * y, lambda x, y: x + y):
         step.semiring = copy.deepcopy(tw.Semiring("best_chance", add=tw.maximum, mul=mul, zero=tw.smallest))
         torch.testing.assert_close(compiled(x), step(x))
+
+
+@pytest.mark.filterwarnings("ignore::DeprecationWarning", "ignore::UserWarning", "ignore::FutureWarning")
+def test_a_semiring_that_is_made_anew_in_every_call_is_compiled_once():
+    torch._dynamo.reset()
+    graphs = []
+
+    def counted(graph, _):
+        graphs.append(graph)
+        return graph.forward
+
+    compiled = torch.compile(lambda M, N, own: tw.matmul(M, N, semiring=own), fullgraph=True, backend=counted)
+    M, N = torch.rand(5, 6), torch.rand(6, 7)
+    for scale, known in ((2, 1), (2, 1), (3, 2), (2, 2), (3, 2)):
+        own = tw.Semiring("scaled", tw.maximum, lambda x, y, scale=scale: x * y * scale, 0)
+        torch.testing.assert_close(compiled(M, N, own), (M[:, :, None] * N).amax(1) * scale)
+        del own
+        gc.collect()
+        assert len(graphs) == known
 
 
 @pytest.mark.parametrize("dtype", [torch.bfloat16, torch.float16])

@@ -10,7 +10,6 @@ from __future__ import annotations
 from collections.abc import Callable, Iterator, Sequence
 from dataclasses import dataclass, field
 from functools import lru_cache
-from itertools import count
 from typing import TYPE_CHECKING, Any
 from weakref import WeakValueDictionary
 
@@ -33,7 +32,6 @@ from tilewise.errors import AlgebraError, DtypeError
 
 Operation = Callable[[Any, Any], Any]
 BY_WORD: WeakValueDictionary[str, Semiring] = WeakValueDictionary()  # those that live, for who is given a word only
-_made = count()
 
 
 @dataclass(frozen=True)
@@ -85,7 +83,7 @@ class Semiring:
     pad_m: Expression | None = field(repr=False)
     pad_n: Expression | None = field(repr=False)
     boolean: bool = field(repr=False)
-    word: str = field(repr=False, compare=False)  # no other has it: a compiler's guard compares strings, not trees
+    word: str = field(repr=False, compare=False)  # its trees spelt out: a compiler's guard compares strings
 
     if not TYPE_CHECKING:  # for a checker, what is made is a Semiring
 
@@ -174,8 +172,31 @@ def _define(
 
 
 def _give_word(semiring: Semiring) -> None:
-    object.__setattr__(semiring, "word", f"{semiring.name}#{next(_made)}")
-    BY_WORD[semiring.word] = semiring
+    """Made anew with the same trees, in every call perhaps, it has the word it had: nothing is compiled again."""
+    word = _spelt(semiring)
+    first = BY_WORD.setdefault(word, semiring)
+    object.__setattr__(semiring, "word", word)
+    # Who shares the word of another keeps it alive, or the word would lead nowhere once the other is gone.
+    object.__setattr__(semiring, "_first", None if first is semiring else first)
+
+
+def _spelt(semiring: Semiring) -> str:
+    """The name and the trees line by line, every part once: two that differ never read alike."""
+    lines: dict[str, int] = {}
+    seen: dict[int, int] = {}
+
+    def line_of(tree: Expression) -> int:
+        if id(tree) not in seen:
+            if isinstance(tree, Apply):
+                text = f"{tree.op}({', '.join(f'%{line_of(part)}' for part in tree.args)})"
+            else:
+                text = repr(tree)
+            seen[id(tree)] = lines.setdefault(text, len(lines))
+        return seen[id(tree)]
+
+    trees = (semiring.add, semiring.mul, semiring.zero, semiring.pad_m, semiring.pad_n)
+    roots = ["-" if tree is None else f"%{line_of(tree)}" for tree in trees]
+    return f"{semiring.name!r} {'; '.join(lines)}: {' '.join(roots)}{' boolean' if semiring.boolean else ''}"
 
 
 @lru_cache(maxsize=1024)

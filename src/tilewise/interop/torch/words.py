@@ -22,9 +22,8 @@ def _word_kept(own: str) -> str:
     ring = BY_WORD[own]
     if SEMIRINGS.get(ring.name) == ring:
         return ring.name
-    word = next((word for word, known in OWN.items() if known == ring), own)
-    OWN[word] = ring
-    return word
+    OWN.setdefault(own, ring)
+    return own
 
 
 @constant_in_traces
