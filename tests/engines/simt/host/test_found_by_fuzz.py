@@ -2,6 +2,8 @@
 
 from __future__ import annotations
 
+import time
+
 import pytest
 
 from tilewise.engines.simt.host.options import Options
@@ -93,3 +95,19 @@ def test_a_number_of_two_thousand_million_places_is_a_limit(tmp_path):
         report = run_program(path, [], Options(), capture=True)
         assert (report.ended, report.output) == ("limit", "")
         assert "2147483647 places" in report.message
+
+
+def test_a_program_looks_at_its_time_itself(tmp_path, monkeypatch):
+    """65,536 launches of nothing took four seconds where one was given: on a full machine the watch had no turn."""
+    path = tmp_path / "program.cu"
+    path.write_text("int main() { return 0; }\n")
+    session, _ = build(str(path), Options(seconds=0.5), lambda _: None)
+    ends: list[tuple[int, str, str]] = []
+    monkeypatch.setattr(session, "finish", lambda *how: ends.append(how))
+    call = session.guarded(lambda s: 7)
+    monkeypatch.setattr(time, "thread_time", lambda: 0.4)
+    assert {call() for _ in range(100)} == {7}
+    monkeypatch.setattr(time, "thread_time", lambda: 0.6)
+    assert None in {call() for _ in range(100)}
+    assert ends[0][:2] == (4, "limit")
+    assert ends[0][2].startswith("the program took longer than 0.5 s")

@@ -5,6 +5,7 @@ from __future__ import annotations
 import json
 import os
 import threading
+import time
 
 from tilewise.engines.simt.check.program_child import Report
 from tilewise.engines.simt.host.options import Options
@@ -79,10 +80,12 @@ def test_waits_of_every_thread_of_the_program_are_left_out(tmp_path):
     """The program runs in a thread of its own: what the first thread waited says nothing about it."""
     for thread, waited in (("11", 2), ("12", 5)):
         (tmp_path / thread).mkdir()
-        (tmp_path / thread / "schedstat").write_text(f"9 {waited}000000000 1\n")
+        (tmp_path / thread / "schedstat").write_text(f"9000000000 {waited}000000000 1\n")
     watch = Watch.__new__(Watch)
-    watch._waits, watch.tasks = {}, str(tmp_path)
+    watch._waits, watch._ran, watch.tasks, watch._typed = {}, 0.0, str(tmp_path), False
     assert watch.without_a_core() == 7.0
+    watch.began, watch.options = time.monotonic() - 9, Options(seconds=8)
+    assert "longer than 8 s" in watch._look()  # a thread had a core for 9 s, whatever others waited
     (tmp_path / "11" / "schedstat").unlink()
     (tmp_path / "11").rmdir()
     assert watch.without_a_core() == 7.0

@@ -29,3 +29,7 @@ class Options:
     def clock(self) -> float:
         """The seconds that may pass: it may wait for input, and for its turn on a busy machine."""
         return max(CLOCK * self.seconds, self.seconds + START) if self.wall is None else self.wall
+
+    @property
+    def too_long(self) -> str:
+        return f"the program took longer than {self.seconds:g} s: --limit-time raises it"

@@ -33,6 +33,7 @@ class Watch:
         self.tasks = "/proc/self/task"
         self._taken = 0  # bytes, when states were put together last
         self._waits: dict[str, int] = {}  # nanoseconds that each thread was ready and had no core
+        self._ran = 0.0  # seconds that one thread had a core: no wait makes them undone
         self._thread = threading.Thread(target=self._watch, name="tilewise watch", daemon=True)
         self._thread.start()
 
@@ -48,9 +49,9 @@ class Watch:
 
     def _look(self) -> str:
         passed = time.monotonic() - self.began
-        own = time.process_time() if self._typed else passed - self.without_a_core()
+        own = time.process_time() if self._typed else max(passed - self.without_a_core(), self._ran)
         if own > self.options.seconds:
-            return f"the program took longer than {self.options.seconds:g} s: --limit-time raises it"
+            return self.options.too_long
         if passed > self.options.clock:
             return f"the program took longer than {self.options.clock:g} s by the clock: --limit-time raises it"
         most = max(self.options.memory, LEAST)
@@ -76,8 +77,9 @@ class Watch:
             for thread in os.listdir(self.tasks):
                 if int(thread) != threading.get_native_id():
                     with open(f"{self.tasks}/{thread}/schedstat", encoding="ascii") as file:
-                        self._waits[thread] = int(file.read().split()[1])
-        except (OSError, ValueError, IndexError):
+                        ran, waited = map(int, file.read().split()[:2])
+                    self._waits[thread], self._ran = waited, max(self._ran, ran * 1e-9)
+        except (OSError, ValueError):
             pass
         return sum(self._waits.values()) * 1e-9
 

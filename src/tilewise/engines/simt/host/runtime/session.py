@@ -6,6 +6,7 @@ import ctypes
 import os
 import re
 import threading
+import time
 import traceback
 from collections.abc import Callable
 from typing import Any
@@ -21,6 +22,7 @@ from tilewise.errors import LimitError, TilewiseError
 Function = Callable[..., Any]
 FUNCTIONS: dict[str, Function] = {}  # of the runtime, by the name the program calls
 LAUNCHES_TOLD = 1000
+LOOKED_AT = 32  # calls from one look at the time to the next, which takes a microsecond
 # what a program calls between two launches that leaves the card's memory as it is
 HARMLESS = frozenset({
     "rt_launch", "rt_whole", "rt_scratch", "__cuda_event", "__cuda_event_record", "__cuda_event_free", "__cuda_elapsed",
@@ -68,6 +70,7 @@ class Session:
         self.before_report: list[Function] = []  # what is settled before findings are told, however it ended
         self.wanted = ""  # what it asked for and was not given: arguments, input
         self.arguments = 0  # how many the program was given
+        self.calls = 0  # of the runtime
         self.changes = 0  # calls so far that may have changed the card's memory
         self.state: dict[str, Any] = {}  # of rand, streams, files …
         self._lock = threading.Lock()
@@ -107,12 +110,19 @@ class Session:
             })  # fmt: skip
             os._exit(status & 255)
 
+    def _next_epoch(self) -> None:
+        """Calls that follow each other closely keep the watch from its turn: here the program looks itself."""
+        self.memory.next_epoch()
+        self.calls += 1
+        if self.calls % LOOKED_AT == 0 and time.thread_time() > self.options.seconds:
+            raise LimitError(f"{self.options.too_long}; it was near line {self.source.place(self.line, 1).line} then")
+
     def guarded(self, function: Function) -> Function:
         """A callback from compiled code: an error in it ends the program, it is never lost."""
         quiet = any(function is FUNCTIONS.get(name) for name in ("rt_whole", "rt_scratch"))
         changing = not any(function is FUNCTIONS.get(name) for name in HARMLESS)
         memory = self.memory
-        next_epoch, still = _nothing if quiet else memory.next_epoch, memory.still
+        next_epoch, still = _nothing if quiet else self._next_epoch, memory.still
 
         def call(*arguments: Any) -> Any:
             self.changes += changing
