@@ -20,7 +20,7 @@ from tilewise.algebra.builtin import is_plus_times
 from tilewise.machine import Machine
 from tilewise.plans import Plan
 from tilewise.problem import Problem
-from tilewise.stack_calibration import error, fitted, terms
+from tilewise.stack_calibration import error, fitted, least_error, rises, terms
 from tilewise.tuning import Table
 
 TRUST = 3  # samples of a class that weigh as much as all of the coarser one
@@ -97,7 +97,7 @@ class Mending:
         self.problem, table = problem, machine.tuned
         self._table = table if table is not None and (table.errors or table.stacks) and applies(problem) else None
         if self._table is not None:
-            self._of = _features(problem)
+            self._of, self._rising = _features(problem), _rising(machine)
             self._times, self._least = _of_class(machine, self._of)
 
     def mended(self, plan: Timed) -> float:
@@ -119,9 +119,22 @@ class Mending:
         if self._table is None:
             return seconds
         if self._of.stacked:
-            lines = (self._table.stacks.get(f"{kernel} {self._of.kind}") for kernel in kernels)
-            return 0.999 * seconds * min(1.0 if line is None else math.exp(line.least) for line in lines)
+            return (
+                0.999
+                * seconds
+                * min([self._least_of_stack(f"{kernel} {self._of.kind}", seconds) for kernel in kernels])
+            )
         return seconds * min([self._least[kernel] for kernel in kernels]) - self._table.saved
+
+    def _least_of_stack(self, name: str, seconds: float) -> float:
+        """By how much a kernel's line mends any plan of this stack that is expected to take so long or longer."""
+        assert self._table is not None
+        line = self._table.stacks.get(name)
+        if line is None:
+            return 1.0
+        if name not in self._rising:
+            return math.exp(line.least)
+        return math.exp(least_error(line, self.problem, self._of.lines == "aligned", seconds))
 
 
 @lru_cache(maxsize=64)
@@ -136,6 +149,14 @@ def mended(plan: Timed) -> float:
 
 def _terms(plan: Timed) -> list[float]:
     return terms(plan.problem, _features(plan.problem).lines == "aligned", plan.predicted, plan.passes)
+
+
+@lru_cache(maxsize=16)
+def _rising(machine: Machine) -> frozenset[str]:
+    """The kernels, with a dtype, whose mended times of stacks grow with the expected ones."""
+    return (
+        frozenset(name for name, line in machine.tuned.stacks.items() if rises(line)) if machine.tuned else frozenset()
+    )
 
 
 class _Times(dict[tuple[str, int, int], float]):

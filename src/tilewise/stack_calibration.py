@@ -10,6 +10,7 @@ from __future__ import annotations
 import math
 from collections.abc import Sequence
 from functools import lru_cache
+from itertools import accumulate
 from operator import mul
 
 from tilewise.problem import Problem
@@ -22,6 +23,8 @@ PULL = 5.0  # towards no error at all, in samples
 FAR = 0.3  # an error beyond it counts less, the farther the less
 FEWEST = 6  # samples of a kernel: fewer say nothing
 ROUNDS = 5
+FROM_TIME = 1 + sum(1 + len(BENDS[name]) for name in ("m", "n", "k", "members")) + 5 + len(CELL_BENDS) + len(STEP_BENDS)
+PASSED = 2  # terms behind those of the time
 
 
 def terms(problem: Problem, aligned: bool, predicted: float, passes: int) -> list[float]:
@@ -45,6 +48,23 @@ def _of_problem(p: Problem, aligned: bool) -> tuple[float, ...]:
 
 def _bent(value: float, bends: Sequence[int]) -> list[float]:
     return [value, *(max(0.0, value - bend) for bend in bends)]
+
+
+def rises(line: Line) -> bool:
+    """Whether a longer expected time never means a shorter one after mending."""
+    slopes = line.weights[FROM_TIME : FROM_TIME + 1 + len(BENDS["time"])]
+    return all(slope >= -math.log(2) for slope in accumulate(slopes))
+
+
+def least_error(line: Line, p: Problem, aligned: bool, least: float) -> float:
+    """What the error of a line that rises is at least, for any plan of a product that takes `least` seconds or more,
+    but for what the time itself grows by."""
+    passed = line.weights[FROM_TIME + 1 + len(BENDS["time"]) :]
+    if len(passed) != PASSED:  # of another version
+        return 0.0
+    time = _bent(math.log2(max(least * 1e6, 0.1)), BENDS["time"])
+    made: float = sum(map(mul, line.weights, (*_of_problem(p, aligned), *time))) + min(0.0, *accumulate(passed))
+    return min(line.most, max(line.least, made))
 
 
 def error(line: Line, values: Sequence[float]) -> float:

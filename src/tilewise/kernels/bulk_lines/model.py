@@ -3,15 +3,15 @@
 from __future__ import annotations
 
 from functools import lru_cache
-from math import ceil
 from typing import NamedTuple
 
 from tilewise.algebra.builtin import is_plus_times
-from tilewise.kernels.bulk_lines.seconds import HALVES, TF32, Figures, Work, expected, rounds
+from tilewise.kernels.bulk_lines.seconds import HALVES, TF32, Figures, expected
 from tilewise.kernels.shared.layouts import along_k, contiguous_lines, line_alignment
 from tilewise.machine import Machine
 from tilewise.plans import Geometry
 from tilewise.problem import Problem
+from tilewise.system.machine_code import Row
 
 KERNEL = "bulk_lines"
 IDEA = "bulk copies bring lines that start anywhere, as they lie, tensor cores' fragments are read from them"
@@ -25,7 +25,6 @@ MOST_CONFLICTS = 4
 CUT_STEP = 16  # of k, of which a part has a multiple
 MOST_CUT = 8  # blocks of a cluster
 WARP_WORDS, WARP_PRODUCTS, WARP_CELLS = 16, 8, 32  # of 32 x 32 of P, which every warp has: of a step, and in all
-ODD = 2.0  # times as long sums take that leave row by row, element by element
 
 
 class BulkTile(NamedTuple):
@@ -163,7 +162,8 @@ def given_of(p: Problem) -> Given:
 
 def share_of(k: int, parts: int) -> int:
     """Of k that each of so many blocks has: lines of all of them start as far behind a boundary."""
-    return k if parts == 1 else _rounded(-(-k // parts), CUT_STEP)
+    part = -(-k // parts)
+    return k if parts == 1 else -(-part // CUT_STEP) * CUT_STEP
 
 
 def cut_over(g: Given, parts: int) -> Given:
@@ -261,32 +261,36 @@ def tiles_of(g: Given, tile: BulkTile) -> tuple[int, int]:
     return max(1, -(-g.m // tile.rows)), max(1, -(-g.n // tile.cols))
 
 
-def work_of(g: Given, way: BulkWay, memory: Memory, units: int) -> Work:
-    """`g`: what a block sees."""
-    tile, cores, (down, across), k = way.tile, g.cores, tiles_of(g, way.tile), g.k
-    items, size, chunks = g.members * down * across * way.cluster, cores.size, -(-k // way.depth)
-    rows, cols = tile.rows // tile.warps_m, tile.cols // tile.warps_n
-    height, width = g.m / down, g.n / across
-    warps = min(tile.warps_m, ceil(height / rows)) * min(tile.warps_n, ceil(width / cols))
-    pieces = 0.0
-    if memory.pitch_m != g.lead_m:
-        pieces += height * k * size / 16 + (height * chunks if g.m_along else k)
-    if memory.pitch_n != g.lead_n:
-        pieces += width * k * size / 16 + (width * chunks if g.n_along else k)
-    of_m, of_n = (1.0, 1.0) if cores.words else (1.5 if g.m_along else 2.0, 1.5 if g.n_along else 2.0)
-    words, products = rows / 4 * of_m + cols / 4 * of_n, rows * cols / 128
-    cells = rows * cols / 32 * (ODD if g.odd_p and g.n > tile.cols else 1.0)
-    return Work(
-        rounds(items, units * way.resident), rounds(items, units), chunks, -(-k // cores.step), words, products,
-        cells, warps, ((height + width) * k + height * width) * size, pieces, tile.producers, g.least, way.cluster,
+@lru_cache(maxsize=512)
+def _further(lead: int, along: bool, cores: Cores) -> tuple[int, ...]:
+    """What pitches of `lead` and 0, 16, … 112 bytes more, over 128, grow by."""
+    return tuple(_more((lead + 16 * more) % 128, along, cores) for more in range(8))
+
+
+def row_of_given(g: Given, figures: Figures, units: int, most_cuts: int) -> Row:
+    """The same as numbers, as `seconds.py` names them."""
+    near_m, near_n = (
+        _of_one_bank(lead % 128, along, g.cores) <= MOST_CONFLICTS
+        for lead, along in ((g.lead_m, g.m_along), (g.lead_n, g.n_along))
+    )
+    return (
+        g.members, g.m, g.k, g.n, *g.cores, g.m_along, g.n_along, g.lead_m, g.lead_n, g.odd_p, g.least, units,
+        near_m, near_n, most_cuts, *_further(g.lead_m % 16, g.m_along, g.cores),
+        *_further(g.lead_n % 16, g.n_along, g.cores), *figures,
     )  # fmt: skip
 
 
+def row_of_tile(tile: BulkTile) -> Row:
+    return tile.rows, tile.cols, tile.warps_m, tile.warps_n, tile.producers, tile.resident
+
+
 def seconds(way: BulkWay, p: Problem, machine: Machine) -> float:
-    given = cut_over(given_of(p), way.cluster)
-    memory = memory_of(given, way)
-    assert memory is not None
-    return expected(work_of(given, way, memory, machine.units), figures_of(p))
+    given = given_of(p)
+    part = cut_over(given, way.cluster)
+    stage = stage_of(part, way.tile, way.depth)
+    told = row_of_given(given, figures_of(p), machine.units, 0)
+    lying = stage.pitch_m, stage.pitch_n
+    return expected(row_of_tile(way.tile), told, part.k, way.depth, way.resident, way.cluster, *lying)
 
 
 def figures_of(p: Problem) -> Figures:

@@ -2,103 +2,191 @@
 
 from __future__ import annotations
 
-from collections.abc import Iterator, Sequence
 from functools import lru_cache
 
 from tilewise.kernels.bulk_lines.model import (
+    MOST_STAGES,
+    ROUNDING,
+    SHARED_BYTES,
+    SLACK,
     TILES,
-    BulkTile,
+    WHOLE,
     BulkWay,
     Given,
-    Memory,
     cut_over,
     figures_of,
     given_of,
     memory_of,
-    room_of,
+    row_of_given,
+    row_of_tile,
     share_of,
-    stage_of,
-    tiles_of,
-    work_of,
 )
-from tilewise.kernels.bulk_lines.seconds import expected
+from tilewise.kernels.bulk_lines.seconds import (
+    COLS,
+    CUTS_FROM,
+    CUTS_TRIED,
+    LEAD_M,
+    LEAD_N,
+    M_ALONG,
+    MEMBERS,
+    MORE_M,
+    MORE_N,
+    MOST_RESIDENT,
+    MOST_ROOMS,
+    N_ALONG,
+    NEAR_M,
+    NEAR_N,
+    NUMBER,
+    PARTS,
+    RESIDENT,
+    ROOMS,
+    ROWS,
+    SIZE,
+    STEP,
+    WARPS_M,
+    WARPS_N,
+    K,
+    M,
+    N,
+    expected,
+)
 from tilewise.kernels.shared.residency import UNITS, rooms
 from tilewise.machine import Machine
 from tilewise.problem import Problem
+from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
-DEPTHS = (512, 256, 128, 64, 32)
+DEPTHS, DEEPEST = 6, 1024  # of a stage that are tried: all of k, and halves of this
 MOST_WHOLE = 2048  # of k in one stage
 CUTS = (2, 3, 4, 6, 8)  # blocks of a cluster that k may be cut over
-MOST_CUTS = 2  # of them that are looked at: those that leave the fewest multiprocessors idle
+ALL_CUTS, MOST_CUTS = len(CUTS), 2  # of them that are looked at: those that leave the fewest multiprocessors idle
 LEAST_CUT = 64  # of k that a block has, at least
+FIXED = 128 + 16 * MOST_STAGES  # bytes of shared memory beside stages and sums
 
 
-def ways(p: Problem) -> list[BulkWay]:
-    return [way for way, _ in _fitting(given_of(p), len(CUTS))]
+def pitch_of(lead: int, length: int, near: float, given: Row, more: int) -> int:
+    """As the model has it: bytes from line to line in a stage. `near`: whether lines may lie there as in memory;
+    `more`: where what is given says by how much a pitch grows."""
+    if near > 0.0 and length <= lead and lead <= WHOLE * length + 16:
+        return lead
+    least = length + ROUNDING
+    first = least + (lead - least) % 16
+    return first + int(given[more + first % 128 // 16])
+
+
+def region_of(row: Row, given: Row, side: int, along: int, pitch: int, held: int) -> int:
+    """Bytes of a stage's lines of one operand."""
+    lines, size = int(row[side]), int(given[SIZE])
+    nbytes = lines * pitch if along else held * pitch + lines * size
+    return -(-(nbytes + SLACK) // 16) * 16
+
+
+def cuts_behind(row: Row, given: Row, items: int, k: int) -> int:
+    """How many cuts of k into more parts than the row's there are; as many as can be where its own is none."""
+    own, behind, going_on = 0, 0, 1
+    for cut in range(ALL_CUTS):
+        at = CUTS_FROM + 2 * cut
+        parts = int(row[at])
+        if k < LEAST_CUT * parts or items > row[at + 1]:
+            going_on = 0
+        if going_on and share_of(k, parts) * (parts - 1) < k:
+            if parts == row[PARTS]:
+                own = 1
+            elif parts > row[PARTS]:
+                behind += 1
+    return behind if own else ALL_CUTS
+
+
+def resident_of(row: Row, given: Row, items: int, k: int) -> int:
+    """Blocks that share a multiprocessor: the row's, or as many as hold one wave of a cut k; 0 where that is none."""
+    if row[PARTS] == 1.0:
+        return 0 if row[RESIDENT] > 1.0 and items <= UNITS else int(row[RESIDENT])
+    if cuts_behind(row, given, items, k) >= given[CUTS_TRIED]:
+        return 0
+    resident = 0
+    for number in range(int(row[MOST_RESIDENT])):
+        if resident == 0 and items <= row[ROOMS + number]:
+            resident = number + 1
+    return resident
+
+
+@Formula
+def soonest(row: Row, given: Row) -> float:
+    """Of a tile and its blocks on a multiprocessor, with the deepest stages of which two fit. (The soonest way of any
+    depth took 0.1 % less in the mean of 252 stacks.)"""
+    m, k, n, size, parts = int(given[M]), int(given[K]), int(given[N]), int(given[SIZE]), int(row[PARTS])
+    rows, cols = int(row[ROWS]), int(row[COLS])
+    if (rows > 32 and m <= rows // 4) or (cols > 32 and n <= cols // 4):
+        return INFINITE
+    items = int(given[MEMBERS]) * max(1, -(-m // rows)) * max(1, -(-n // cols))
+    resident = resident_of(row, given, items, k)
+    if resident == 0:
+        return INFINITE
+    if parts > 1:
+        k = share_of(k, parts)
+    warps_m, warps_n, step = int(row[WARPS_M]), int(row[WARPS_N]), int(given[STEP])
+    staged = -(-(rows // warps_m * (cols // warps_n * size + 32) + 32) // 16) * 16
+    room = SHARED_BYTES // resident - (1024 if resident > 1 else 0) - FIXED - staged * warps_m * warps_n
+    if parts > 1 and rows * (cols + 4) * 4 > room:  # sums lie where the stages were
+        return INFINITE
+    m_along, n_along, whole = int(given[M_ALONG]), int(given[N_ALONG]), -(-k // step) * step
+    depth, found, pitch_m, pitch_n = whole, 0, 0, 0
+    for number in range(DEPTHS):
+        if found == 0 and (depth <= MOST_WHOLE if number == 0 else depth < whole):
+            deep = min(depth, k)
+            held = -(-deep // step) * step
+            length_m, length_n = deep if m_along else min(m, rows), deep if n_along else min(n, cols)
+            pitch_m = pitch_of(int(given[LEAD_M]), length_m * size, given[NEAR_M], given, MORE_M)
+            pitch_n = pitch_of(int(given[LEAD_N]), length_n * size, given[NEAR_N], given, MORE_N)
+            stage = region_of(row, given, ROWS, m_along, pitch_m, held)
+            stage += region_of(row, given, COLS, n_along, pitch_n, held)
+            if 2 * stage <= room:
+                found = depth
+        depth = DEEPEST // 2 if number == 0 else depth // 2
+    if found == 0:
+        return INFINITE
+    return expected(row, given, k, found, resident, parts, pitch_m, pitch_n)
+
+
+@lru_cache(maxsize=1)
+def table() -> Rows:
+    """In the order in which ways are preferred that are expected to take as long."""
+    made = list[Row]()
+    for number, tile in enumerate(TILES):
+        cuts = [(parts, rooms(UNITS, parts, tile.resident)) for parts in CUTS]
+        ends = [word for parts, room in cuts for word in (parts, room[-1])]
+        for resident in dict.fromkeys((1, -(-tile.resident // 2), tile.resident)):  # more leave each less memory
+            made.append((*row_of_tile(tile), resident, 1, number, *[0] * MOST_ROOMS, *ends))
+        for parts, room in cuts:
+            held = (*room, *[room[-1]] * (MOST_ROOMS - len(room)))
+            made.append((*row_of_tile(tile), 0, parts, number, *held, *ends))
+    return Rows(made)
 
 
 @lru_cache(maxsize=64)  # the planner asks for its time, and for the way when that is the soonest
 def best_way(p: Problem, machine: Machine) -> tuple[float, BulkWay]:
-    given, figures, best = given_of(p), figures_of(p), list[tuple[float, int, BulkWay]]()
-    for number, (way, memory) in enumerate(_fitting(given, MOST_CUTS)):
-        work = work_of(cut_over(given, way.cluster), way, memory, machine.units)
-        best.append((expected(work, figures), number, way))
-    return min(best)[::2]
+    given = given_of(p)
+    told = row_of_given(given, figures_of(p), machine.units, MOST_CUTS)
+    number, seconds = soonest.least(table(), told, p.largest)
+    return seconds, _way(table().rows[number], given, told)
 
 
-def _fitting(g: Given, most_cuts: int) -> Iterator[tuple[BulkWay, Memory]]:
-    """Of a tile and its blocks on a multiprocessor, the deepest stages of which two fit. (The soonest way of any depth
-    took 0.1 % less in the mean of 252 stacks.)"""
-    depths = _depths(g)
-    for tile in TILES:
-        if (tile.rows > 32 and g.m <= tile.rows // 4) or (tile.cols > 32 and g.n <= tile.cols // 4):
-            continue
-        down, across = tiles_of(g, tile)
-        items, at = g.members * down * across, 0
-        for resident in dict.fromkeys((1, -(-tile.resident // 2), tile.resident)):  # more leave each less memory
-            if resident > 1 and items <= UNITS:
-                break  # each has a multiprocessor for itself
-            found = _deepest(g, depths, at, tile, resident, 1)
-            if found is not None:
-                at, way, memory = found
-                yield way, memory
-        for parts, resident in _cuts(g, tile, items)[-most_cuts:]:
-            part = cut_over(g, parts)
-            found = _deepest(part, _depths(part), 0, tile, resident, parts)
-            if found is not None:
-                yield found[1:]
+def ways(p: Problem) -> list[BulkWay]:
+    given = given_of(p)
+    told = row_of_given(given, figures_of(p), UNITS, ALL_CUTS)
+    return [_way(row, given, told) for row in table().rows if soonest(row, told) < INFINITE]
 
 
-def _depths(g: Given) -> list[int]:
-    whole = -(-g.k // g.cores.step) * g.cores.step
-    return [whole] * (whole <= MOST_WHOLE) + [depth for depth in DEPTHS if depth < whole]
+def _way(row: Row, g: Given, told: Row) -> BulkWay:
+    """What a row that can be had stands for."""
+    tile, parts = TILES[int(row[NUMBER])], int(row[PARTS])
+    items = g.members * -(-g.m // tile.rows) * -(-g.n // tile.cols)
+    resident, part = resident_of(row, told, items, g.k), cut_over(g, parts)
+    whole = -(-part.k // g.cores.step) * g.cores.step
+    depths = [whole] * (whole <= MOST_WHOLE) + [depth for depth in _halves() if depth < whole]
+    made = (BulkWay(tile, depth, resident, parts) for depth in depths)
+    return next(way for way in made if memory_of(part, way) is not None)
 
 
-def _deepest(
-    g: Given, depths: Sequence[int], at: int, tile: BulkTile, resident: int, parts: int
-) -> tuple[int, BulkWay, Memory] | None:
-    """The first of the depths from `at` on with which the way fits, and its number."""
-    _, room, _ = room_of(tile, resident, g.cores.size)
-    lines = (tile.rows if g.m_along else min(g.m, tile.rows)) + (tile.cols if g.n_along else min(g.n, tile.cols))
-    for number in range(at, len(depths)):
-        depth = depths[number]
-        if 2 * lines * min(depth, g.k) * g.cores.size > room:  # not even without what lies between lines
-            continue
-        way = BulkWay(tile, depth, resident, parts)
-        memory = memory_of(g, way, stage_of(g, tile, depth))
-        if memory is not None:
-            return number, way, memory
-    return None
-
-
-def _cuts(g: Given, tile: BulkTile, items: int) -> list[tuple[int, int]]:
-    """(blocks of a cluster, blocks of a multiprocessor) where tiles leave multiprocessors without work: one wave of
-    blocks, as many to a multiprocessor as that takes."""
-    made = []
-    for parts in CUTS:
-        if g.k < LEAST_CUT * parts or items > rooms(UNITS, parts, tile.resident)[-1]:
-            break
-        if share_of(g.k, parts) * (parts - 1) < g.k:
-            room = rooms(UNITS, parts, tile.resident)
-            made.append((parts, next(n for n, held in enumerate(room, 1) if items <= held)))
-    return made
+@lru_cache(maxsize=1)
+def _halves() -> tuple[int, ...]:
+    return tuple(DEEPEST >> number for number in range(1, DEPTHS))

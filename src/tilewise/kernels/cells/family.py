@@ -38,6 +38,9 @@ class Cells(Family):
         asked = "the kernel was asked for" if kernel else f"{model.KERNEL} has the least expected time"
         return plan.but(why=f"{asked}; {model.threads(problem):,} threads of {model.cut(problem).width} cells each")
 
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return model.least_seconds(problem, machine)
+
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         return Offer(problem, machine, model.KERNEL, max(model.seconds(problem, machine), floor), floor)

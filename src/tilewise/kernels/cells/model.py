@@ -82,6 +82,12 @@ def seconds(problem: Problem, machine: Machine) -> float:
     return START_SECONDS[problem.members > 1] + max(latency, p.steps / rate, reading, _line_seconds(p, machine))
 
 
+def least_seconds(p: Problem, machine: Machine) -> float:
+    """A launch, and the longer of one thread's k and the bytes."""
+    deep = p.k * STEP_SECONDS * max(1.0, p.dtype.itemsize / 4)
+    return START_SECONDS[p.members > 1] + max(deep, p.least_bytes / (READING * machine.bandwidth))
+
+
 def _line_seconds(p: Problem, machine: Machine) -> float:
     """Those that lines of M take which no two rows of P share, if they are what is waited for."""
     scattered = p.n <= FEW_COLUMNS < p.m and abs(p.layout_m.col) == 1 and p.k * p.dtype.itemsize >= LONG_LINE

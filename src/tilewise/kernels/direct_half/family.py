@@ -58,7 +58,9 @@ class DirectHalf(ByWays):
         return bool(m.row % 8 and m.col % 8) or bool(n.row % 8 and n.col % 8)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
-        return alone.least_seconds(problem, machine) if _is_single(problem) else 0.0
+        if _is_single(problem):
+            return alone.least_seconds(problem, machine)
+        return 0.0 if problem.groups else model.least_seconds(problem, machine)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

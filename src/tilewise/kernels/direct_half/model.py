@@ -135,6 +135,13 @@ def seconds(tile: HalfTile, problem: Problem, machine: Machine) -> float:
     return START_SECONDS + finding + max(work, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
 
 
+def least_seconds(p: Problem, machine: Machine) -> float:
+    """What no tile of a stack goes below: one of its own, the products, the bytes."""
+    alone = max(1, -(-p.k // DEPTH)) * PHASE_SECONDS + STORE_SECONDS if p.members and p.m and p.n else 0.0
+    products = 0.999 * p.steps / (machine.tensor_rate(p.dtype.name) * RATE_SHARE)
+    return START_SECONDS + max(alone, products, p.least_bytes / (machine.bandwidth * MEMORY_SHARE))
+
+
 def best_tile(problem: Problem, machine: Machine) -> tuple[HalfTile, float]:
     timed = ((seconds(tile, problem, machine), number) for number, tile in enumerate(TILES))
     soonest, number = min(timed)

@@ -37,6 +37,11 @@ class RankK(ByWays):
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return problem.members > 1  # one product alone has kernels of its own for every size
 
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        """One block, or the bytes."""
+        f = model.FIGURES
+        return f.start + max(f.block, f.reading * problem.least_bytes / machine.bandwidth)
+
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for deep in model.DEPTHS:
             for columns in model.COLUMNS:

@@ -32,6 +32,7 @@ def most_tiles(problem: Problem, tall: int) -> int:
     return math.ceil(problem.m / tall) + problem.groups.count + 1
 
 
+@lru_cache(maxsize=64)  # every tile of a height asks several times
 def expected_tiles(problem: Problem, tall: int) -> float:
     """Row tiles of groups of uneven sizes: of each group that is not empty the last tile is half full."""
     assert problem.groups is not None

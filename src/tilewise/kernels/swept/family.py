@@ -37,6 +37,11 @@ class Swept(ByWays):
     def offered(self, problem: Problem, machine: Machine) -> bool:
         return problem.members > 1 and problem.k <= model.LONGEST  # one product alone has kernels of its own
 
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        """One block, or the bytes."""
+        f = model.FIGURES
+        return f.start + max(f.block, f.reading * problem.least_bytes / machine.bandwidth)
+
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         return (render_swept(problem.algebra, few, False) for few in model.HELD)
 

@@ -66,9 +66,11 @@ def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
 
 
 def _close(problem: Problem, machine: Machine, margin: float) -> list[tuple[float, int, TensorWay]]:
-    """(seconds, its number, way) of those that could be the best, but for this margin."""
+    """(seconds, its number, way) of those that could be the best, but for this margin; of groups of all."""
+    if problem.groups:
+        return [(expected(way, problem, machine), at, way) for at, way in enumerate(ways(problem, machine))]
     last = EACH * len(TILES)
-    turned = [] if problem.groups else turned_ways(problem)
+    turned = turned_ways(problem)
     timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(turned)]
     soonest = min(timed)[0] if timed else math.inf
     for floor, moving, routes in _routes(problem, machine):
@@ -88,8 +90,6 @@ def _close(problem: Problem, machine: Machine, margin: float) -> list[tuple[floa
 def _routes(problem: Problem, machine: Machine) -> list[tuple[float, float, tuple[str, str]]]:
     """(seconds that no way goes below whose operands come so, seconds to move operands first, how they come), the least
     first."""
-    if problem.groups:
-        return [(0.0, 0.0, routes) for routes in {way.routes: None for way in ways(problem, machine)}]
     work, memory = START_SECONDS + _work(problem, machine), machine.bandwidth * MEMORY_SHARE
     for_m, for_n = options(problem)
     moved_m = moved_bytes(problem.layout_m, problem.m, problem.k, problem) if for_m != [AS_IT_IS] else 0
@@ -121,8 +121,6 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
 def _bounds(problem: Problem, machine: Machine, routes: tuple[str, str], moving: float) -> list[tuple[float, int]]:
     """(seconds that no way of a stack with a tile goes below, the tile's number), the least first: the model itself but
     for the card's heat, which is taken at its best."""
-    if problem.groups:
-        return [(0.0, number) for number in range(len(TILES))]
     m, k, n, units, members = problem.m, problem.k, problem.n, machine.units, problem.members
     phases = -(-k // DEPTH) or 1
     passing = problem.least_bytes / (machine.bandwidth * MEMORY_SHARE)
