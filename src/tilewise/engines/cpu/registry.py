@@ -7,7 +7,7 @@ in `kernels/` and a name here.
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DTYPES
-from tilewise.blocking import Blocking, RegisterTile, multiplies, register_tile
+from tilewise.blocking import Blocking, RegisterTile, even_strips, multiplies, register_tile
 from tilewise.engines.cpu.family import Family, View, views
 from tilewise.engines.cpu.kernels.axpy import AXPY
 from tilewise.engines.cpu.kernels.bits import BITS
@@ -26,6 +26,9 @@ from tilewise.problem import Problem
 
 INT32 = DTYPES["int32"]
 NEAR = 2**18  # bytes of packed N that lie in the second cache
+# of floats on NEON, whose first caches have 64 KB and second ones a megabyte: deeper strips visit P less often, and M's
+# block should leave room for a group of N (1000^3 of float32: 0.905 of the ports by 384, 512 and 8; 0.947)
+NEON_KC, NEON_MC, NEON_GROUP = 448, 128, 12
 TIERS: tuple[tuple[Family, ...], ...] = (
     (BITS,),
     (TINY,),
@@ -80,8 +83,10 @@ def _blocking(problem: Problem, family: Family, view: View, tile: RegisterTile, 
     MC = family.MC or {1: 1024, 2: 1024, 4: 512, 8: 512, 16: 256}[itemsize]
     if tile.neon and itemsize >= 4 and not multiplies(problem):
         MC //= 4  # packed M is repeated, and should lie in the second cache
-    NC = max(1, 16384 // itemsize // NR) * NR
     group = family.group * NR
+    if tile.neon and family is PACKED and problem.dtype.kind == "f" and multiplies(problem):
+        KC, MC, group = even_strips(problem.k, NEON_KC), NEON_MC, NEON_GROUP * NR
+    NC = max(1, 16384 // itemsize // NR) * NR
     if deep > 1:  # a shallow N is near whole, and P is written along longer rows
         group = max(group, NEAR // (INT32.itemsize * -(-min(KC, problem.k) // deep)) // NR * NR)
     return Blocking(family.name, view.swapped, MR, NR, KC, MC // MR * MR, NC, group, why, family.columns, deep)

@@ -180,6 +180,8 @@ class _ExactTile:
             line = f.at(kind, P, f.mul(row_p, row))
             for v in range(0, self.form.vectors, max(1, 64 // (a.lanes * each))):
                 self.prefetch(f.at(kind, line, v * a.lanes))
+            if a.target.by_lane and self.form.panel:  # three short vectors may end in the next line
+                self.prefetch(f.at(kind, line, self.form.vectors * a.lanes - 1))
 
     def prefetch(self, address: str, hint: int = 3) -> None:
         """Into the first cache, or (with 2) no nearer than the second."""

@@ -120,6 +120,8 @@ class _Tile:
             line = f.at(a.kind, "%P", f.mul("%row_p", row))
             for v in range(0, self.form.vectors, per_line):
                 self.prefetch(f.at(a.kind, line, ahead + v * a.lanes))
+            if a.target.by_lane and not a.resumes:  # three short vectors may end in the next line
+                self.prefetch(f.at(a.kind, line, self.width - 1))
 
     def prefetch(self, address: str) -> None:
         self.f.call("void", "llvm.prefetch.p0", [("ptr", address), ("i32", 0), ("i32", 3), ("i32", 1)])
