@@ -78,3 +78,47 @@ def test_sizes_and_steps_that_cublas_refuses_are_told(tmp_path):
     report = run_program(path, capture=True)
     assert report.ended in ("exit", "crash"), report.message
     assert {"argument", "out-of-bounds"} <= {str(f.kind.value) for f in report.findings}
+
+
+ENDS = r"""
+#include <cstdio>
+#include <vector>
+struct E {
+  int v; int* p;
+  E(int x) : v(x), p(new int(x)) { printf("+%d ", v); }
+  E(const E& o) : v(o.v), p(new int(*o.p)) { printf("c%d ", v); }
+  E(E&& o) : v(o.v), p(o.p) { o.p = nullptr; printf("m%d ", v); }
+  ~E() { printf("-%d ", v); delete p; }
+};
+struct Held { int* p; Held() : p(new int(5)) {} ~Held() { delete p; } };  // with no copy of its own
+E global(1);
+Held held() { Held h; *h.p = 9; return h; }
+E one(int x) { E t(x); if (x > 20) { t.v++; return t; } { E u(2); } return t; }
+E two(int x) { E a(x), b(x + 1); if (x > 3) return a; return b; }
+E again(int n) { for (int i = 0;; i++) { E t(i); if (i == n) return t; } }
+E given(E p) { return p; }
+E of_static() { static E s(3); return s; }
+E by_reference(E& r) { E& s = r; return s; }
+std::vector<int> kept() { static std::vector<int> s{1, 2, 3}; return s; }
+int main() {
+  Held h = held(); printf("%d\n", *h.p);
+  E a = one(10), b = one(30), c = two(4), d = again(1); puts("");
+  E e = given(a), f = of_static(), g = by_reference(a), l = [] { E t(40); return t; }(); puts("");
+  kept(); printf("%d %d %d\n", *a.p, *of_static().p, (int)kept().size());
+  return 0;
+}
+"""
+
+
+def test_what_returns_name_is_the_result_and_statics_end_with_the_program(tmp_path):
+    """As g++ has it, to the byte; a copy that is not made was a double free, and what a static held a leak."""
+    (tmp_path / "p.cu").write_text(ENDS)
+    report = run_program(tmp_path / "p.cu", capture=True)
+    assert report.findings == []
+    assert report.output == (
+        "+1 9\n"
+        "+10 +2 -2 +30 +4 +5 m4 -5 -4 +0 -0 +1 m1 -1 \n"
+        "c10 m10 -10 +3 c3 c10 +40 \n"
+        "c3 10 3 3\n"
+        "-3 -40 -10 -3 -10 -1 -4 -31 -10 -3 -1 "
+    )

@@ -133,8 +133,12 @@ def execute(session: Session, text: str, arguments: list[str], name: str) -> Non
 
     def run() -> None:
         status = main(len(arguments) + 1, argv)
-        for function in reversed(session.at_exit):
-            ctypes.CFUNCTYPE(None)(function)()
+        while session.at_exit:
+            function, this = session.at_exit.pop()
+            if this is None:
+                ctypes.CFUNCTYPE(None)(function)()
+            else:
+                ctypes.CFUNCTYPE(None, ctypes.c_uint64)(function)(this)
         session.finish(status)
 
     threading.stack_size(STACK_BYTES)

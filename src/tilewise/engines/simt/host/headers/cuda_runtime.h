@@ -53,6 +53,7 @@ enum cudaMemoryAdvise { cudaMemAdviseSetReadMostly = 1, cudaMemAdviseUnsetReadMo
 #define cudaStreamPerThread ((cudaStream_t)2)
 #define cudaDeviceScheduleAuto 0
 #define cudaDeviceScheduleSpin 1
+#define cudaDeviceScheduleYield 2
 #define cudaDeviceScheduleBlockingSync 4
 #define cudaDeviceMapHost 8
 #define CUDART_CB

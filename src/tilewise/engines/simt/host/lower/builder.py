@@ -50,6 +50,7 @@ class Builder:
         self.handlers: list[tuple[int, str]] = []  # of the try blocks around: scopes that stay open, and where they are
         self.temporaries: list[tuple[Record, str]] = []
         self.result: Type | None = None
+        self.body: Any = None  # of the function
         self.calls: set[str] = set()
         self.line = 0
         self.escaping: set[str] = set()

@@ -96,6 +96,8 @@ def initialise_globals(b: Builder) -> None:
                 late.default_initialise(b, type_, _pointer(address))
             else:
                 initialise(b, Place(type_, _pointer(address), INIT), init)
+        if name not in program.library_variables:
+            _ends_with_the_program(b, type_, address)
 
 
 def _device(b: Builder, item: tree.Variable, type_: Type, address: int) -> None:
@@ -111,6 +113,14 @@ def _device(b: Builder, item: tree.Variable, type_: Type, address: int) -> None:
     b.emit(f"call void @llvm.memmove.p0.p0.i64(ptr {_pointer(address)}, ptr {space}, i64 {size}, i1 false)")
 
 
+def _ends_with_the_program(b: Builder, type_: Type, address: int) -> None:
+    """Its destructor runs behind main, the last that was made first."""
+    if isinstance(type_, Record) and not b.program.layout(type_).trivial and not b.program.device:
+        b.program.external("rt_static")
+        destroyer = b.program.destroyer(type_).symbol
+        b.emit(f"call void @rt_static(ptr {destroyer}, ptr {_pointer(address)})")
+
+
 def local_static(b: Builder, item: tree.Variable) -> None:
     """static int n = 0; inside a function: made the first time it is met."""
     type_ = complete(b, b.program.resolve(item.type, b.env), item.init)
@@ -123,8 +133,10 @@ def local_static(b: Builder, item: tree.Variable) -> None:
         b.begin(once)
         b.emit(f"store i8 1, ptr {_pointer(flag)}")
         initialise(b, Place(type_, _pointer(address), INIT), init if init is not None else [])
+        _ends_with_the_program(b, type_, address)
         b.begin(done)
-    b.declare(item.name, Local(type_, _pointer(address), INIT if isinstance(type_, (Record, Array)) else KNOWN))
+    check = INIT if isinstance(type_, (Record, Array)) else KNOWN
+    b.declare(item.name, Local(type_, _pointer(address), check, static=True))
 
 
 def static_member(b: Builder, record: Record, name: str, item: tree.Variable) -> Place:

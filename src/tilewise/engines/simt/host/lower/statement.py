@@ -8,13 +8,15 @@ from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Record, Reference
 from tilewise.engines.simt.host.lower import constants
 from tilewise.engines.simt.host.lower.blocked_sums import take_sum
-from tilewise.engines.simt.host.lower.builder import Builder, Target
+from tilewise.engines.simt.host.lower.builder import Builder, Scope, Target
+from tilewise.engines.simt.host.lower.checked_memory import copy_bytes
 from tilewise.engines.simt.host.lower.conversion import bind, convert, rvalue, truth
 from tilewise.engines.simt.host.lower.declare import lower_bindings, lower_declaration, lower_for_each
 from tilewise.engines.simt.host.lower.exceptions import lower_try
 from tilewise.engines.simt.host.lower.expression import lower
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.loop_nest import find_nest
+from tilewise.engines.simt.host.lower.named_result import becomes_the_result, ends_here, left_standing
 from tilewise.engines.simt.host.lower.program import AUTO
 from tilewise.engines.simt.host.lower.trusted_loop import choose, plain_loop
 from tilewise.engines.simt.host.lower.values import Overloads, Place, Unknown, Value
@@ -229,8 +231,9 @@ def _return(b: Builder, node: tree.Return) -> None:
         leave(b)
         return
     with b.full_expression():
-        _give(b, node)
-    leave(b)
+        found = _give(b, node)
+    with left_standing(found):
+        leave(b)
 
 
 def leave(b: Builder) -> None:
@@ -239,7 +242,8 @@ def leave(b: Builder) -> None:
     b.jump("leave")
 
 
-def _give(b: Builder, node: tree.Return) -> None:
+def _give(b: Builder, node: tree.Return) -> tuple[Scope, int] | None:
+    """Store what is returned; the variable that becomes the result, where one does."""
     value: Any = node.value if isinstance(node.value, tree.Braces) else lower(b, node.value)
     if b.result is AUTO:
         made = rvalue(b, value) if isinstance(value, (Overloads, tree.Braces)) else value
@@ -247,18 +251,23 @@ def _give(b: Builder, node: tree.Return) -> None:
     result = b.result
     assert result is not None
     if result is types.VOID:
-        return
+        return None
     if isinstance(result, Record):
-        if isinstance(node.value, tree.Name) and isinstance(value, Place) and b.find(node.value.name) is not None:
-            value.moved = value.moved or not (b.find(node.value.name) or value).const
+        if isinstance(node.value, tree.Name) and isinstance(value, Place):
+            value.moved = value.moved or ends_here(b, node.value.name)
         b.program.layout(result)
         b.shade("%result", str(result.size), 1)
+        found = becomes_the_result(b, node.value)
+        if found is not None and value.type is result:
+            copy_bytes(b, "%result", value.address, result.size)
+            return found
         late.initialise(b, Place(result, "%result", 1), value)
-        return
+        return None
     if isinstance(value, tree.Braces):
         value = lower(b, value.items[0]) if value.items else Value(types.INT, "0")
     made = bind(b, value, result) if isinstance(result, Reference) else convert(b, value, result)
     b.emit(f"store {result.llvm} {made.text}, ptr %returned")
+    return None
 
 
 def _nothing(b: Builder, node: tree.Nothing) -> None:

@@ -72,3 +72,4 @@ class Local:
     size: str = ""  # in bytes, of an array whose length was not known before running
     row: str = ""  # the slot that holds a row's length in elements, where such an array has rows
     const: bool = False
+    static: bool = False  # it lives as long as the program

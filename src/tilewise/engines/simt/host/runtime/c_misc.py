@@ -97,8 +97,13 @@ def abort(s: Session) -> None:
 
 @runtime("atexit")
 def atexit(s: Session, function: int) -> int:
-    s.at_exit.append(function)
+    s.at_exit.append((function, None))
     return 0
+
+
+@runtime("rt_static")
+def static_object(s: Session, destroyer: int, address: int) -> None:
+    s.at_exit.append((destroyer, address))
 
 
 @runtime("getenv")

@@ -65,7 +65,7 @@ class Session:
         self.program: Any = None
         self.cuda: Any = None
         self.at_end: list[Function] = []  # checks when the program has ended by itself
-        self.at_exit: list[int] = []  # functions given to atexit
+        self.at_exit: list[tuple[int, int | None]] = []  # functions given to atexit; destructors and their objects
         self.overruns: dict[int, Any] = {}  # blocks that were overrun: how far, by what size, where
         self.before_report: list[Function] = []  # what is settled before findings are told, however it ended
         self.wanted = ""  # what it asked for and was not given: arguments, input
