@@ -80,27 +80,43 @@ def _like(shape: tuple[int, int], strides: tuple[int, int], dtype: Any) -> HostA
     return np.lib.stride_tricks.as_strided(np.empty(1, dtype), shape, strides)
 
 
-def _by_sizes(x: HostArray, w: HostArray, P: HostArray, ends: list[int], ring: str | Semiring, precision: str) -> bool:
-    """P of the groups by products that are prepared by their rows alone; False where these arrays have none."""
+def by_sizes(
+    M: HostArray,
+    N: HostArray,
+    P: HostArray,
+    ends: list[int],
+    by_k: bool,
+    zero: Any,
+    ring: str | Semiring,
+    precision: str,
+) -> bool:
+    """As `multiply_in_turn`, by products that are prepared by their groups' sizes alone; False where these arrays have
+    none. P lies apart from M and N, and all of them have the memory that they claim."""
     check_precision(precision)
-    if x.dtype != w.dtype or not P.size or not x.shape[1] or not (owned(x) and owned(w)):
+    if M.dtype != N.dtype or not P.size or not M.shape[1] or P.dtype != _result(M.dtype, N.dtype, ring)[0]:
         return False
-    if not (x.flags.aligned and w.flags.aligned) or any(step % x.itemsize for step in (*x.strides, *w.strides)):
+    if not all(x.flags.aligned and not any(step % x.itemsize for step in x.strides) for x in (M, N, P)):
         return False
-    dtype, sides, threads = dtype_of(x.dtype), x.shape[1:] + w.shape[2:], num_threads()
-    strides, start = (x.strides, w.strides[1:], P.strides), 0
+    dtype, threads, (m, k), n = dtype_of(M.dtype), num_threads(), M.shape, N.shape[-1]
+    strides, start = (M.strides, N.strides[-2:], P.strides[-2:]), 0
     calls: dict[int, Callable[[HostArray, HostArray, HostArray], Any]] = {}
     kept: list[Ready] = []  # while they run: the cache may forget them
     for size in {end - begin for begin, end in pairwise([0, *ends])} - {0}:
-        made = _prepared((size, *sides), strides, dtype, ring, precision, threads)
+        made = _prepared((m, size, n) if by_k else (size, k, n), strides, dtype, ring, precision, threads)
         if made is None:
             return False
         kept.append(made[1])
         calls[size] = made[0]
     for group, end in enumerate(ends):
-        if end > start:
-            calls[end - start](x[start:end], w[group], P[start:end])
+        if by_k and end == start:
+            P[group] = zero
+        elif by_k:
+            calls[end - start](M[:, start:end], N[start:end], P[group])
+        elif end > start:
+            calls[end - start](M[start:end], N[group], P[start:end])
         start = end
+    if not by_k and start < len(P):
+        P[start:] = zero
     return True
 
 
@@ -119,8 +135,7 @@ def plain_groups(x: Any, w: Any, offsets: Any, semiring: str | Semiring, precisi
         keywords["precision"] = precision
     dtype, zero = _result(x.dtype, w.dtype, semiring)
     product = np.empty((len(x), w.shape[2]), dtype)
-    if _by_sizes(x, w, product, ends, semiring, precision):
-        product[ends[-1] :] = zero
-    else:
+    known = owned(x) and owned(w)
+    if not (known and by_sizes(x, w, product, ends, False, zero, semiring, precision)):
         multiply_in_turn(x, w, product, ends, False, zero, keywords)
     return product

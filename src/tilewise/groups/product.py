@@ -9,7 +9,7 @@ import numpy as np
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays import Operand
 from tilewise.execution import machine_of
-from tilewise.groups.host import multiply_in_turn, plain_groups
+from tilewise.groups.host import by_sizes, multiply_in_turn, plain_groups
 from tilewise.groups.prepared import gradient_wanted, keep, prepared, signature
 from tilewise.groups.understanding import GroupedCall, understand_groups
 from tilewise.planning import make_plan
@@ -106,7 +106,9 @@ def _on_the_host(call: GroupedCall, product: Operand, kernel: str | None) -> Non
     keywords: dict[str, Any] = {"semiring": p.semiring, "precision": p.precision, "kernel": kernel}
     with np.errstate(all="ignore"):
         zero = np.asarray(p.algebra.zero).astype(P.dtype)
-    multiply_in_turn(M, N, P, ends.tolist(), call.by_k, zero, keywords)
+    told = M, N, P, ends.tolist(), call.by_k, zero
+    if kernel is not None or not by_sizes(*told, p.semiring, p.precision):
+        multiply_in_turn(*told, keywords)
 
 
 def _on_the_card(call: GroupedCall, product: Operand, kernel: str | None) -> Any:
