@@ -20,6 +20,8 @@ import numpy as np
 
 sys.path.insert(0, str(Path(__file__).parents[2]))  # oracle and strategies, also when run as a program
 
+from fenced import fenced
+
 from operands import CARD_DTYPES, SEMIRINGS, values, weighs, works
 from oracle import assert_close, oracle
 from tilewise.algebra.builtin import find_semiring
@@ -136,15 +138,20 @@ def known(case: Case, seed: int) -> Known:
     return Known(M, N, P, None if error is None else np.broadcast_to(error, P.shape))
 
 
-def check(case: Case, target: Target, seed: int, right: Known | None = None) -> str:
-    """Multiply and hold the product against the oracle; the kernel that ran comes back."""
+def check(case: Case, target: Target, seed: int, right: Known | None = None, fence: bool = False) -> str:
+    """Multiply and hold the product against the oracle; the kernel that ran comes back. With a `fence` operands and P
+    stand against closed pages, by the seed before or behind them."""
     m, _, n = case.shape
     plan = planned(case, target)
     right = right or known(case, seed)
     P = laid(np.full((m, n), poison(plan.problem.result.numpy), plan.problem.result.numpy), case.layouts[2])
     if case.accumulate:
         P[...] = plan.problem.algebra.zero
-    cpu.run(plan, laid(right.M, case.layouts[0]), laid(right.N, case.layouts[1]), P, target=target)
+    M, N = laid(right.M, case.layouts[0]), laid(right.N, case.layouts[1])
+    if fence:
+        print(f"{case} by {plan.kernel} on {target.name}, seed {seed}", file=sys.stderr, flush=True)
+        M, N, P = (fenced(x, bool(seed >> i & 1)) for i, x in enumerate((M, N, P)))
+    cpu.run(plan, M, N, P, target=target)
     try:
         assert_close(P, right.P, right.error)
     except AssertionError as wrong:
@@ -294,7 +301,7 @@ def cases_of(options: argparse.Namespace, target: Target) -> Iterator[Case]:
 def checked(options: argparse.Namespace, target: Target) -> list[str]:
     """The kernels that multiplied, a name for each product."""
     cases = random_cases(options.seed, options.random, options.kinds)
-    ran = [check(case, target, options.seed + i) for i, case in enumerate(cases)]
+    ran = [check(case, target, options.seed + i, fence=options.fence) for i, case in enumerate(cases)]
     for kind in kinds_of(options.seed, options.sweep):
         ran += check_sweep(target, *kind, options.seed, options.share)
     return ran
@@ -308,6 +315,7 @@ def main() -> None:
     parser.add_argument("--kinds", type=int, help="of this many semirings and dtypes only")
     parser.add_argument("--sweep", type=int, default=0, help="kernels whose small extents are swept")
     parser.add_argument("--share", type=float, default=1.0, help="of a sweep's extents")
+    parser.add_argument("--fence", action="store_true", help="operands against closed pages; says each product first")
     parser.add_argument("--compile", action="store_true", help="only put the object code into the cache")
     options = parser.parse_args()
     if not options.compile and options.target not in ("host", *executable()):
