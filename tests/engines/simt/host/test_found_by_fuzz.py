@@ -19,6 +19,9 @@ REFUSED = {
     "nothing to go through": "int f(int x) { return x; }\nint main() { for (int v : f) return v; }\n",
     "an empty list": "int main() { for (int v : {}) return v; }\n",
     "not \\[": "int main() [ return 0; }\n",  # was read for ever
+    "4 hexadecimal digits": '#include <cstdio>\nint main() { printf("\\u32 %d", 1); }\n',
+    "8 hexadecimal digits": "int main() { return '\\U1_000000'; }\n",
+    "is no character": '#include <cstdio>\nint main() { puts("\\ud800"); }\n',
 }
 RUN = """
 #include <fstream>

@@ -50,7 +50,7 @@ def primary(reader: Reader) -> Any:
         return _string(reader)
     if token.kind == "char":
         reader.advance()
-        text = string_bytes(token.text[1:-1])
+        text = _bytes_of(reader, token)
         code = text[-1] if text else 0
         return tree.Number(code - 256 if code > 127 else code, types.CHAR, **where)
     if token.text == "(":
@@ -136,8 +136,26 @@ def _string(reader: Reader) -> tree.Text:
     token = reader.token
     value = b""
     while reader.token.kind == "string":
-        value += string_bytes(reader.advance().text[1:-1])
+        value += _bytes_of(reader, reader.advance())
     return tree.Text(value, line=token.line, column=token.column)
+
+
+def _bytes_of(reader: Reader, token: Token) -> bytes:
+    try:
+        return string_bytes(token.text[1:-1])
+    except ValueError as wrong:
+        raise reader.error(str(wrong), token) from None
+
+
+def _universal(letter: str, digits: str) -> bytes:
+    r"""The character of \u1234 or \U00012345."""
+    wanted = 4 if letter == "u" else 8
+    if len(digits) < wanted or set(digits) - set("0123456789abcdefABCDEF"):
+        raise ValueError(f"\\{letter} is followed by {wanted} hexadecimal digits")
+    code = int(digits, 16)
+    if code > 0x10FFFF or 0xD800 <= code < 0xE000:
+        raise ValueError(f"\\{letter}{digits} is no character")
+    return chr(code).encode()
 
 
 def string_bytes(body: str) -> bytes:
@@ -162,7 +180,7 @@ def string_bytes(body: str) -> bytes:
             out.append(int(body[i + 1 : j], 8) & 255)
         elif follow in "uU":
             j = min(len(body), i + (6 if follow == "u" else 10))
-            out += chr(int(body[i + 2 : j], 16)).encode()
+            out += _universal(follow, body[i + 2 : j])
         else:
             out.append(ESCAPES.get(follow, ord(follow) & 255))
         i = j
