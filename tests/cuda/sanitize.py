@@ -129,7 +129,7 @@ for m, k, n in halves if describe("cuda:0").arch.startswith("sm_90") else ():
     kinds = {}
     for way in tensor_tiles.ways(problem_of_shape(m, k, n, "float16"), describe("cuda:0")):
         special = (way.splits > 1, way.classes, way.edge_rows, way.edge_cols, way.turned)
-        key = (way.routes, way.tile.rows, way.tile.cluster, *special)
+        key = (way.routes, way.tile.rows, way.tile.cluster, way.tile.beside, *special)
         kinds.setdefault(key, way)
     for way in kinds.values():
         tensor_search.best_way = lambda problem, machine, way=way: (way, 1e-9)

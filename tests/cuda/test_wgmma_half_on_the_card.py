@@ -63,7 +63,7 @@ def multiply_by(way, monkeypatch, M, N, **options):
         planning._plan.cache_clear()
 
 
-@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
+@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}x{t.beside}")
 def test_every_tile(tile, monkeypatch):
     for dtype, (m, k, n) in ((torch.bfloat16, (520, 264, 392)), (torch.float16, (131, 72, 264))):
         M, N = matrix(m, k, dtype=dtype)[0], matrix(k, n, dtype=dtype)[0]

@@ -107,7 +107,7 @@ def test_realigning_does_not_spill(tmp_path):
 
 @pytest.mark.slow
 @pytest.mark.skipif(not shutil.which("nvcc"), reason="ptxas speaks through nvcc")
-@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}")
+@pytest.mark.parametrize("tile", TILES, ids=lambda t: f"{t.rows}x{t.cols}c{t.cluster}x{t.beside}")
 @pytest.mark.parametrize("epilogue", [Epilogue(), Epilogue(0.5, BF16, "gelu")], ids=["bare", "epilogue"])
 def test_no_form_spills_or_serialises(tmp_path, tile, epilogue):
     for number, form in enumerate(FORMS):
@@ -193,8 +193,8 @@ def test_tiles_cover_P_whatever_the_way(shape):
         tall, (long, few) = way.tile.rows * way.tile.cluster, (n, m) if way.turned else (m, n)
         per_class = [len(range(at, long - way.edge_rows, way.classes)) for at in range(way.classes)]
         down = sum(math.ceil(rows / tall) for rows in per_class)
-        assert way.tiles(m, n) == down * math.ceil((few - way.edge_cols) / way.tile.cols)
-        assert way.blocks(m, n, 132) % way.tile.cluster == 0
+        assert way.tiles(m, n) == down * math.ceil((few - way.edge_cols) / (way.tile.cols * way.tile.beside))
+        assert way.blocks(m, n, 132) % way.tile.together == 0
         assert way.blocks(m, n, 132) <= (132 if not way.inside else 3 * 3 * 132)
 
 

@@ -94,7 +94,7 @@ def check(M, N, P, way, folder, words, accumulate=False):
 
 def runnable(problem):
     """The ways whose blocks do not wait for one another."""
-    return [way for way in ways(problem, H200) if way.tile.cluster == 1]
+    return [way for way in ways(problem, H200) if way.tile.together == 1]
 
 
 @pytest.mark.drawn(1)

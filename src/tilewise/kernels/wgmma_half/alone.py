@@ -1,15 +1,16 @@
 """How long the tensor-core kernel is expected to take over one product that is neither a stack nor in groups: one
 formula for every tile, pair of routes and form.
 
-The figures are fitted to 7,000 ways of 1,362 products on an H200, most of them random (rms 12 %; the choice 2.2 % above
-the best of them in the mean, all of which were seen; the figures of clusters were set by hand). Stacks and groups have
-figures of their own (`seconds.py`).
+The figures are fitted to 7,000 ways of 1,362 products on an H200, most of them random, and again, from there, to 6,300
+ways of 350 bfloat16 products of up to 0.1 ms, half of them aligned (rms 14 %; of 80 others the choice takes 3.3 %
+longer than the best, 4.8 % before). Stacks and groups have figures of their own (`seconds.py`).
 """
 
 from __future__ import annotations
 
 from math import log2, sqrt
 
+from tilewise.kernels.shared.residency import HELD, UNITS
 from tilewise.kernels.wgmma_half.tiles import CARRIED_PHASES, CARRIED_WAVES, CLASSES, DEPTH, FULLER, LEAST_PHASES
 from tilewise.machine import Machine
 from tilewise.problem import Problem
@@ -17,25 +18,26 @@ from tilewise.system.machine_code import INFINITE, Formula, Row
 
 TENSOR_SHARE = 0.928  # of the peak at the highest clock, while nothing else holds a phase up,
 LARGEST, LARGEST_SLOW = 192 * 192, 1.06  # and by how much less three consumers with 192 columns each have
-UNIT_BANDWIDTH = 1.4e11  # bytes a second that L2 gives each multiprocessor when all of them ask
+UNIT_BANDWIDTH = 1.24e11  # bytes a second that L2 gives each multiprocessor when all of them ask
 LINE_SECONDS = 1.03e-09  # the copy engine's time for each 128-byte line it touches then
+SAME_SECONDS, FIRST_SECONDS = 1.81e-09, 2e-9  # L2's for each cluster that wants the same line: of a phase, of the first
 CROWD, FEWEST = 0.638, 0.15  # how much less both take where few multiprocessors ask, as a power of their share
-PHASE_SECONDS = 4.81e-08  # barriers
-CLASSES_SLOW, CLASSES_SECONDS = 1.04, 1.84e-07  # rows of M by classes: a phase, and their descriptors' way in
+PHASE_SECONDS = 4.65e-08  # barriers
+CLASSES_SLOW, CLASSES_SECONDS = 1.05, 1.84e-07  # rows of M by classes: a phase, and their descriptors' way in
 BOXES, TURNED_OUT, ROWS, CARRIED, PARTIAL = range(5)  # how sums leave
 STORES = 5
 # a tile's start and its stores, and of each of its columns, of 64 rows
-BOXES_TILE, BOXES_COLUMN = 1.61e-07, 4.63e-09
-TURNED_TILE, TURNED_COLUMN = 4.94e-07, 3.27e-09
-ROWS_TILE, ROWS_COLUMN = 1.51e-07, 1.92e-08
+BOXES_TILE, BOXES_COLUMN = 1.59e-07, 4.85e-09
+TURNED_TILE, TURNED_COLUMN = 5.01e-07, 3.35e-09
+ROWS_TILE, ROWS_COLUMN = 1.49e-07, 1.8e-08
 CARRIED_TILE, CARRIED_COLUMN = 2.08e-06, 1.17e-09
-PARTIAL_TILE, PARTIAL_COLUMN = 2.69e-06, 8.1e-10
-ROWS_OUT, CARRIED_OUT = 5.44e-11, 5.65e-10  # of a cell, where tiles come one after the other
+PARTIAL_TILE, PARTIAL_COLUMN = 3.55e-06, 8.18e-10
+ROWS_OUT, CARRIED_OUT = 5.25e-11, 5.32e-10  # of a cell, where tiles come one after the other
 MEMORY_SHARE = 0.748  # of the bandwidth on paper;
 STRADDLING = 0.0825  # of an operand's bytes, that are read more where its lines straddle those of the memory
-START_SECONDS, GROUP_SECONDS = 1.51e-06, 4.91e-07
-NARROW_SHARE = 0.75  # of a small tile's columns, that each of two blocks brings, as far as time goes
-NARROW_CLUSTER, WIDE_CLUSTER = 6e-07, 2e-6  # blocks of a cluster wait for one another, the wide ones longer
+START_SECONDS, GROUP_SECONDS = 1.51e-06, 5.29e-07
+NARROW_SHARE = 0.58  # of a small tile's columns, that each of two blocks brings, as far as time goes
+NARROW_CLUSTER, WIDE_CLUSTER = 4.37e-07, 1.85e-06  # blocks of a cluster wait for one another, the wide ones longer
 COPY_SECONDS, COPYING = 1.36e-06, 0.754  # realigning: its launch, and share of the bandwidth
 GATHER_SECONDS, GATHERING = 1.4e-08, 0.874  # adding up the parts of k: the same
 EDGE_SECONDS = 2.89e-06  # thin edges, beside what they take in the background
@@ -43,8 +45,11 @@ HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower wit
 LARGEST_HOT, LARGE, LARGE_HOT, HOT = 0.005, 128 * 256, 0.03, 0.045
 
 WHOLE, CUT, CUT_TWICE, CUT_THRICE, EDGED, TURNED = range(6)  # k in parts of one, two or three waves; but thin edges; Pᵀ
+FOURS = HELD[4][0]
+GROUP = 16  # rows of tiles that are walked together, as the kernel has it
 PAIRS = 4  # of routes at most
-STORES_FROM, PAIRS_FROM, EACH_PAIR = 9, 14, 8  # where a row's stores begin, and what is given of each pair of routes
+STORES_FROM, BESIDE_AT = 9, 19  # where a row's stores begin, and what stands behind them;
+PAIRS_FROM, EACH_PAIR = 14, 8  # and what is given of each pair of routes
 
 
 def parts_of(tiles: int, at_once: int, phases: int, turns: int) -> int:
@@ -70,6 +75,11 @@ def turned_columns(m: int) -> int:
     return -(-m // (-(-m // 256) * 16)) * 16
 
 
+def held(units: int, together: int) -> int:
+    """Clusters of one, two or four blocks that a card holds, as `residency.py` has counted them."""
+    return units // together if together < 4 else max(1, FOURS * units // UNITS)
+
+
 def tile_seconds(store: int, cols: int) -> float:
     if store == BOXES:
         return BOXES_TILE + BOXES_COLUMN * cols
@@ -93,14 +103,30 @@ def brought(cols: int, cluster: int, rows: int) -> float:
     return cols * 1.0 if cluster == 1 else cols / cluster if rows > 64 else cols * NARROW_SHARE
 
 
-def phase_seconds(rows: int, cols: int, cluster: int, lines: float, rate: float, share: float) -> float:
+def wanted(tiles: int, across: int, at_once: int, cluster: int, lines_m: float, lines_n: float) -> float:
+    """How many clusters of a wave want the same line at the same time, as tiles are walked (GROUP rows of them, column
+    by column); each tile's row of M and column of N lies in so many lines."""
+    tall, wave = max(1, min(tiles // across, GROUP // cluster)), min(tiles, at_once)
+    of_m = min(across * 1.0, wave / tall)
+    return max(of_m * lines_m, wave / of_m * lines_n)
+
+
+def leaving_seconds(each: float, store: int, waves: int, cells: int) -> float:
+    """Of a tile and its sums, which leave line by line, in the background or not, where tiles come one after the
+    other."""
+    if waves > 1 and store == ROWS:
+        return each + ROWS_OUT * cells
+    return max(each, CARRIED_OUT * cells) if waves > 1 and store == CARRIED else each
+
+
+def phase_seconds(rows: int, cols: int, coming: float, lines: float, rate: float, share: float, same: float) -> float:
     """By the tensor cores, or by L2 and the copy engine, which take less where few multiprocessors ask: `share` of what
-    they take when all do, as a fourth power. `lines` of memory are touched; `rate`: steps a second of a
-    multiprocessor."""
+    they take when all do, as a fourth power; or by as many as want the `same` line, one after the other. `coming`: rows
+    and columns that a block brings; `lines` of memory are touched; `rate`: steps a second of a multiprocessor."""
     slow = LARGEST_SLOW if rows * cols == LARGEST else 1.0
     cores = rows * cols * DEPTH / (rate * TENSOR_SHARE) * slow
-    l2 = (rows + brought(cols, cluster, rows)) * 2 * DEPTH / UNIT_BANDWIDTH
-    return sqrt(sqrt(cores**4 + (l2**4 + (lines * LINE_SECONDS) ** 4) * share))
+    l2 = coming * 2 * DEPTH / UNIT_BANDWIDTH
+    return sqrt(sqrt(cores**4 + (l2**4 + (lines * LINE_SECONDS) ** 4) * share + (same * SAME_SECONDS) ** 4))
 
 
 def hot_seconds(work: float, area: int) -> float:
@@ -118,10 +144,11 @@ def store_of(by_classes: int, boxed: float, wide: int, waves: int, phases: int) 
     return CARRIED if wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else ROWS
 
 
-def covers_more(m: int, n: int, rows: int, cols: int, cluster: int) -> int:
-    """Whether a smaller tile covers as much, and takes less over its phases."""
+def covers_more(m: int, n: int, rows: int, cols: int, cluster: int, beside: int) -> int:
+    """Whether a smaller tile covers as much, and takes less over its phases, or a smaller cluster."""
     tall, broad = 64 if m <= 64 else 128 if m <= 128 else 192, min(256, max(1, -(-n // 64)) * 64)
-    return 1 if rows > tall or cols > broad or (tall == 64 and cluster > 1) else 0
+    idle = rows * (cluster - 1) >= m or cols * (beside - 1) >= n
+    return 1 if rows > tall or cols > broad or idle else 0
 
 
 def cuts_of(m: int, n: int, tall: int, cols: int, at_once: int, phases: int, form: int) -> int:
@@ -142,20 +169,23 @@ def expected(row: Row, given: Row) -> float:
     if pair >= given[4]:
         return INFINITE
     at = PAIRS_FROM + EACH_PAIR * pair
-    by_classes, at_once, parts, edge_rows, edge_cols = int(given[at + 4]), units // cluster, 1, 0, 0
-    lines = rows * given[at] + brought(cols, cluster, rows) * given[at + 1]
+    beside = int(row[BESIDE_AT])
+    by_classes, at_once, parts, edge_rows, edge_cols = int(given[at + 4]), held(units, cluster * beside), 1, 0, 0
+    of_m, of_n = rows / beside, brought(cols, cluster, rows)
+    lines = of_m * given[at] + of_n * given[at + 1]
     if form == TURNED:
         if given[5] == 0.0 or by_classes:
             return INFINITE
         cols = turned_columns(m)
+        of_n = brought(cols, cluster, rows)
         lines = cols / cluster * given[at] + rows * given[at + 1]
         m, n = n, m
-    elif covers_more(m, n, rows, cols, cluster) or given[6] > row[5]:  # or P is read first, which takes registers
+    elif covers_more(m, n, rows, cols, cluster, beside) or given[6] > row[5]:  # P read first takes registers
         return INFINITE
     if CUT <= form <= EDGED:
         cuts = 0
         if given[7] > 0.0 and row[6] > 0.0 and not by_classes:
-            cuts = cuts_of(m, n, rows * cluster, cols, at_once, phases, form)
+            cuts = cuts_of(m, n, rows * cluster, cols * beside, at_once, phases, form)
         if form < EDGED:
             parts = cuts
         else:
@@ -163,29 +193,25 @@ def expected(row: Row, given: Row) -> float:
             parts = 1 if cuts + given[at + 5] == 0.0 and given[8] <= row[7] and edge_rows + edge_cols > 0 else 0
         if parts == 0:
             return INFINITE
-    tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols, CLASSES if by_classes else 1)
-    waves, phases, wide = (
-        -(-tiles * parts // at_once),
-        max(1, -(-phases // parts)),
-        1 if cols >= 192 and rows > 64 else 0,
-    )
+    tiles = tiles_of(m - edge_rows, n - edge_cols, rows * cluster, cols * beside, CLASSES if by_classes else 1)
+    waves, wide = -(-tiles * parts // at_once), 1 if cols >= 192 and rows > 64 else 0
+    phases = max(1, -(-phases // parts))
     store = PARTIAL if parts > 1 else TURNED_OUT if form == TURNED else ROWS
     if store == ROWS:
         store = store_of(by_classes, given[9] if edge_cols == 0 else given[10], wide, waves, phases)
     kept = row[STORES_FROM + store + (STORES if by_classes else 0)] + given[11]
     if kept == 0.0 or (form == EDGED and store != CARRIED):  # the warps that carry sums out make thin edges
         return INFINITE
-    blocks = tiles * cluster * parts
+    blocks = tiles * cluster * beside * parts
     share = 1.0 if blocks >= units else max(FEWEST, blocks / units) ** (4 * CROWD)
-    phase = phase_seconds(rows, cols, cluster, lines, given[12], share)
+    swapped = 1 if form == TURNED else 0
+    same = wanted(tiles, -(-n // (cols * beside)), at_once, cluster, given[at + swapped], given[at + 1 - swapped])
+    phase = phase_seconds(rows, cols, of_m + of_n, lines, given[12], share, same)
     each = phases * (phase * (CLASSES_SLOW if by_classes else 1.0) + PHASE_SECONDS) + tile_seconds(store, cols)
-    if waves > 1 and store == ROWS:  # sums leave line by line, in the background or not
-        each += ROWS_OUT * rows * cols
-    if waves > 1 and store == CARRIED:
-        each = max(each, CARRIED_OUT * rows * cols)
+    each = leaving_seconds(each, store, waves, rows * cols)
     work = hot_seconds(sqrt(sqrt((waves * each) ** 4 + given[at + 2])), rows * cols)
-    work += START_SECONDS + (row[8] if waves == 1 else 2) * GROUP_SECONDS
-    if cluster > 1:
+    work += START_SECONDS + same * FIRST_SECONDS + (row[8] if waves == 1 else 2) * GROUP_SECONDS
+    if cluster * beside > 1:
         work += WIDE_CLUSTER if wide else NARROW_CLUSTER
     if form == EDGED:
         work = max(work, edge_cols * given[at + 6] + edge_rows * given[at + 7]) + EDGE_SECONDS

@@ -70,5 +70,5 @@ def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
     if by_rows:
         yield render_walk(groups.wide)
     for tile, store, n in product(TILES, ("boxes", "rows", "carried"), (False, True)):
-        if tile.cluster == 1 and (by_rows or not n) and (tile.wide or store != "carried"):
+        if tile.together == 1 and (by_rows or not n) and (tile.wide or store != "carried"):
             yield render_wgmma_half(dtype, tile, m_along_k=by_rows, n_along_k=n, store=store, groups=groups)

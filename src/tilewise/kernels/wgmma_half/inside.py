@@ -24,16 +24,17 @@ LEAST_PHASES = 2  # of a part of k
 MOST_WAVES = 3
 # Fitted to 624 ways of few columns of some 250 products on an H200 (rms 13 %; what it chooses takes 2.3 % longer than
 # the best of them in the mean, all of which were seen).
-START_SECONDS = 7.2e-8
-TILE_SECONDS, CELL_SECONDS = 1.98e-6, 3.97e-10  # a block's first boxes and its stores; and of each cell it stores
-LINE_SECONDS = 7.6e-10  # of the copy engine for each 128-byte line of the blocks on a multiprocessor,
-PHASE_SECONDS = 1.23e-7  # or of barriers and the way to L2
-STRIP_LINES = 119.0  # as which 64 of k of eight few lines side by side count, where k lies across
-CLUSTER_SECONDS, PART_SECONDS = 8.63e-7, 3.98e-8  # blocks of a cluster wait for one another
+START_SECONDS = 7.09e-08
+TILE_SECONDS, CELL_SECONDS = 1.98e-06, 4.5e-10  # a block's first boxes and its stores; and of each cell it stores
+LINE_SECONDS = 7.59e-10  # of the copy engine for each 128-byte line of the blocks on a multiprocessor,
+SAME_SECONDS, FIRST_SECONDS = 1.24e-09, 2e-9  # of L2 for each that wants the same of few lines: a phase, the first,
+PHASE_SECONDS = 1.29e-07  # or of barriers and the way to L2
+STRIP_LINES = 112.0  # as which 64 of k of eight few lines side by side count, where k lies across
+CLUSTER_SECONDS, PART_SECONDS = 6.89e-07, 3.59e-08  # blocks of a cluster wait for one another
 LEAST_SHARE = 0.55  # of what other ways never go below, and these neither
 SQUARE, MOST_SQUARES = SQUARE_INSIDE.cols, 132  # tiles, of which two parts each are a wave
 SQUARE_SLOW = (
-    1.17  # by how much these take longer than the figures of few columns say (588 ways, which scatter by 16 %)
+    1.34  # by how much these take longer than the figures of few columns say (588 ways, which scatter by 16 %)
 )
 ROOM_FROM = 5  # where a row's rooms begin
 
@@ -63,17 +64,18 @@ def expected(row: Row, given: Row) -> float:
         lines += -(-few // 8) * STRIP_LINES
     else:
         lines += cols * given[at + (0 if turned else 1)]
+    same = 0.0 if cols == SQUARE else min(tiles, held) * given[at + (0 if turned else 1)]
     each, cells = -(-phases // parts), CELL_SECONDS * rows * min(few, cols) / parts
     work = 0.0
     if full:
         together = int(row[ROOM_FROM])
-        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4))
+        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4 + (same * SAME_SECONDS) ** 4))
         work += full * (each * phase + TILE_SECONDS + cells * together)
     if rest:
         together = busiest(rest, row, ROOM_FROM)
-        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4))
+        phase = sqrt(sqrt((lines * LINE_SECONDS * together) ** 4 + PHASE_SECONDS**4 + (same * SAME_SECONDS) ** 4))
         work += each * phase + TILE_SECONDS + cells * together
-    work = sqrt(sqrt(work**4 + given[at + 2])) + START_SECONDS
+    work = sqrt(sqrt(work**4 + given[at + 2])) + START_SECONDS + same * FIRST_SECONDS
     if cols == SQUARE:
         work *= SQUARE_SLOW
     if parts > 1:

@@ -119,7 +119,7 @@ def _grouped_ways(p: Problem, among: Sequence[TensorTile]) -> list[TensorWay]:
     for_m, for_n = route(p.layout_m, p.m, p.k, p.dtype_m, p.dtype), route(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
     if p.groups and p.groups.along == "rows" and along_columns(p.layout_m, p.m, p.k):
         for_m = PACKED
-    return [TensorWay(tile, (for_m, for_n)) for tile in among if tile.cluster == 1]
+    return [TensorWay(tile, (for_m, for_n)) for tile in among if tile.together == 1]
 
 
 def _splits(problem: Problem, tile: TensorTile, machine: Machine) -> tuple[int, ...]:

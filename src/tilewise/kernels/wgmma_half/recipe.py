@@ -82,8 +82,8 @@ class _Product:
         self._classes = way.classes if way.routes[0] == BY_CLASSES else 0
         m_along_k = not along_columns(M.layout, M.rows, M.cols)
         self._n_along_k = along_columns(N.layout, N.rows, N.cols)
-        tall = 64 if self._by_rows else way.tile.rows  # of groups, each consumer's rows by themselves
-        self._box_rows = tall if m_along_k else DEPTH
+        # of groups, each consumer's rows by themselves
+        self._box_rows = 64 if self._by_rows and m_along_k else way.tile.box_lines_m(m_along_k)
         waves, phases = waves_of(way, p, plan.machine.units), phases_of(way, p)
         self._store = way.store(P.layout, P.rows, P.cols, P.pointer.alignment, waves, phases)
         if p.unrounded:  # P is its only part of k; its lead is even

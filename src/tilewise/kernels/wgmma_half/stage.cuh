@@ -24,9 +24,12 @@ static_assert(PRODUCER_REGISTERS + CONSUMERS * CONSUMER_REGISTERS <= (CONSUMERS 
 #if CUT
 #define CLUSTERED  // as large as the launch says
 #else
-#define CLUSTERED __cluster_dims__(CLUSTER, 1, 1)
+#define CLUSTERED __cluster_dims__(CLUSTER * BESIDE, 1, 1)
 #endif
-#define EVERYONE ((1 << CLUSTER) - 1)
+// A cluster is CLUSTER blocks one above the other, column by column, BESIDE of them.
+#define TOGETHER (CLUSTER * BESIDE)
+static __device__ __forceinline__ int place_down() { return CLUSTER == 1 ? 0 : cluster_rank() % CLUSTER; }
+static __device__ __forceinline__ int place_across() { return BESIDE == 1 ? 0 : cluster_rank() / CLUSTER; }
 #define FINISHED (ALPHA || BIAS || ACTIVATION || (ACCUMULATE && !SPLIT))  // sums are not stored as they are
 
 // full, empty, then `staged` and `carried`, then what draws.cuh has.
@@ -87,10 +90,10 @@ static __device__ __forceinline__ bool find_part(int turn, const Size& size, Wor
 // own tiles.
 static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
     if (CUT) return find_part(turn, size, work);
-    const int tall = CLUSTER * BLOCK_M;
+    const int tall = CLUSTER * BLOCK_M, wide = BESIDE * BLOCK_N;
     RowClasses classes = row_classes(size.m, tall);
-    int tiles_m = tiles_of(classes), tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
-    int index = blockIdx.x / CLUSTER + turn * (gridDim.x / CLUSTER);
+    int tiles_m = tiles_of(classes), tiles_n = (size.n + wide - 1) / wide;
+    int index = blockIdx.x / TOGETHER + turn * (gridDim.x / TOGETHER);
     if (index >= tiles_m * tiles_n * size.splits * (STACKED ? size.stack.members : 1)) return false;
     work.member = member_at(STACKED ? index / (tiles_m * tiles_n * size.splits) : 0, size.stack);
     if (STACKED) index %= tiles_m * tiles_n * size.splits;
@@ -101,8 +104,8 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     int within = tile - group * GROUP * tiles_n;
     int tile_m = first + within % height;
     find_class(classes, size.m, tile_m, work.at, work.rows);
-    work.top = tile_m * tall + (CLUSTER > 1 ? cluster_rank() * BLOCK_M : 0);
-    work.left = within / height * BLOCK_N;
+    work.top = tile_m * tall + place_down() * BLOCK_M;
+    work.left = within / height * wide + place_across() * BLOCK_N;
     work.origin = BY_K ? group_start(work.member.inner, size.stack, size.k) : 0;
     work.depth = BY_K ? max(0, group_start(work.member.inner + 1, size.stack, size.k) - work.origin) : size.k;
     int steps = (work.depth + skews.of[work.at] + BLOCK_K - 1) / BLOCK_K;

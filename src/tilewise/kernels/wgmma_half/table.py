@@ -63,7 +63,7 @@ def _row(tile: TensorTile, pair: int, form: int, stores: frozenset[str], by_clas
     return (
         tile.rows, tile.cols, tile.cluster, pair, form, tile.takes_accumulate, "partial" in stores,
         tile.takes_edges, tile.groups,
-        *(how in stores for how in leaves), *(how in by_classes for how in leaves),
+        *(how in stores for how in leaves), *(how in by_classes for how in leaves), tile.beside,
     )  # fmt: skip
 
 
@@ -150,8 +150,8 @@ def way_of(place: Place, pairs: list[tuple[str, str]], p: Problem, machine: Mach
 
 
 def _parts(p: Problem, tile: TensorTile, machine: Machine, form: int) -> int:
-    tall, at_once = tile.rows * tile.cluster, machine.units // tile.cluster
-    return alone.cuts_of(p.m, p.n, tall, tile.cols, at_once, -(-p.k // DEPTH), form)
+    tall, wide, at_once = tile.rows * tile.cluster, tile.cols * tile.beside, tile.at_once(machine.units)
+    return alone.cuts_of(p.m, p.n, tall, wide, at_once, -(-p.k // DEPTH), form)
 
 
 def every(p: Problem, machine: Machine) -> list[tuple[TensorWay, float]]:

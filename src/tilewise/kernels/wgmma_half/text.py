@@ -38,16 +38,16 @@ def render_wgmma_half(
     groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
-    `partial`, `cut`, `cut turned`);
-    `edges`: thin ones, as `TensorWay.edge_forms` has them;
-    `classes`: in how many classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are
-    not parts; `groups`: of rows, found on the card. Members of a stack are walked by every text that may meet one."""
+    `partial`, `cut`, `cut turned`); `edges`: thin ones, as `TensorWay.edge_forms` has them; `classes`: in how many
+    classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are not parts; `groups`: of
+    rows, found on the card. Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
         "BLOCK_M": tile.rows,
         "BLOCK_N": tile.cols,
         "STAGES": tile.stages(store),
         "CLUSTER": tile.cluster,
+        "BESIDE": tile.beside,
         "CLASSES": classes or 1,
         "SKEWED": int(classes > 0),
         "GROUP": GROUP // tile.cluster,

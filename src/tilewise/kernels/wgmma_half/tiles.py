@@ -7,6 +7,7 @@ from dataclasses import dataclass, field
 from functools import lru_cache
 
 from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
+from tilewise.kernels.shared.residency import rooms
 from tilewise.plans import Geometry
 from tilewise.problem import Layout
 from tilewise.system.once import once
@@ -25,12 +26,23 @@ CARRIED_WAVES, CARRIED_PHASES = 2, 12  # from so many of both on, other warps ca
 class TensorTile:
     """A tile of P: `rows` in steps of a warpgroup's 64, `cols` in steps of the copy engine's 64.
 
-    `cluster` blocks with tiles above one another bring their common tile of N together.
+    `cluster` blocks with tiles above one another bring their common tile of N together, `beside` blocks with tiles side
+    by side that of M.
     """
 
     rows: int
     cols: int
     cluster: int = 1
+    beside: int = 1
+
+    @property
+    def together(self) -> int:
+        """Blocks of a cluster."""
+        return self.cluster * self.beside
+
+    def at_once(self, units: int) -> int:
+        """Clusters that a card holds with a block on each multiprocessor: one more would wait for all others."""
+        return rooms(units, self.together, 1)[0]
 
     @property
     def groups(self) -> int:
@@ -45,7 +57,7 @@ class TensorTile:
     @property
     def takes_edges(self) -> bool:
         """Whether thin edges can be made beside it; other tiles leave their warps too few registers, or win nowhere."""
-        return (self.rows, self.cols, self.cluster) == (128, 256, 2)
+        return (self.rows, self.cols, self.cluster, self.beside) == (128, 256, 2, 1)
 
     @property
     def takes_parts(self) -> bool:
@@ -62,6 +74,10 @@ class TensorTile:
         if n_along_k:
             return self.cols // self.cluster
         return DEPTH if self._parts % self.cluster == 0 else DEPTH // self.cluster
+
+    def box_lines_m(self, m_along_k: bool) -> int:
+        """Lines of M that one copy brings: some of the rows, or of k."""
+        return (self.rows if m_along_k else DEPTH) // self.beside
 
     def resident(self, store: str) -> int:
         """Blocks that share a multiprocessor: three of 64 rows, where each has one tile, for one's start and end beside
@@ -104,25 +120,30 @@ class TensorTile:
 # What is compiled: tiles of P, how their sums may leave, and how where rows of M come by classes. 192 rows take three
 # warpgroups, whose registers then hold no more than 192 columns. Of 15 tiles with every store that they could have (and
 # thin edges, classes and clusters) these: 447 random shapes, each timed in every way on an H200, take 0.1 %
-# longer, 8 of them over 3 %.
+# longer, 8 of them over 3 %. Clusters of four are for a P of few tiles, whose blocks would all want the same lines of M
+# or N: of 26 such tiles on 56 aligned products these four bring all but 0.7 % of what all do (5 % of the time).
 STORES: dict[TensorTile, tuple[frozenset[str], frozenset[str]]] = {
-    TensorTile(rows, cols, cluster): (frozenset(stores.split()), frozenset(by_classes.split()))
+    TensorTile(rows, cols, *cluster): (frozenset(stores.split()), frozenset(by_classes.split()))
     for rows, cols, cluster, stores, by_classes in (
-        (128, 256, 1, "boxes rows carried", "rows carried"),
-        (128, 256, 2, "boxes carried", "carried"),
-        (128, 192, 1, "boxes carried", ""),
-        (128, 192, 2, "boxes rows", "rows"),
-        (128, 128, 1, "boxes rows partial", ""),
-        (128, 64, 1, "boxes rows partial", ""),
-        (192, 192, 1, "boxes carried partial", ""),
-        (192, 192, 2, "boxes rows carried", ""),
-        (192, 128, 1, "boxes rows partial", ""),
-        (64, 256, 1, "boxes partial", ""),
-        (64, 192, 1, "boxes rows partial", ""),
-        (64, 128, 1, "boxes rows partial", ""),
-        (64, 64, 1, "boxes rows partial", ""),
-        (64, 128, 2, "boxes partial", ""),
-        (64, 64, 2, "boxes partial", ""),
+        (128, 256, (1,), "boxes rows carried", "rows carried"),
+        (128, 256, (2,), "boxes carried", "carried"),
+        (128, 192, (1,), "boxes carried", ""),
+        (128, 192, (2,), "boxes rows", "rows"),
+        (128, 128, (1,), "boxes rows partial", ""),
+        (128, 64, (1,), "boxes rows partial", ""),
+        (192, 192, (1,), "boxes carried partial", ""),
+        (192, 192, (2,), "boxes rows carried", ""),
+        (192, 128, (1,), "boxes rows partial", ""),
+        (64, 256, (1,), "boxes partial", ""),
+        (64, 192, (1,), "boxes rows partial", ""),
+        (64, 128, (1,), "boxes rows partial", ""),
+        (64, 64, (1,), "boxes rows partial", ""),
+        (64, 128, (2,), "boxes partial", ""),
+        (64, 64, (2,), "boxes", ""),
+        (64, 64, (4, 1), "boxes", ""),
+        (64, 64, (1, 4), "boxes", ""),
+        (64, 128, (1, 4), "boxes", ""),
+        (128, 128, (2, 2), "boxes", ""),
     )
 }
 TILES = tuple(STORES)
@@ -135,14 +156,16 @@ INSIDE = (*FEW_INSIDE, SQUARE_INSIDE)
 
 
 def worthwhile(m: int, n: int) -> tuple[int, ...]:
-    """Numbers of the tiles for so many rows and columns of P: where a smaller one covers as much as a larger one, the
-    larger only takes longer over its phases."""
+    """Numbers of the tiles for stacks of so many rows and columns: where a smaller one covers as much as a larger one,
+    the larger only takes longer over its phases; clusters of four are for single products."""
     return _worthwhile(1 if m <= 64 else 2 if m <= 128 else 3, min(4, max(1, -(-n // 64))))
 
 
 @lru_cache(maxsize=12)
 def _worthwhile(rows: int, cols: int) -> tuple[int, ...]:
-    fitting = [n for n, tile in enumerate(TILES) if tile.rows <= 64 * rows and tile.cols <= 64 * cols]
+    fitting = [
+        n for n, tile in enumerate(TILES) if tile.rows <= 64 * rows and tile.cols <= 64 * cols and tile.together <= 2
+    ]
     return tuple(n for n in fitting if rows > 1 or TILES[n].cluster == 1)
 
 
@@ -166,7 +189,8 @@ class TensorWay:
         cut = f" k/{self.splits}" if self.splits > 1 or self.inside else ""
         cut += " inside" if self.inside else ""
         turned = " turned" if self.turned else ""
-        return f"{self.tile.rows}x{self.tile.cols}c{self.tile.cluster} {', '.join(self.routes)}{edges}{cut}{turned}"
+        tile, across = self.tile, f"x{self.tile.beside}" if self.tile.beside > 1 else ""
+        return f"{tile.rows}x{tile.cols}c{tile.cluster}{across} {', '.join(self.routes)}{edges}{cut}{turned}"
 
     def words(self) -> list[str]:
         """What is special about it, a sentence each."""
@@ -180,6 +204,8 @@ class TensorWay:
             words.append(f"Pᵀ = NᵀMᵀ: {self.tile.cols} rows of P fill a tile's columns, which come in steps of 16")
         if self.tile.cluster > 1:
             words.append(f"{self.tile.cluster} blocks, one above the other, share their tiles of {'NM'[self.turned]}")
+        if self.tile.beside > 1:
+            words.append(f"{self.tile.beside} blocks, side by side, share their tiles of M")
         if self.edge_rows or self.edge_cols:
             words.append(
                 f"thin edges ({self.edge_rows} rows, {self.edge_cols} columns of P) are made while data passes by"
@@ -218,18 +244,18 @@ class TensorWay:
         tall = self.tile.rows * self.tile.cluster
         few, longer = divmod(m - self.edge_rows, self.classes)
         down = longer * math.ceil((few + 1) / tall) + (self.classes - longer) * math.ceil(few / tall)
-        return down * math.ceil((n - self.edge_cols) / self.tile.cols)
+        return down * math.ceil((n - self.edge_cols) / (self.tile.cols * self.tile.beside))
 
     def blocks(self, m: int, n: int, units: int, members: int = 1) -> int:
         """A persistent grid: no more blocks than the card holds at once; but one for each part that is added up inside
         the launch."""
-        cluster = self.tile.cluster
+        together = self.tile.together
         if self.inside:
             return self.tiles(m, n) * self.splits * members
-        return min(units // cluster, self.tiles(m, n) * self.splits * members) * cluster
+        return min(self.tile.at_once(units), self.tiles(m, n) * self.splits * members) * together
 
     def waves(self, m: int, n: int, units: int, members: int = 1) -> int:
-        return math.ceil(self.tiles(m, n) * self.splits * members / (units // self.tile.cluster))
+        return math.ceil(self.tiles(m, n) * self.splits * members / self.tile.at_once(units))
 
     def store(self, layout: Layout, m: int, n: int, alignment: int, waves: int, phases: int) -> str:
         """How sums leave for P: as `boxes` by the copy engine where its rows start and end on 16 bytes, else by rows:

@@ -7,6 +7,7 @@
 //   such a boundary. A tile then takes rows of one class: its map begins up to 7 elements early (the skew), N begins as
 //   many rows early, which the copy fills with 0, and the consumers put 0 over what lies before their rows.
 // Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
+//   BESIDE of such columns stand side by side, and blocks of a row take the same tile of M: likewise.
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
 // Barrier: full[s] completes when both tiles of stage s have arrived; empty[s] when every consumer that reads what this
 //   block sends, its own and its neighbours', has used them.
@@ -31,18 +32,39 @@ static __device__ __forceinline__ void bring_n(
             for (int part = 0; part < PARTS; ++part) bring_box(to + part * 8192, map, full, left + part * 64, start, of);
         return;
     }
-    int rank = cluster_rank();
+    int rank = place_down(), column = ((1 << CLUSTER) - 1) << place_across() * CLUSTER;
     if (N_ALONG_K) {
         int share = BLOCK_N / CLUSTER;
-        bring_box_to(to + rank * share * ROW_BYTES, map, full, start, left + rank * share, of, EVERYONE);
+        bring_box_to(to + rank * share * ROW_BYTES, map, full, start, left + rank * share, of, column);
     } else if (PARTS % CLUSTER == 0) {
         for (int part = rank * PARTS / CLUSTER; part < (rank + 1) * PARTS / CLUSTER; ++part)
-            bring_box_to(to + part * 8192, map, full, left + part * 64, start, of, EVERYONE);
+            bring_box_to(to + part * 8192, map, full, left + part * 64, start, of, column);
     } else {
         int share = BLOCK_K / CLUSTER;
         for (int part = 0; part < PARTS; ++part)
             bring_box_to(to + part * 8192 + rank * share * ROW_BYTES, map, full, left + part * 64, start + rank * share,
-                         of, EVERYONE);
+                         of, column);
+    }
+}
+
+// A tile of M, or a share of it for every block of the cluster's row: some of its rows where k lies along them, else of k.
+static __device__ __forceinline__ void bring_m(char* to, const TensorMap* map, Barrier* full, int start, int top, Member of) {
+    if (BESIDE == 1) {
+        if (M_ALONG_K)
+            bring_box(to, map, full, start, top, of);
+        else
+            for (int part = 0; part < BLOCK_M / 64; ++part) bring_box(to + part * 8192, map, full, top + part * 64, start, of);
+        return;
+    }
+    int rank = place_across(), row = 0;
+    for (int i = 0; i < BESIDE; ++i) row |= 1 << (place_down() + i * CLUSTER);
+    if (M_ALONG_K) {
+        int share = BLOCK_M / BESIDE;
+        bring_box_to(to + rank * share * ROW_BYTES, map, full, start, top + rank * share, of, row);
+    } else {
+        int share = BLOCK_K / BESIDE;
+        for (int part = 0; part < BLOCK_M / 64; ++part)
+            bring_box_to(to + part * 8192 + rank * share * ROW_BYTES, map, full, top + part * 64, start + rank * share, of, row);
     }
 }
 
@@ -71,11 +93,8 @@ static __device__ __forceinline__ void produce(
             if (BY_ROWS)
                 for (int part = 0; part < busy; ++part)
                     bring_box(tile_of_m + part * 8192, map_m, &full[stage], start, work.top + part * 64, of_m);
-            else if (M_ALONG_K)
-                bring_box(tile_of_m, map_m, &full[stage], start, work.top, of_m);
             else
-                for (int part = 0; part < BLOCK_M / 64; ++part)
-                    bring_box(tile_of_m + part * 8192, map_m, &full[stage], work.top + part * 64, start, of_m);
+                bring_m(tile_of_m, map_m, &full[stage], start, work.top, of_m);
             bring_n(tile_of_m + TILE_M_BYTES, map_n, &full[stage], start - skews.of[work.at], work.left, of_n, strips);
             if (++stage == STAGES) {
                 stage = 0;
@@ -85,12 +104,14 @@ static __device__ __forceinline__ void produce(
     }
 }
 
-// One thread of the warpgroup for each block of the cluster says that the stage has been used.
+// One thread of the warpgroup for each block that sends to this one, those of its row and its column, says that the stage
+// has been used.
 static __device__ __forceinline__ void release(Barrier* empty) {
-    if (CLUSTER == 1) {
-        if (threadIdx.x % 128 == 0) barrier_arrive(empty);
-    } else if (threadIdx.x % 128 < CLUSTER)
-        barrier_arrive_at(empty, threadIdx.x % 128);
+    int of = threadIdx.x % 128;
+    if (TOGETHER == 1) {
+        if (of == 0) barrier_arrive(empty);
+    } else if (of < TOGETHER && (CLUSTER == 1 || BESIDE == 1 || of % CLUSTER == place_down() || of / CLUSTER == place_across()))
+        barrier_arrive_at(empty, of);
 }
 
 // The first `skew` elements of each of a consumer's rows belong to the row before: 0 instead.
@@ -233,7 +254,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
         if (BOXED || TURNED) prefetch_map(&map_p);
         for (int s = 0; s < STAGES; ++s) {
             barrier_init(&full[s], 1);
-            barrier_init(&empty[s], CONSUMERS * CLUSTER);
+            barrier_init(&empty[s], CONSUMERS * (CLUSTER + BESIDE - 1));
         }
         barrier_init(staged, 4 * CONSUMERS);
         barrier_init(carried, CARRIERS);
@@ -244,7 +265,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
         barrier_init_done();
     }
     __syncthreads();
-    if (CLUSTER > 1) cluster_meet();
+    if (TOGETHER > 1) cluster_meet();
     let_next_kernel_start();
     int group = threadIdx.x / 128;
     if (group == 0) {
@@ -271,5 +292,5 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
     __syncwarp();
     if (CUT && size.splits > 1 && group == 0) cluster_meet();  // where consumers meet whose sums are to be added up
     // nobody leaves while a neighbour may still send it a tile or a word, or read its sums
-    if (CLUSTER > 1 || (CUT && size.splits > 1)) cluster_meet();
+    if (TOGETHER > 1 || (CUT && size.splits > 1)) cluster_meet();
 }
