@@ -251,11 +251,9 @@ def test_a_tensor_map_is_encoded_as_the_driver_is_told(monkeypatch):
     def encode(place, kind, rank, address, extents, strides, box, steps, *how):
         assert place % 64 == 0
         ctypes.memmove(place, bytes(range(128)), 128)
-        wide, narrow = (
-            (memoryview(x).cast("Q") for x in (extents, strides)),
-            (memoryview(x).cast("I") for x in (box, steps)),
-        )
-        told.append((kind, rank, address, *map(list, (*wide, *narrow)), *how))
+        wide = [list((ctypes.c_uint64 * n).from_address(at)) for at, n in ((extents, rank), (strides, rank - 1))]
+        narrow = [list((ctypes.c_uint32 * rank).from_address(at)) for at in (box, steps)]
+        told.append((kind, rank, address, *wide, *narrow, *how))
         return 0
 
     monkeypatch.setattr(launcher, "encoder", lambda: encode)

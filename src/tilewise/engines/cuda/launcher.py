@@ -40,9 +40,8 @@ CLUSTER = 4  # CU_LAUNCH_ATTRIBUTE_CLUSTER_DIMENSION
 PROGRAMMATIC = 6  # CU_LAUNCH_ATTRIBUTE_PROGRAMMATIC_STREAM_SERIALIZATION
 NUMBERS = {base: number for number, base in enumerate(BASES)}
 SPACE = bytes(64)
-ONES = struct.pack("=6I", *[1] * 6)
-HEADER_WORDS = struct.Struct(f"={len(HEADER)}q")
-CONFIGURATION = struct.Struct("<7I4xQQI4x")  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
+NO_HEADER = bytes(8 * len(HEADER))
+CONFIGURATION = struct.Struct("<7I4xQQI12x")  # CUlaunchConfig: grid, block, shared bytes, stream, attributes
 RUNNING = struct.pack("<I4xi60x", PROGRAMMATIC, 1)
 Span = tuple[int, int]  # the bytes that a matrix touches, from its address on
 NOWHERE = (0, 0)
@@ -53,75 +52,66 @@ class _Image:
 
     def __init__(self, steps: Sequence[tuple[Step, Function | None]], spans: dict[str, Span]) -> None:
         self.steps = [step for step, _ in steps]
-        self._data = bytearray()
+        self._pieces, self._end = list[bytes](), 0  # of the blob; every piece starts on 16 bytes
         self._holes, self._maps, self._table = list[int](), list[int](), list[int]()  # the words of their entries
         for step, function in steps:
             if isinstance(step, Zero):
-                at = self._place(NULL, 8)
-                self._holes += (at, NUMBERS[step.address.base], step.address.offset)
-                self._table += (ZERO, 0, at, 0)
+                self._holes += (self._end, NUMBERS[step.address.base], step.address.offset)
+                self._table += (ZERO, 0, self._end, 0)
+                self._pieces.append(SPACE[:16])
+                self._end += 16
             else:
                 assert function is not None
-                self._table += (LAUNCH, function.handle, self._configuration(step), self._parameters(step))
+                self._place(step, function.handle)
         self._seal(spans)
 
-    def _place(self, data: bytes, boundary: int) -> int:
-        held = self._data
-        at = -(-len(held) // boundary) * boundary
-        if at > len(held):
-            held += bytes(at - len(held))
-        held += data
-        return at
-
-    def _configuration(self, launch: Launch) -> int:
-        """The driver's CUlaunchConfig: grid, block, shared bytes, stream, attributes."""
-        attributes = attributes_of(launch)
-        grid, block = (*launch.grid, 1, 1)[:3], (*launch.block, 1, 1)[:3]
-        at = self._place(CONFIGURATION.pack(*grid, *block, launch.shared_bytes, 0, 0, len(attributes)), 16)
-        self._holes += (at + 32, STREAM, 0)
+    def _place(self, launch: Launch, handle: int) -> None:
+        """The driver's CUlaunchConfig with its attributes, the table of pointers to the parameters, the parameters."""
+        attributes, arguments, pieces, holes = attributes_of(launch), launch.arguments, self._pieces, self._holes
+        grid, block, at = (*launch.grid, 1, 1)[:3], (*launch.block, 1, 1)[:3], self._end
+        pieces.append(CONFIGURATION.pack(*grid, *block, launch.shared_bytes, 0, 0, len(attributes)))
+        holes += (at + 32, STREAM, 0)
+        pointer = at + CONFIGURATION.size
         if attributes:
-            self._holes += (at + 40, SELF, self._place(b"".join(attributes), 8))
-        return at
-
-    def _parameters(self, launch: Launch) -> int:
-        """The table of pointers to the kernel's parameters, and the parameters."""
-        pointer = table = self._place(bytes(8 * len(launch.arguments)), 8)
-        filled, made, end = self._holes, list[bytes](), len(self._data)
-        for data, holes, maps in launch.arguments:
+            holes += (at + 40, SELF, pointer)
+            pieces.append(b"".join(attributes))
+            pointer += len(pieces[-1])
+        self._table += (LAUNCH, handle, at, pointer)
+        end = pointer + 8 * len(arguments)
+        pieces.append(bytes(8 * len(arguments)))
+        for data, filled, maps in arguments:
             at = (end + 63) & -64 if maps else (end + 15) & -16
             if at > end:
-                made.append(SPACE[: at - end])
-            filled += (pointer, SELF, at)
+                pieces.append(SPACE[: at - end])
+            holes += (pointer, SELF, at)
             pointer += 8
-            for offset, (base, behind, _) in holes:
-                filled += (at + offset, NUMBERS[base], behind)
+            for offset, (base, behind, _) in filled:
+                holes += (at + offset, NUMBERS[base], behind)
             for offset, described in maps:
                 data = data[:offset] + encoded(described) + data[offset + 128 :]
                 self._maps += (at + offset, NUMBERS[described.address.base], described.address.offset)
-            made.append(data)
+            pieces.append(data)
             end = at + len(data)
-        self._data += b"".join(made)
-        return table
+        self._end = (end + 15) & -16
+        pieces.append(SPACE[: self._end - end])
 
     def _seal(self, spans: dict[str, Span]) -> None:
         """Header, tables and blob in one piece of memory."""
-        tables, words = 8 * len(HEADER), array("q", self._holes)
-        words.extend(self._maps)
-        words.extend(self._table)
-        memory = bytearray(tables) + words.tobytes() + self._data
-        self._memory = ctypes.c_char.from_buffer(memory)  # which keeps it where it is
-        self.address = ctypes.addressof(self._memory)
-        lists = ((self._holes, WORDS_A_HOLE), (self._maps, WORDS_A_HOLE), (self._table, WORDS_A_STEP))
-        counts, at = list[int](), self.address + tables
-        for table, each in lists:
-            counts += (len(table) // each, at)
-            at += 8 * len(table)
+        words = self._memory = array("q", NO_HEADER)  # which is not made longer any more once its address is taken
+        counts = list[int]()
+        for table, each in ((self._holes, WORDS_A_HOLE), (self._maps, WORDS_A_HOLE), (self._table, WORDS_A_STEP)):
+            counts += (len(table) // each, 8 * len(words))
+            words.extend(table)
+        blob = 8 * len(words)
+        words.frombytes(b"".join(self._pieces))
+        self.address = at = words.buffer_info()[0]
         functions = driver_functions()
         header = (  # in the order of HEADER
-            len(self._data), at, *counts, *(functions[name] for name in DRIVER),
+            self._end, at + blob, counts[0], at + counts[1], counts[2], at + counts[3], counts[4], at + counts[5],
+            *[functions[name] for name in DRIVER],
             *spans.get("M", NOWHERE), *spans.get("N", NOWHERE), *spans.get("P", NOWHERE),
         )  # fmt: skip
-        HEADER_WORDS.pack_into(memory, 0, *header)
+        words[: len(header)] = array("q", header)
 
 
 def attributes_of(launch: Launch) -> list[bytes]:
@@ -207,24 +197,33 @@ def launch_now(
     Launcher(Recipe((Launch.of(source, name, grid, block, arguments),)), device)(int(stream.handle))
 
 
-QUADS = tuple(struct.Struct(f"={count}Q") for count in range(6))
-WORDS = tuple(struct.Struct(f"={count}I") for count in range(6))
+ONES = 1 << 32 | 1  # two 32-bit words
+ROOM = [0] * 24  # words that hold 128 bytes on a boundary of 64
 
 
 def encoded(made: TensorMap) -> bytes:
     """The 128 bytes of a tensor map, for an address that is still to be replaced."""
-    stack, rank = made.stack, 2 + len(made.stack)
-    held = ctypes.create_string_buffer(128 + 64)
-    place = -(-ctypes.addressof(held) // 64) * 64
+    stack, rank, pairs = made.stack, 2 + len(made.stack), (3 + len(made.stack)) // 2
+    words = array("Q", [made.length, made.lines])
+    if stack:
+        words.extend([count for count, _ in stack])
+    words.append(made.lead)
+    if stack:
+        words.extend([apart for _, apart in stack])
+    words.append(made.box_lines << 32 | made.box)  # by 32 bits from here on
+    words.extend([ONES] * (2 * pairs - 1) + ROOM)
+    at = words.buffer_info()[0]
+    boxes = at + 8 * (2 * rank - 1)
+    place = (boxes + 16 * pairs + 63) & -64
     code = encoder()(
         place,
         KINDS[made.kind],
         rank,
         PLACEHOLDER,
-        QUADS[rank].pack(made.length, made.lines, *[count for count, _ in stack]),
-        QUADS[rank - 1].pack(made.lead, *[apart for _, apart in stack]),
-        WORDS[rank].pack(made.box, made.box_lines, *[1 for _ in stack]),
-        ONES[: 4 * rank],
+        at,
+        at + 8 * rank,
+        boxes,
+        boxes + 8 * pairs,
         0,  # no interleaving
         SWIZZLE_128 if made.swizzled else 0,
         L2_PROMOTION_128,  # no more than a box's own lines: with 256 bytes, rows that straddle lines cost a tenth more
@@ -235,7 +234,7 @@ def encoded(made: TensorMap) -> bytes:
             f"the TMA refused a matrix of {made.lines} lines of {made.length}, {made.lead} bytes apart, "
             f"in stacks of {made.stack}: {_driver().CUresult(code).name}"
         )
-    return ctypes.string_at(place, 128)
+    return words.tobytes()[place - at : place - at + 128]
 
 
 def _driver() -> Any:
