@@ -21,7 +21,7 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.cuda.builders import build, environment, workers_for
 from tilewise.engines.cuda.compile import at_hand, compile_source, missing, policy
-from tilewise.engines.cuda.loading import load_behind
+from tilewise.engines.cuda.loading import is_loading, load_behind
 from tilewise.epilogue import Epilogue
 from tilewise.errors import UsageError
 from tilewise.kernels.choosing import plans_in_turn
@@ -177,15 +177,15 @@ def _kind(problem: Problem) -> str | None:
 def loaded_behind(problem: Problem, machine: Machine, device: str) -> None:
     """Start loading what is built of a dtype's set onto the card, once: whoever multiplied one shape meets others."""
     kind = _kind(problem)
-    if kind is not None and preloads():
+    if kind is not None and not is_loading(kind, device) and preloads():
         alike = problem_of_kind(SEMIRINGS["plus_times"], kind)
         load_behind(kind, lambda: one_by_one(alike, machine), device, machine.arch)
 
 
 def preloads() -> bool:
-    """TILEWISE_PRELOAD: 1 loads what is built of a set behind the first call. No gain has been shown (the one run with
-    it was slower, on a host where torch's own first calls were slower too), so only who asks for it has it."""
-    return _flag("TILEWISE_PRELOAD", "0")
+    """TILEWISE_PRELOAD: 0 loads every kernel when it is first launched; else what is built of a set is loaded behind the
+    first call."""
+    return _flag("TILEWISE_PRELOAD")
 
 
 def _flag(name: str, usual: str = "1") -> bool:

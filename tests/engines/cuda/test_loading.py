@@ -115,17 +115,36 @@ def test_every_text_of_a_set_has_a_kernel_that_is_found():
         assert not [text[-2000:] for text in texts if not loading.kernel_names(text)], kind
 
 
-def test_the_set_of_a_call_is_loaded_behind_it_where_that_is_asked_for(card, monkeypatch):
-    machine = machine_of_arch("sm_90a")
+def test_the_set_of_a_call_is_loaded_behind_it_unless_that_is_not_wanted(card, monkeypatch):
+    machine, problem = machine_of_arch("sm_90a"), problem_of_shape(8, 8, 8)
     monkeypatch.setattr(warming, "one_by_one", lambda problem, machine: iter(TEXTS))
     warming.loaded_behind(problem_of_shape(8, 8, 8, "float32", "min_plus"), machine, "cuda:0")
-    monkeypatch.delenv("TILEWISE_PRELOAD", raising=False)
-    warming.loaded_behind(problem_of_shape(8, 8, 8), machine, "cuda:0")
+    monkeypatch.setenv("TILEWISE_PRELOAD", "0")
+    warming.loaded_behind(problem, machine, "cuda:0")
     assert card == []
     monkeypatch.setenv("TILEWISE_PRELOAD", "often")
     with pytest.raises(UsageError, match="TILEWISE_PRELOAD='often' must be 0 or 1"):
-        warming.loaded_behind(problem_of_shape(8, 8, 8), machine, "cuda:0")
-    monkeypatch.setenv("TILEWISE_PRELOAD", "1")
-    warming.loaded_behind(problem_of_shape(8, 8, 8), machine, "cuda:0")
-    loading._threads["float32", "cuda:0"].join()
-    assert card[1:] == ["k0", "k2", "k3"]
+        warming.loaded_behind(problem, machine, "cuda:0")
+    monkeypatch.delenv("TILEWISE_PRELOAD")
+    for _ in range(2):
+        warming.loaded_behind(problem, machine, "cuda:0")
+        loading._threads["float32", "cuda:0"].join()
+    assert card[1:] == ["k0", "k2", "k3"], "once"
+
+
+def test_whoever_multiplies_meanwhile_has_the_interpreter_for_half_of_the_time(card, monkeypatch):
+    """A kernel takes as long as the rest behind it; who waits for all of them has them without a rest."""
+    rests = []
+    monkeypatch.setattr(loading._stopping, "wait", lambda seconds: rests.append(seconds) or False)
+    loading.load_behind("all", lambda: iter(TEXTS), "cuda:0", "sm_90a").join()
+    assert len(rests) == len(TEXTS)
+    assert min(rests) > 0
+    loading.load_behind("all", lambda: iter(TEXTS), "cuda:0", "sm_90a", again=True).join()
+    assert rests[len(TEXTS) :] == [0.0] * len(TEXTS)
+
+
+def test_loading_ends_with_the_process(card, monkeypatch):
+    monkeypatch.setattr(loading, "_stopping", Event())
+    loading._stopping.set()
+    loading.load_behind("some", lambda: iter(TEXTS), "cuda:0", "sm_90a").join()
+    assert card == ["mode 2", "k0"], "the one that was begun"
