@@ -182,21 +182,28 @@ def _in_the_interpreter(call: Call, target: Operand, kernel: str | None, tile: i
 
 
 def _on_the_card(call: Call, target: Operand, kernel: str | None, tile: int | None, arg: Operand | None) -> Done:
-    from tilewise.engines.cuda.scratch import scratch
-    from tilewise.kernels.shared.placed import Scales
-
-    lies = target.layout(call.shape.stack)
-    problem = call.problem if lies == call.problem.layout_p else replace(call.problem, layout_p=lies)
+    M, N, problem, scales = call.M, call.N, call.problem, None
+    if call.out is None or target is not call.out:
+        lies = target.layout(call.shape.stack)
+        problem = problem if lies == problem.layout_p else replace(problem, layout_p=lies)
     made, settled = _plan_on_card(problem, call.device, kernel, tile)
-    scales = None if call.scales is None else Scales(call.scales.factor, *call.scales.steps)
-    launcher = launcher_of(made, call.device, scales, tuple(_span(x) for x in (call.M, call.N, target)))
-    stream = call.library.stream(call.device)
-    given = {"M": call.M, "N": call.N, "P": target, "arg": arg, "bias": _in_a_row(call.bias)}
+    given = {"M": M.pointer, "N": N.pointer, "P": target.pointer}
+    more = {"arg": arg, "bias": _in_a_row(call.bias)}
     if call.scales is not None:
-        given |= {"scale_m": call.scales.of_m, "scale_n": call.scales.of_n}
-    addresses = {name: x.pointer for name, x in given.items() if x is not None}
-    with scratch(launcher.scratch_bytes, call.library.name, call.device, stream) as held:
-        launcher(stream, scratch=held, **addresses)
+        from tilewise.kernels.shared.placed import Scales
+
+        scales = Scales(call.scales.factor, *call.scales.steps)
+        more |= {"scale_m": call.scales.of_m, "scale_n": call.scales.of_n}
+    given |= {name: x.pointer for name, x in more.items() if x is not None}
+    launcher = launcher_of(made, call.device, scales, (_span(M), _span(N), _span(target)))
+    stream = call.library.stream(call.device)
+    if not launcher.scratch_bytes:
+        launcher(stream, **given)
+    else:
+        from tilewise.engines.cuda.scratch import scratch
+
+        with scratch(launcher.scratch_bytes, call.library.name, call.device, stream) as held:
+            launcher(stream, scratch=held, **given)
     alike = not (call.M.converted or call.N.converted) and arg is None and call.scales is None
     return Done(made, NO_TIME, launcher if alike and settled else None)
 

@@ -61,16 +61,9 @@ pool.on_resize.append(PREPARED.clear)  # what is kept was cut for another number
 @lru_cache(maxsize=4096)
 def launcher_of(plan: Plan, device: str, scales: Any = None, spans: tuple[tuple[int, int], ...] = ()) -> Any:
     """A plan made ready for its card. `spans`: the bytes that M, N and P touch, so that a P among them is noticed."""
-    from tilewise.engines.cuda.device import arch_of
-    from tilewise.engines.cuda.launcher import Launcher
-    from tilewise.kernels.detours import recipe_of
-    from tilewise.warming import loaded_behind, made_ready
+    from tilewise.warming import laid_out
 
-    recipe = recipe_of(plan, scales)
-    made_ready(recipe.sources, plan.problem, arch_of(device))
-    made = Launcher(recipe, device, dict(zip("MNP", spans, strict=False)))
-    loaded_behind(plan.problem, plan.machine, device)
-    return made
+    return laid_out(plan, device, scales, dict(zip("MNP", spans, strict=False)))
 
 
 @lru_cache(maxsize=1024)

@@ -53,19 +53,29 @@ def understand(M: Any, N: Any, o: Options) -> Call:
     left = left.with_axis(-2) if shape.vector_m else left
     right = right.with_axis(-1) if shape.vector_n else right
     where = _where(left, o.device)
-    problem = _problem(left, right, shape, ring, wanted, o)
+    problem = _problem(left, right, shape, ring, wanted, o, given)
     if given is not None:
         _check_out_dtype(given, problem.result)
-        problem = replace(problem, layout_p=_matrices(given, shape).layout(shape.stack))
     if o.return_arg:
         _check_return_arg(ring, where, o.accumulate)
     call = Call(problem, shape, where, library, left, right, given)
-    return _scaled(call, o) if o.scales is not None else _with_epilogue(call, o)
+    if o.scales is not None:
+        return _scaled(call, o)
+    plain = o.bias is None and o.activation is None and o.alpha.__class__ is float and o.alpha == 1.0
+    return call if plain else _with_epilogue(call, o)
 
 
 def _problem(
-    left: Operand, right: Operand, shape: ProductShape, ring: Semiring, wanted: DType | None, o: Options
+    left: Operand,
+    right: Operand,
+    shape: ProductShape,
+    ring: Semiring,
+    wanted: DType | None,
+    o: Options,
+    given: Operand | None,
 ) -> Problem:
+    """`given`: P, where it is given."""
+    of_p = row_major(shape.m, shape.n, shape.stack) if given is None else _matrices(given, shape).layout(shape.stack)
     return Problem(
         shape.m,
         shape.k,
@@ -76,7 +86,7 @@ def _problem(
         ring,
         left.layout(shape.stack),
         right.layout(shape.stack),
-        row_major(shape.m, shape.n, shape.stack),
+        of_p,
         o.accumulate,
         o.precision,
         o.return_arg,

@@ -21,6 +21,8 @@ from tilewise.algebra.dtypes import dtype_named
 from tilewise.algebra.semiring import Semiring
 from tilewise.engines.cuda.builders import build, environment, workers_for
 from tilewise.engines.cuda.compile import at_hand, compile_source, missing, policy
+from tilewise.engines.cuda.device import arch_of
+from tilewise.engines.cuda.launcher import Launcher
 from tilewise.engines.cuda.loading import is_loading, load_behind
 from tilewise.epilogue import Epilogue
 from tilewise.errors import UsageError
@@ -145,6 +147,15 @@ def _warmed(
     return Warmed(kind, machine.arch, len(texts), len(lacking), sum(sizes), time.perf_counter() - start)
 
 
+def laid_out(plan: Plan, device: str, scales: Any, spans: dict[str, tuple[int, int]]) -> Launcher:
+    """A plan's launches, their kernels built and loaded; the rest of the dtype's set is loaded behind it."""
+    recipe = recipe_of(plan, scales)
+    made_ready(recipe.sources, plan.problem, arch_of(device))
+    made = Launcher(recipe, device, spans)
+    loaded_behind(plan.problem, plan.machine, device)
+    return made
+
+
 # Behind the first call
 
 
@@ -183,7 +194,7 @@ def loaded_behind(problem: Problem, machine: Machine, device: str) -> None:
 
 
 def preloads() -> bool:
-    """TILEWISE_PRELOAD: 0 loads every kernel when it is first launched; else what is built of a set is loaded behind the
+    """TILEWISE_PRELOAD: 0 loads a kernel when it is first launched; else what is built of a set is loaded behind the
     first call."""
     return _flag("TILEWISE_PRELOAD")
 

@@ -9,6 +9,7 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType
 from tilewise.problem import Layout
+from tilewise.system.once import once
 
 HostArray = np.ndarray[tuple[int, ...], np.dtype[Any]]
 
@@ -28,12 +29,12 @@ class Operand:
     writable: bool = True
     converted: bool = False  # host is a copy: the array's own bytes are of foreign order or odd strides
 
-    @property
+    @once
     def extent(self) -> tuple[int, int]:
         """The bytes from the first to past the last that this array touches."""
         if 0 in self.shape:
             return (self.pointer, self.pointer)
-        low, high = 0, 1
+        low, high = 0, 1  # in elements
         for size, stride in zip(self.shape, self.strides, strict=True):
             if stride < 0:
                 low += (size - 1) * stride
@@ -49,6 +50,8 @@ class Operand:
     @property
     def overlaps_itself(self) -> bool:
         """Whether two of its elements lie in the same place, as in an expanded array."""
+        if len(self.shape) == 2 and self.strides[1] == 1 and self.strides[0] >= self.shape[1]:
+            return False  # rows side by side: as most are
         axes = sorted((abs(stride), size) for stride, size in zip(self.strides, self.shape, strict=True) if size > 1)
         if 0 in self.shape or not axes:
             return False

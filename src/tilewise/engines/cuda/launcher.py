@@ -28,7 +28,7 @@ from tilewise.engines.cuda.native import (
     launchers,
 )
 from tilewise.errors import EngineError
-from tilewise.recipe import BASES, NULL, Launch, Recipe, Step, TensorMap, Zero
+from tilewise.recipe import BASES, Launch, Recipe, Step, TensorMap, Zero
 
 IMAGE_BYTES = 16 * 1024  # of one image, which a call copies to its stack: longer recipes come in several
 INVALID_CONTEXT = 201  # the driver's, in a thread that has not used the card yet
