@@ -86,6 +86,39 @@ def test_a_copy_of_the_samples_header_gives_way_to_the_known_one(project):
     assert run_program(main, capture=True).ended == "exit"
 
 
+OWN_HELPER = """
+#include <stdio.h>
+#define checkCudaErrors(v) report((v), #v)
+inline void report(cudaError_t e, const char* call) { if (e) printf("own: %s\\n", call); }
+inline int FindCudaDevice(int wanted) { return wanted + 40; }
+"""
+USES_OWN = """
+#include "helper_cuda.h"
+int main() { int* d; checkCudaErrors(cudaMalloc(&d, 4)); printf("%d\\n", FindCudaDevice(2)); cudaFree(d); }
+"""
+
+
+@pytest.mark.parametrize("folder", ["lab/src", "lab/include", "common", "common/inc"])
+@pytest.mark.parametrize("heading", ["", "/* Copyright NVIDIA Corporation. All rights reserved. */\n"])
+def test_a_projects_own_helper_is_read_where_ours_does_not_answer(project, folder, heading):
+    (project / folder).mkdir(exist_ok=True)
+    (project / folder / "helper_cuda.h").write_text(heading + OWN_HELPER)
+    (project / "lab/src/main.cu").write_text(USES_OWN)
+    report = run_program(project / "lab/src/main.cu", capture=True)
+    assert (report.output, report.faults) == ("42\n", []), report.message
+
+
+def test_ours_answers_where_a_projects_own_cannot_be_read(project):
+    (project / "common/helper_cuda.h").write_text("#define checkCudaErrors(v) (v)\nstruct { constexpr operator ~;\n")
+    main = project / "lab/src/main.cu"
+    main.write_text('#include "helper_cuda.h"\nint main() { return findCudaDevice(0, 0); }\n')
+    assert run_program(main, capture=True).ended == "exit"
+    main.write_text('#include "helper_cuda.h"\nint main() { return nowhere(); }\n')
+    refused = run_program(main, capture=True)
+    assert refused.ended == "refused"
+    assert "helper_cuda.h:2" in refused.message  # of the two ways, what the first one said
+
+
 def test_two_files_that_define_it_are_not_guessed_among(project):
     (project / "lab/include/twice.h").rename(project / "lab/include/api.h")
     for name in ("one", "two"):

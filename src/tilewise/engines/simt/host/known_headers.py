@@ -150,6 +150,8 @@ LEFT_OUT: dict[str, tuple[str, tuple[str, ...]]] = {
 # folders of libraries whose every header stands for the same
 FOLDERS = {"thrust/": "thrust/device_vector.h", "cub/": "cub/cub.cuh", "opencv2/": "opencv2/opencv.hpp"}
 INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
+# of courses and samples, not of a system: a project's own copy is looked for in its usual folders, too
+COPIED = ("helper_cuda.h", "helper_math.h", "course_timers.h", "book.h", "by_example.h")
 NEEDS: dict[str, tuple[str, ...]] = {
     TEXTURES: (DEVICE,), DEVICE_RARE: (DEVICE,), "book.h": ("helper_cuda.h",),
     RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),

@@ -24,6 +24,7 @@ class Options:
     defines: dict[str, str] = field(default_factory=dict)
     include: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)  # further files of the program
+    other_copies: bool = False  # of headers known by name that the project has too: see translation_unit
 
     @property
     def clock(self) -> float:

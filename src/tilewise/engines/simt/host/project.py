@@ -13,7 +13,18 @@ from pathlib import Path
 LEVELS = 3
 SOURCES = (".cu", ".cpp", ".cc", ".cxx", ".c")
 HEADERS = (".h", ".hpp", ".hh", ".hxx", ".cuh", ".inl", ".inc", ".tpp", ".ipp")
-USUAL = ("include", "inc", "headers", "common", "Common", "utils", "util", "src", "lib")  # where courses keep headers
+USUAL = (
+    "include",
+    "inc",
+    "headers",
+    "common",
+    "Common",
+    "common/inc",
+    "utils",
+    "util",
+    "src",
+    "lib",
+)  # where courses keep headers
 
 
 def folders_above(folder: Path) -> list[Path]:

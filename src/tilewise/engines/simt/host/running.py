@@ -35,7 +35,7 @@ from tilewise.engines.simt.host.runtime import (
 )
 from tilewise.engines.simt.host.runtime.linking import symbols_of
 from tilewise.engines.simt.host.runtime.session import Session
-from tilewise.engines.simt.host.translation_unit import Unit, read_unit
+from tilewise.engines.simt.host.translation_unit import Copies, Unit, read_unit
 from tilewise.errors import EngineError, FileError, KernelError, TilewiseError
 
 STACK_BYTES = 512 << 20
@@ -61,8 +61,17 @@ REGISTERED = (
 def build(path: str, options: Options, report: Callable[[dict[str, Any]], None]) -> tuple[Session, str]:
     """The session and the LLVM text of a program."""
     read_over: list[str] = []
+    copies = Copies()
     try:
-        return _built(path, options, report, read_over)
+        try:
+            return _built(path, options, report, read_over, copies)
+        except TilewiseError:
+            if not copies.found:
+                raise
+            made = _with_other_copies(path, options, report)
+            if made is None:
+                raise
+            return made
     except RecursionError:
         raise EngineError("the program is nested too deep") from None
     except KernelError as error:
@@ -72,10 +81,24 @@ def build(path: str, options: Options, report: Callable[[dict[str, Any]], None])
         raise
 
 
+def _with_other_copies(
+    path: str, options: Options, report: Callable[[dict[str, Any]], None]
+) -> tuple[Session, str] | None:
+    """The program with the project's copies of headers known by name instead of ours, or the other way round."""
+    sources = list(options.sources)
+    options.other_copies = True
+    try:
+        return _built(path, options, report, [], Copies(other=True))
+    except (TilewiseError, RecursionError):
+        options.other_copies = False
+        options.sources[:] = sources
+        return None
+
+
 def _built(
-    path: str, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str]
+    path: str, options: Options, report: Callable[[dict[str, Any]], None], read_over: list[str], copies: Copies
 ) -> tuple[Session, str]:
-    unit, known, declared, said, doubt = _read(path, options, read_over)
+    unit, known, declared, said, doubt = _read(path, options, read_over, copies)
     session = Session(unit.source, options, report)
     session.faults.notes += said
     session.faults.notes += [
@@ -100,13 +123,15 @@ def _built(
     return session, text
 
 
-def _read(path: str, options: Options, read_over: list[str]) -> tuple[Unit, set[str], Declared, list[str], str]:
+def _read(
+    path: str, options: Options, read_over: list[str], copies: Copies
+) -> tuple[Unit, set[str], Declared, list[str], str]:
     """The program's files as far as they are known, then those that define what is only declared; what to say of it."""
     given = [Path(p).resolve() for p in options.sources]
     said: list[str] = []
     while True:
         others = [Path(p).resolve() for p in options.sources]
-        unit = read_unit(path, options.include, options.defines, others=others)
+        unit = read_unit(path, options.include, options.defines, others=others, copies=copies)
         read_over[:] = unit.read_over
         known = set(unit.declared.entities.order)
         declared = read_tokens(unit.source, unit.tokens, unit.declared, library=False)

@@ -9,14 +9,14 @@ from __future__ import annotations
 
 import os
 import re
-from dataclasses import dataclass
+from dataclasses import dataclass, field
 from pathlib import Path
 
 from tilewise.engines.simt.frontend.lexer import Token, tokenize
 from tilewise.engines.simt.frontend.preprocess import Preprocessor
 from tilewise.engines.simt.frontend.source import Source, read_source
 from tilewise.engines.simt.host.header_cache import load_headers, wanted_headers
-from tilewise.engines.simt.host.known_headers import ALWAYS, DEVICE, FOLDERS, INSTEAD, KNOWN, LEFT_OUT, ON_WORDS
+from tilewise.engines.simt.host.known_headers import ALWAYS, COPIED, DEVICE, FOLDERS, INSTEAD, KNOWN, LEFT_OUT, ON_WORDS
 from tilewise.engines.simt.host.language.read_entity import Declared
 from tilewise.engines.simt.host.project import folders_above, in_project, usual_folders
 from tilewise.engines.simt.host.sources import Sources, placed_tokens
@@ -38,11 +38,25 @@ class Unit:
     left_out: list[str]  # headers of the language that are used and not included
 
 
+@dataclass
+class Copies:
+    """A project's copies of headers that are known by name."""
+
+    found: list[str] = field(default_factory=list)
+    other: bool = False  # NVIDIA's are read and its own are not, where the program could not be read otherwise
+
+
 class UnitReader(Preprocessor):
     """The preprocessor, with includes: files beside the program or under --include, and headers known by name."""
 
     def __init__(
-        self, source: Source, folders: list[Path], above: list[Path], defines: dict[str, str], host: bool
+        self,
+        source: Source,
+        folders: list[Path],
+        above: list[Path],
+        defines: dict[str, str],
+        host: bool,
+        copies: Copies,
     ) -> None:
         self.sources = Sources(source)
         super().__init__(self.sources, defines)
@@ -54,6 +68,7 @@ class UnitReader(Preprocessor):
         self.told: set[str] = set()  # headers whose declarations stand in an earlier file of the program
         self.once: set[str] = set()
         self.local: list[str] = []
+        self.copies = copies
         self.depth = 0
         self.beside: list[Path] = []  # the folders of the files that are being included
         self.host = host
@@ -120,7 +135,8 @@ class UnitReader(Preprocessor):
                 j += 1
             text = "".join(t.text for t in tokens[i + 1 : j])
             name = text.strip('<>"')
-            path = self._find(name) if text.startswith('"') or header_name(name) not in KNOWN else None
+            of_system = KNOWN.get(header_name(name), COPIED[0]) not in COPIED
+            path = self._find(name) if text.startswith('"') or not of_system else None
             if path is not None and str(path) not in seen and len(seen) < 200:
                 seen.add(str(path))
                 found = read_source(path)
@@ -191,25 +207,37 @@ class UnitReader(Preprocessor):
 
     def _find(self, name: str) -> Path | None:
         """A file of that name: beside the one that includes it, in the allowed folders, or in its project."""
-        known = header_name(name) in KNOWN
-        if self.host and header_name(name) in INSTEAD:
+        known = header_name(name)
+        if self.host and known in INSTEAD:
             return None
+        near = (*self.beside[-1:], *self.folders)
         named = [folder / Path(name).stem for folder in self.above]  # framework/framework.cuh
-        for folder in (*self.beside[-1:], *self.folders, *(() if known else (*self.usual, *named))):
+        far = [*self.usual, *named] if known not in KNOWN or KNOWN[known] in COPIED else []
+        for folder in (*near, *far):
             try:
                 path = (folder / name.replace("\\", "/")).resolve()
                 if path.is_file() and (
                     any(path.is_relative_to(a) for a in self.folders) or in_project(path, self.above)
                 ):
-                    return None if known and self.host and _is_nvidias(path) else path
+                    return path if known not in KNOWN or self._is_read(path, known, folder in near) else None
             except (OSError, ValueError):
                 continue
         return None
 
+    def _is_read(self, path: Path, known: str, near: bool) -> bool:
+        """Whether the project's copy is read, or ours stands for it.
+
+        A project's own is read; a copy of NVIDIA's, which is long and leans on the toolkit's other headers, is not.
+        Where a program cannot be read so, the other way round is tried (`Copies.other`). Kernels take any copy near."""
+        if not self.host and near:
+            return True
+        self.copies.found.append(known)
+        return _is_nvidias(path) == self.copies.other
+
 
 def _is_nvidias(path: Path) -> bool:
-    """A copy of a header of the CUDA samples: what is known by that name stands for it, and needs no others."""
-    return "NVIDIA Corporation" in read_source(path).text[:3000]
+    """A copy of a header of the CUDA samples."""
+    return "nvidia corporation" in read_source(path).text[:3000].lower()
 
 
 def header_name(name: str) -> str:
@@ -222,8 +250,9 @@ def header_name(name: str) -> str:
 
 
 def read_unit(
-    path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True, others: list[Path] | None = None
-) -> Unit:
+    path: str | Path, folders: list[str], defines: dict[str, str], host: bool = True, others: list[Path] | None = None,
+    copies: Copies | None = None,
+) -> Unit:  # fmt: skip
     source = read_source(path)
     places = [Path(f) for f in folders]
     above: list[Path] = []
@@ -234,4 +263,4 @@ def read_unit(
     for folder in places:
         if not folder.is_dir():
             raise FileError(f"{folder}: not a folder")
-    return UnitReader(source, places, above, defines, host).unit(others or [])
+    return UnitReader(source, places, above, defines, host, copies or Copies()).unit(others or [])

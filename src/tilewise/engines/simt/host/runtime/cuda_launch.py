@@ -24,7 +24,7 @@ from tilewise.engines.simt.host.runtime.launched_by_kernels import kept, queue, 
 from tilewise.engines.simt.host.runtime.repeated_launches import repeated
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.host.runtime.swapped_arguments import tell_swapped
-from tilewise.engines.simt.host.translation_unit import read_unit
+from tilewise.engines.simt.host.translation_unit import Copies, read_unit
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.collector import Collector
 from tilewise.engines.simt.machine.costs import Costs
@@ -39,7 +39,10 @@ def load_kernels(s: Session) -> File:
     card: Card = s.cuda
     if card.loaded is None:
         others = [Path(p) for p in s.options.sources]
-        unit = read_unit(card.path, s.options.include, s.options.defines, host=False, others=others)
+        unit = read_unit(
+            card.path, s.options.include, s.options.defines, host=False, others=others,
+            copies=Copies(other=s.options.other_copies),
+        )  # fmt: skip
         card.loaded = (unit.source, Parser(unit.source, unit.tokens, Limits()).parse())
         for name, (item, words) in card.loaded[1].variables.items():
             if "__constant__" in words:
