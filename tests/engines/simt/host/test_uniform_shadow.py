@@ -153,3 +153,35 @@ def test_a_large_array_that_lacks_one_value_is_still_told(tmp_path):
     assert [f.kind.value for f in ran.findings] == ["uninitialised-read"] * 2
     path.write_text(SIX.replace("b[i] = i % 3; }", "if (i != 7000000) b[i] = i % 3; }"))
     assert len(run_program(path, options=Options(memory=1 << 30), capture=True).findings) == 1
+
+
+@pytest.mark.skipif(resident() == 0, reason="this system does not tell what a process takes")
+def test_what_is_never_touched_takes_no_memory(tmp_path):
+    path = tmp_path / "large.cu"
+    path.write_text("""#include <cstdio>
+#include <cstdlib>
+int main(int argc, char** argv) { size_t n = 800ul << 20; char *p = (char*)malloc(n), *d; cudaMalloc(&d, n);
+  size_t touched = argc > 1 ? n : 1000; for (size_t i = 0; i < touched; i++) p[i] = i % 100;
+  cudaMemcpy(d, p, 1000, cudaMemcpyHostToDevice); cudaMemcpy(p + 1000, d, 1000, cudaMemcpyDeviceToHost);
+  printf("%d\\n", p[1007]); cudaFree(d); free(p); }
+""")
+    ran = run_program(path, options=Options(memory=512 << 20), capture=True)
+    assert (ran.ended, ran.output, ran.findings) == ("exit", "7\n", [])
+    ran = run_program(path, ["all"], options=Options(memory=512 << 20), capture=True)
+    assert ran.ended == "limit"
+    assert "memory were used up" in ran.message
+
+
+def test_a_large_local_array_without_values_is_told_of_once(tmp_path):
+    """Each cell was a call of the runtime: 810,000 of them took 17 s."""
+    path = tmp_path / "local.cu"
+    path.write_text("""#include <cstdio>
+int main() { double a[300][300]; double s = 0; struct { int one, two; } p;
+  for (int i = 0; i < 300; i++) for (int j = 0; j < 300; j++)
+    s += a[i][j];
+  a[299][299] = 1;
+  printf("%g %d\\n", s, p.one);
+  printf("%d\\n", p.two); }
+""")
+    ran = run_program(path, capture=True)
+    assert [(f.place.line, f.count) for f in ran.faults if f.place] == [(4, 1), (6, 1), (7, 1)]

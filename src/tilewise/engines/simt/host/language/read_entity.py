@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
 from dataclasses import dataclass, field
 from typing import Any
 
@@ -202,18 +203,24 @@ def unnamed_after_typedef(reader: Reader) -> str:
     return name
 
 
-def _class_behind_words(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _class_behind_words(
+    reader: Reader, out: Entities, template: list[Any], local: bool = False
+) -> tree.Declaration | bool:
     """`static struct X { … } x;`, `__host__ __device__ struct X { … };`: words that compilers pass over."""
     start, words = reader.position, set()
     while reader.token.text in CLASS_WORDS:
         words.add(reader.advance().text)
-    if reader.token.text in ("struct", "class", "union") and _class(reader, out, template, frozenset(words)):
-        return True
+    if reader.token.text in ("struct", "class", "union"):
+        made = _class(reader, out, template, frozenset(words), local)
+        if made is not False:
+            return made
     reader.position = start
     return False
 
 
-def _class(reader: Reader, out: Entities, template: list[Any], words: frozenset[str] = frozenset()) -> bool:
+def _class(
+    reader: Reader, out: Entities, template: list[Any], words: frozenset[str] = frozenset(), local: bool = False
+) -> tree.Declaration | bool:
     if reader.peek().kind == "name" and reader.peek(2).text == ";":
         reader.advance()
         name = reader.advance().text
@@ -240,23 +247,28 @@ def _class(reader: Reader, out: Entities, template: list[Any], words: frozenset[
         reader.advance()
     reader.position = start
     made = class_definition(reader, out, template, "")
-    if reader.token.kind == "name" or reader.at("*"):
-        base: Any = tree.TypeName(made.name, None)
-        _variables(reader, out, tree.TypeConst(base) if words & {"const", "constexpr"} else base, words)
-    else:
-        reader.expect(";")
-    return True
+    base: Any = tree.TypeName(made.name, None)
+    return _behind_type(reader, out, tree.TypeConst(base) if words & {"const", "constexpr"} else base, words, local)
 
 
-def _enum(reader: Reader, out: Entities, template: list[Any]) -> bool:
+def _behind_type(
+    reader: Reader, out: Entities, base: Any, words: frozenset[str], local: bool
+) -> tree.Declaration | bool:
+    """The variables that follow a class or an enum up to the semicolon: a function's own, or the file's."""
+    made: tree.Declaration | bool = True
+    if local and (reader.token.kind == "name" or reader.at("*")):
+        made = read_statement.variables(reader, base, words, reader.token.line, reader.token.column)
+    elif reader.token.kind == "name" or reader.at("*"):
+        _variables(reader, out, base, words)
+        return True
+    reader.expect(";")
+    return made
+
+
+def _enum(reader: Reader, out: Entities, template: list[Any], local: bool = False) -> tree.Declaration | bool:
     if reader.peek().kind == "name" and reader.peek().text not in ("class", "struct") and reader.peek(2).kind == "name":
         return False
-    base = enum(reader, out)
-    if reader.token.kind == "name":
-        _variables(reader, out, base, frozenset())
-    else:
-        reader.expect(";")
-    return True
+    return _behind_type(reader, out, enum(reader, out), frozenset(), local)
 
 
 def _template(reader: Reader, out: Entities, template: list[Any]) -> bool:
@@ -278,7 +290,7 @@ def _static_assert(reader: Reader, out: Entities, template: list[Any]) -> bool:
 
 
 CLASS_WORDS = ("__host__", "__device__", "__constant__", "__managed__", "static", "const")
-ENTITIES = {
+ENTITIES: dict[str, Callable[[Reader, Entities, list[Any]], Any]] = {
     ";": _empty, "extern": _extern, "namespace": _namespace, "inline": _namespace, "using": _using,
     "typedef": _typedef, "struct": _class, "class": _class, "union": _class, "enum": _enum, "template": _template,
     **dict.fromkeys(CLASS_WORDS, _class_behind_words),
@@ -374,6 +386,7 @@ def _local_entity(reader: Reader, out: Entities) -> Any:
     """A class, enum, alias or assertion inside a function; None where it is a variable after all."""
     token = reader.token
     text = token.text
+    made: tree.Declaration | bool = True
     if text == "static_assert":
         skip_entity(reader)
     elif text == "using":
@@ -383,11 +396,10 @@ def _local_entity(reader: Reader, out: Entities) -> Any:
     elif text == "typedef":
         _typedef(reader, out, [])
     elif text == "enum":
-        if not _enum(reader, out, []):
-            return None
-    elif not _class(reader, out, []):
-        return None
-    return tree.Nothing(line=token.line)
+        made = _enum(reader, out, [], local=True)
+    else:
+        made = _class_behind_words(reader, out, [], local=True)
+    return None if made is False else tree.Nothing(line=token.line) if made is True else made
 
 
 provide(entity)

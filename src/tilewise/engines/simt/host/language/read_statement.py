@@ -75,7 +75,9 @@ def is_declaration(reader: Reader) -> bool:
 
 def declaration(reader: Reader, closed: bool = True) -> Any:
     token = reader.token
-    if token.text in ("typedef", "using", "static_assert", "enum", "struct", "class", "union"):
+    if token.text in ("typedef", "using", "static_assert", "enum", "struct", "class", "union") or (
+        token.text in ("static", "const", "constexpr") and reader.peek().text in ("struct", "class", "union")
+    ):
         made = late.local_entity(reader)
         if made is not None:
             return made
@@ -84,14 +86,20 @@ def declaration(reader: Reader, closed: bool = True) -> Any:
     where = {"line": token.line, "column": token.column}
     if (reader.at("[") or (reader.token.text in ("&", "&&") and reader.peek().text == "[")) and is_auto(base):
         return _bindings(reader, where)
-    items: list[tree.Variable] = []
-    while not reader.at(";"):
-        items.append(variable(reader, base, frozenset(words)))
-        if not reader.take(","):
-            break
+    made = variables(reader, base, frozenset(words), **where)
     if closed:
         reader.expect(";")
-    return tree.Declaration(items, **where)
+    return made
+
+
+def variables(reader: Reader, base: Any, words: frozenset[str], line: int, column: int) -> tree.Declaration:
+    """`x, *y = &x, z[3]` behind a type, up to the semicolon."""
+    items: list[tree.Variable] = []
+    while not reader.at(";"):
+        items.append(variable(reader, base, words))
+        if not reader.take(","):
+            break
+    return tree.Declaration(items, line=line, column=column)
 
 
 def is_auto(base: Any) -> bool:

@@ -117,7 +117,7 @@ def _make(sums: Sums, kernel: SumKernel, begins: tuple[str, str, str], ends: tup
           plain: str) -> None:  # fmt: skip
     """A new block from this row on: its arrays have values everywhere, then its sums."""
     b, nest, asked = sums.b, sums.nest, sums.subscripts
-    _worth_it(b, nest, plain)
+    _worth_it(b, nest, begins[1], plain)
     asked.holds = "true"
     last = b.make(f"add i64 {begins[0]}, {BLOCK}")
     fewer = b.make(f"icmp slt i64 {last}, {ends[0]}")
@@ -163,9 +163,17 @@ def _make(sums: Sums, kernel: SumKernel, begins: tuple[str, str, str], ends: tup
         b.emit(f"store i64 {text}, ptr {nest.cell(number)}")
 
 
-def _worth_it(b: Builder, nest: Nest, plain: str) -> None:
-    """Of the block before a quarter was taken; else none is made for a while."""
+def _worth_it(b: Builder, nest: Nest, column: str, plain: str) -> None:
+    """Of the block before a quarter was taken; else none is made for a while.
+
+    Forgiven once: a block that begins further right, in the middle of a row. Arrays without values have them from their
+    first read on, since it is told once, so that such a nest's first block begins behind its first sums."""
     taken, made = b.make(f"load i64, ptr {nest.cell(TAKEN)}"), b.make(f"load i64, ptr {nest.cell(MADE)}")
+    fails = b.make(f"load i64, ptr {nest.cell(FAILS)}")
+    right = b.make(f"icmp slt i64 {column}, {b.make(f'load i64, ptr {nest.cell(COLUMN)}')}")
+    forgiven = b.make(f"and i1 {right}, {b.make(f'icmp eq i64 {fails}, 0')}")
+    b.emit(f"store i64 {b.make(f'select i1 {forgiven}, i64 1, i64 {fails}')}, ptr {nest.cell(FAILS)}")
+    made = b.make(f"select i1 {forgiven}, i64 0, i64 {made}")
     b.emit(f"store i64 0, ptr {nest.cell(HOLDS)}")
     b.emit(f"store i64 0, ptr {nest.cell(MADE)}")
     few, enough = b.label(), b.label()

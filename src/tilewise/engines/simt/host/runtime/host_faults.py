@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.engines.simt.host.lower.operators import TOLD
-from tilewise.engines.simt.host.runtime.memory import BUSY, HAS, Allocation
+from tilewise.engines.simt.host.runtime.memory import BUSY, HAS, LACKS, Allocation
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
 
@@ -188,6 +188,19 @@ def _device(s: Session, block: Allocation, line: int, access: str) -> None:
     s.finish(SEGMENTATION, "crash", f"line {line}: the program would be stopped here (segmentation fault)")
 
 
+def _rest_without_value(s: Session, address: int) -> int:
+    """Bytes from here on of a large local array that have no value, as a block's are: told once. Else 0."""
+    length, most = 4096, s.memory.stack_end - address
+    if most < length or (s.memory.state(address, length) != LACKS).any():
+        return 0  # a small one: each of its members is told of
+    while length < most:
+        length = min(2 * length, most)
+        others = s.memory.state(address, length) != LACKS  # between variables there are bytes of nobody's
+        if others.any():
+            return int(others.argmax())
+    return length
+
+
 def _without_value(s: Session, address: int, size: int, line: int) -> None:
     memory = s.memory
     block = memory.find(address)
@@ -199,7 +212,7 @@ def _without_value(s: Session, address: int, size: int, line: int) -> None:
             "give it a value where it is declared",
             access="read",
         )
-        memory.state(address, size)[:] = HAS
+        memory.state(address, max(size, _rest_without_value(s, address)))[:] = HAS
         return
     hint = "give it values first (calloc and memset give zeros)"
     if block.kind != "static" and s.cuda is not None and s.cuda.launches:

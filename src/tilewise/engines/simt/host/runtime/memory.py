@@ -24,6 +24,8 @@ STACK = 64 << 20
 STATIC = 4 << 30
 LEAST_GAP = 64
 LARGE = 1 << 20
+UNTOUCHED = 4  # times its limit may be asked for: what nobody touches takes none, and the watch looks at what is taken
+SKEW, SKEWED = 64, 1 << 10  # rows of 2ᵏ bytes, each a block, would all begin in the same set of a cache
 LACKS, HAS = 1, 3
 HAS_VALUE = 2  # the bit that 3 and 6 have in common
 CARD, CARD_HAS = 4, 6
@@ -141,9 +143,10 @@ class Memory:
         self, size: int, kind: str, line: int, name: str = "", *, device: bool = False, host: bool = True,
         state: int = LACKS, align: int = 16,
     ) -> Allocation:  # fmt: skip
-        if self.used + size > self.limit:
+        most = UNTOUCHED * self.limit
+        if self.used + size > most:
             raise LimitError(
-                f"line {line}: {size} more bytes would make {self.used + size}, over the limit of {self.limit} bytes "
+                f"line {line}: {size} more bytes would make {self.used + size}, over the limit of {most} bytes "
                 "(--limit-memory)"
             )
         self.used += size
@@ -151,7 +154,7 @@ class Memory:
         gap = max(LEAST_GAP, min(size, 1 << 30))
         if host:
             at = -(-self._heap // align) * align
-            self._heap = at + size + gap
+            self._heap = at + size + gap + (SKEW if size >= SKEWED else 0)
             full = self._heap > self.size // 2
         else:
             at = -(-self._device // 256) * 256
