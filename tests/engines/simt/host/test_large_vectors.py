@@ -54,3 +54,26 @@ def test_the_address_of_an_array_of_run_time_length_is_its_beginning(tmp_path):
     ran = run(tmp_path, text + 'memcpy(&a, b, sizeof a);\nprintf("%d %zu\\n", a[4], sizeof a); }\n')
     assert ran.output == "5 20\n"
     assert not ran.findings
+
+
+def test_elements_come_and_go_without_a_call_and_what_is_gone_is_told(tmp_path):
+    """Two million of each were two million calls of the runtime."""
+    path = tmp_path / "vector.cu"
+    path.write_text("""#include <cstdio>
+#include <vector>
+int main() { std::vector<int> v; long s = 0;
+  for (int t = 0; t < 4; t++) { for (int i = 0; i < 1000000; i++) v.push_back(i); for (int i = 0; i < 1000000; i++) { s += v.back(); v.pop_back(); } }
+  v.push_back(1); v.push_back(2); printf("%ld\\n", s);
+  printf("%d\\n", v[2]);
+  std::vector<int> w(100, 1); s = 0; for (int i = 0; i < 100; i++) s += w[i];
+  w.pop_back();
+  for (int i = 0; i < 100; i++) s += w[i];
+}
+""")  # noqa: E501
+    report = run_program(path, options=Options(seconds=5.0), capture=True)
+    assert report.output is not None
+    assert report.output.startswith("1999998000000\n"), report.message
+    assert [(f.kind.value, f.place.line) for f in report.faults if f.place] == [
+        ("out-of-bounds", 6),
+        ("out-of-bounds", 9),
+    ]

@@ -157,14 +157,7 @@ def execute(session: Session, text: str, arguments: list[str], name: str) -> Non
     main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64)(start)
 
     def run() -> None:
-        status = main(len(arguments) + 1, argv)
-        while session.at_exit:
-            function, this = session.at_exit.pop()
-            if this is None:
-                ctypes.CFUNCTYPE(None)(function)()
-            else:
-                ctypes.CFUNCTYPE(None, ctypes.c_uint64)(function)(this)
-        session.finish(status)
+        session.leave(main(len(arguments) + 1, argv))
 
     threading.stack_size(STACK_BYTES)
     thread = threading.Thread(target=run, daemon=True)

@@ -28,6 +28,7 @@ template <class A, class B> struct pair {
     A first; B second;
     pair() : first(), second() {}
     pair(const A& a, const B& b) : first(a), second(b) {}
+    template <class C, class D> pair(const pair<C, D>& o) : first(o.first), second(o.second) {}
     bool operator==(const pair& o) const { return first == o.first && second == o.second; }
     bool operator!=(const pair& o) const { return !(*this == o); }
     bool operator<(const pair& o) const { return first < o.first || (!(o.first < first) && second < o.second); }
@@ -125,6 +126,6 @@ struct nothrow_t { int n; };
 }
 void* __vector_memory(size_t size);
 void __vector_free(void* p);
-void __vector_size(void* p, size_t size);
+void __vector_size(void* p, size_t before, size_t size);
 void __out_of_range(size_t i, size_t n);
 void __empty_pop();

@@ -163,6 +163,8 @@ char* strerror(int code);
 
 void exit(int status);
 void _exit(int status);
+void _Exit(int status);
+void quick_exit(int status);
 void abort();
 int atexit(void (*f)());
 char* getenv(const char* name);

@@ -113,7 +113,7 @@ template <class A, class B> tuple<A, B> make_tuple(A a, B b) { return tuple<A, B
 template <class A, class B, class C> tuple<A, B, C> make_tuple(A a, B b, C c) { return tuple<A, B, C>(a, b, c); }
 template <class A, class B, class C, class D> tuple<A, B, C, D> make_tuple(A a, B b, C c, D d) { return tuple<A, B, C, D>(a, b, c, d); }
 
-template <class F> F* __kept_copy(const F& f) { F* p = (F*)__vector_memory(sizeof(F)); __vector_size(p, sizeof(F)); __make(p, f); return p; }
+template <class F> F* __kept_copy(const F& f) { F* p = (F*)__vector_memory(sizeof(F)); __vector_size(p, 0, sizeof(F)); __make(p, f); return p; }
 template <class F, class R> R __invoke0(void* f) { return (*(F*)f)(); }
 template <class F, class R, class A> R __invoke1(void* f, A a) { return (*(F*)f)(a); }
 template <class F, class R, class A, class B> R __invoke2(void* f, A a, B b) { return (*(F*)f)(a, b); }

@@ -6,7 +6,7 @@ namespace std {
 class string {
     char* _data; size_t _size; size_t _room;
     void _set(const char* from, size_t n) {
-        if (n + 1 > _room) { size_t room = n + 1 < 16 ? 16 : 2 * n + 2; char* fresh = (char*)__vector_memory(room); __vector_size(fresh, room);
+        if (n + 1 > _room) { size_t room = n + 1 < 16 ? 16 : 2 * n + 2; char* fresh = (char*)__vector_memory(room); __vector_size(fresh, 0, room);
             if (n) memmove(fresh, from, n); if (_data) __vector_free(_data); _data = fresh; _room = room; }
         else if (n) memmove(_data, from, n);
         _size = n; _data[n] = 0;
@@ -43,7 +43,7 @@ public:
     void resize(size_t n) { while (_size < n) push_back(0); _size = n; _data[n] = 0; }
     void _append(const char* s, size_t n) { if (n && s >= _data && s < _data + _size) { string own(s, n); _append(own._data, n); return; }
         size_t old = _size; size_t m = old + n;
-        if (m + 1 > _room) { size_t room = 2 * m + 2; char* fresh = (char*)__vector_memory(room); __vector_size(fresh, room); memmove(fresh, _data, old);
+        if (m + 1 > _room) { size_t room = 2 * m + 2; char* fresh = (char*)__vector_memory(room); __vector_size(fresh, 0, room); memmove(fresh, _data, old);
             memmove(fresh + old, s, n); __vector_free(_data); _data = fresh; _room = room; }
         else memmove(_data + old, s, n);
         _size = m; _data[m] = 0; }

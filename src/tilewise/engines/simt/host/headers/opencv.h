@@ -34,7 +34,7 @@ struct Scalar { double val[4]; Scalar(double a = 0, double b = 0, double c = 0, 
 struct __step { size_t _n; operator size_t() const { return _n; } size_t operator[](int i) const { return _n; } };
 struct Mat {
     int rows, cols, _type; unsigned char* data; __step step; int* _users;
-    void _take(int r, int c, int t) { rows = r; cols = c; _type = t; step._n = c * elemSize(); size_t n = r * step._n; data = (unsigned char*)__vector_memory(n); __vector_size(data, n); memset(data, 0, n); _users = (int*)__vector_memory(4); __vector_size(_users, 4); *_users = 1; }
+    void _take(int r, int c, int t) { rows = r; cols = c; _type = t; step._n = c * elemSize(); size_t n = r * step._n; data = (unsigned char*)__vector_memory(n); __vector_size(data, 0, n); memset(data, 0, n); _users = (int*)__vector_memory(4); __vector_size(_users, 0, 4); *_users = 1; }
     void release() { if (_users && --*_users == 0) { __vector_free(data); __vector_free(_users); } data = nullptr; _users = nullptr; rows = 0; cols = 0; }
     void _share(const Mat& o) { rows = o.rows; cols = o.cols; _type = o._type; data = o.data; step._n = o.step._n; _users = o._users; if (_users) ++*_users; }
     Mat() : rows(0), cols(0), _type(0), data(nullptr), _users(nullptr) { step._n = 0; }

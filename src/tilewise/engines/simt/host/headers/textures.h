@@ -38,6 +38,7 @@ cudaPos make_cudaPos(size_t x, size_t y, size_t z) { cudaPos p; p.x = x; p.y = y
 cudaPitchedPtr make_cudaPitchedPtr(void* p, size_t pitch, size_t x, size_t y) { cudaPitchedPtr q; q.ptr = p; q.pitch = pitch; q.xsize = x; q.ysize = y; return q; }
 struct cudaMemcpy3DParms { cudaArray_t srcArray; cudaPos srcPos; cudaPitchedPtr srcPtr; cudaArray_t dstArray; cudaPos dstPos; cudaPitchedPtr dstPtr; cudaExtent extent; cudaMemcpyKind kind; };
 void* __vector_memory(size_t size);
+void __vector_size(void* p, size_t before, size_t size);
 void __vector_free(void* p);
 void* __thrust_memory(size_t size);
 void __thrust_free(void* p);
@@ -46,6 +47,7 @@ size_t __element(const cudaChannelFormatDesc& d) { return (d.x + d.y + d.z + d.w
 cudaError_t cudaMalloc3DArray(cudaArray_t* a, const cudaChannelFormatDesc* d, cudaExtent e, unsigned int flags = 0) {
     size_t h = e.height ? e.height : 1, n = e.depth ? e.depth : 1;
     cudaArray* made = (cudaArray*)__vector_memory(sizeof(cudaArray));
+    __vector_size(made, 0, sizeof(cudaArray));
     made->__width = e.width; made->__height = h; made->__depth = n; made->__desc = *d; made->__row = e.width * __element(*d); made->__data = 0;
     *a = made;
     return __cuda_malloc((void**)&made->__data, made->__row * h * n, 0);

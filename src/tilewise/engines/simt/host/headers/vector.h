@@ -8,9 +8,19 @@ template <class T> class vector {
         if (_data) __vector_free(_data);
         _data = fresh; _room = room;
     }
+    T* _next() {  // room for one more: here, or where everything will stand when it has been made
+        return _size < _room ? _data : (T*)__vector_memory((_room ? 2 * _room : 1) * sizeof(T));
+    }
+    T& _taken(T* fresh) {
+        if (fresh != _data) {
+            for (size_t i = 0; i < _size; ++i) { __make(fresh + i, std::move(_data[i])); __unmake(_data + i); }
+            if (_data) __vector_free(_data);
+            _data = fresh; _room = _room ? 2 * _room : 1;
+        }
+        return _data[_size++];
+    }
     void _copy(const T* from, size_t n) {
         reserve(n);
-        if (_data) __vector_size(_data, n * sizeof(T));
         for (; _size < n; ++_size) __make(_data + _size, from[_size]);
     }
 public:
@@ -44,40 +54,32 @@ public:
     T& back() { return _data[_size - 1]; }
     const T& front() const { return _data[0]; }
     const T& back() const { return _data[_size - 1]; }
-    void reserve(size_t room) { if (room > _room) { _grow(room); __vector_size(_data, _size * sizeof(T)); } }
-    void clear() { for (size_t i = 0; i < _size; ++i) __unmake(_data + i); _size = 0; if (_data) __vector_size(_data, 0); }
+    void reserve(size_t room) { if (room > _room) _grow(room); }
+    void clear() { for (size_t i = 0; i < _size; ++i) __unmake(_data + i); if (_size) __vector_size(_data, _size * sizeof(T), 0); _size = 0; }
     void resize(size_t n) {
         if (n > _room) _grow(n);
-        if (_data) __vector_size(_data, n * sizeof(T));
-        for (size_t i = _size; i < n; ++i) __make(_data + i);
         for (size_t i = n; i < _size; ++i) __unmake(_data + i);
+        if (n != _size) __vector_size(_data, _size * sizeof(T), n * sizeof(T));
+        for (size_t i = _size; i < n; ++i) __make(_data + i);
         _size = n;
     }
     void resize(size_t n, const T& value) {
         if (n > _room) _grow(n);
-        if (_data) __vector_size(_data, n * sizeof(T));
-        for (size_t i = _size; i < n; ++i) __make(_data + i, value);
         for (size_t i = n; i < _size; ++i) __unmake(_data + i);
+        if (n != _size) __vector_size(_data, _size * sizeof(T), n * sizeof(T));
+        for (size_t i = _size; i < n; ++i) __make(_data + i, value);
         _size = n;
     }
     void assign(size_t n, const T& value) { clear(); resize(n, value); }
     template <class I> void assign(I* first, I* last) { clear(); for (; first != last; ++first) push_back(*first); }
-    void push_back(const T& value) {
-        if (_size == _room) { T copy = value; _grow(_room ? 2 * _room : 1); __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, std::move(copy)); }
-        else { __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, value); }
-        ++_size;
-    }
-    void push_back(T&& value) {
-        if (_size == _room) { T kept(std::move(value)); _grow(_room ? 2 * _room : 1); __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, std::move(kept)); }
-        else { __vector_size(_data, (_size + 1) * sizeof(T)); __make(_data + _size, std::move(value)); }
-        ++_size;
-    }
-    T& emplace_back() { push_back(T()); return _data[_size - 1]; }
-    template <class A> T& emplace_back(A&& a) { T made(std::forward<A>(a)); push_back(std::move(made)); return _data[_size - 1]; }
-    template <class A, class B> T& emplace_back(A&& a, B&& b) { T made(std::forward<A>(a), std::forward<B>(b)); push_back(std::move(made)); return _data[_size - 1]; }
-    template <class A, class B, class C> T& emplace_back(A&& a, B&& b, C&& c) { T made(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c)); push_back(std::move(made)); return _data[_size - 1]; }
-    template <class A, class B, class C, class D> T& emplace_back(A&& a, B&& b, C&& c, D&& d) { T made(std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d)); push_back(std::move(made)); return _data[_size - 1]; }
-    void pop_back() { if (!_size) { __empty_pop(); return; } --_size; __unmake(_data + _size); __vector_size(_data, _size * sizeof(T)); }
+    void push_back(const T& value) { T* fresh = _next(); __make(fresh + _size, value); _taken(fresh); }
+    void push_back(T&& value) { T* fresh = _next(); __make(fresh + _size, std::move(value)); _taken(fresh); }
+    T& emplace_back() { T* fresh = _next(); __make(fresh + _size); return _taken(fresh); }
+    template <class A> T& emplace_back(A&& a) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a)); return _taken(fresh); }
+    template <class A, class B> T& emplace_back(A&& a, B&& b) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a), std::forward<B>(b)); return _taken(fresh); }
+    template <class A, class B, class C> T& emplace_back(A&& a, B&& b, C&& c) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c)); return _taken(fresh); }
+    template <class A, class B, class C, class D> T& emplace_back(A&& a, B&& b, C&& c, D&& d) { T* fresh = _next(); __make(fresh + _size, std::forward<A>(a), std::forward<B>(b), std::forward<C>(c), std::forward<D>(d)); return _taken(fresh); }
+    void pop_back() { if (!_size) { __empty_pop(); return; } --_size; __drop(_data + _size); }
     T* insert(const T* where, const T& value) {
         size_t at = where - _data; push_back(value);
         for (size_t i = _size - 1; i > at; --i) std::swap(_data[i], _data[i - 1]);

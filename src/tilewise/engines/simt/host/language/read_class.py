@@ -100,6 +100,20 @@ def _alignment(reader: Reader) -> Any:
     return alignment
 
 
+def unnamed_after_typedef(reader: Reader) -> str:
+    """typedef struct { … } Name: the name it gets from what follows."""
+    start = reader.position
+    reader.advance()
+    reader.skip_attributes()
+    name = ""
+    if reader.at("{"):
+        reader.skip_balanced()
+        if reader.token.kind == "name":
+            name = reader.token.text
+    reader.position = start
+    return name
+
+
 def _member(reader: Reader, out: Any, made: tree.Class, name: str) -> None:
     ahead = reader.position
     while reader.tokens[ahead].text in ("__host__", "__device__", "__forceinline__", "inline", "constexpr"):

@@ -10,7 +10,12 @@ from tilewise.engines.simt.frontend.lexer import Token
 from tilewise.engines.simt.frontend.source import Source
 from tilewise.engines.simt.host.language import read_statement, read_type, tree, types
 from tilewise.engines.simt.host.language.late import late, provide
-from tilewise.engines.simt.host.language.read_class import class_definition, defines, variable_template
+from tilewise.engines.simt.host.language.read_class import (
+    class_definition,
+    defines,
+    unnamed_after_typedef,
+    variable_template,
+)
 from tilewise.engines.simt.host.language.read_enum import enum, qualify
 from tilewise.engines.simt.host.language.read_function import function_rest, template_head
 from tilewise.engines.simt.host.language.reading import Names, Reader
@@ -187,20 +192,6 @@ def _typedef(reader: Reader, out: Entities, template: list[Any]) -> bool:
             break
     reader.expect(";")
     return True
-
-
-def unnamed_after_typedef(reader: Reader) -> str:
-    """typedef struct { … } Name: the name it gets from what follows."""
-    start = reader.position
-    reader.advance()
-    reader.skip_attributes()
-    name = ""
-    if reader.at("{"):
-        reader.skip_balanced()
-        if reader.token.kind == "name":
-            name = reader.token.text
-    reader.position = start
-    return name
 
 
 def _class_behind_words(

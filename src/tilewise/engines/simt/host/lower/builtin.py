@@ -64,6 +64,21 @@ def _unmake(b: Builder, node: tree.Call) -> Any:
     return Value(types.VOID, "")
 
 
+def _drop(b: Builder, node: tree.Call) -> Any:
+    """__drop(p): take it down, and nobody may touch its room from now on; who knew of values there asks again."""
+    value = _lower(b, node.arguments[0])
+    pointer = convert(b, value, value.type)
+    to = pointer.type.to  # type: ignore[attr-defined]
+    if isinstance(to, types.Record):
+        destroy(b, to, pointer.text)
+    b.shade(pointer.text, str(b.program.size_of(to)), 0)
+    b.program.memory.loses_values = True
+    epoch = f"ptr inttoptr (i64 {b.program.memory.epoch_address} to ptr)"
+    after = b.make(f"add i64 {b.make(f'load i64, {epoch}')}, 1")
+    b.emit(f"store i64 {after}, {epoch}")
+    return Value(types.VOID, "")
+
+
 def _pointer_type(b: Builder, node: Any) -> types.Type:
     lines, opened = len(b.lines), b.open
     type_: types.Type = late._type_only(b, node)
@@ -92,7 +107,7 @@ def _variadic_count(b: Builder, node: tree.Call) -> Any:
 
 BUILTIN = {
     "__builtin_sqrt": _sqrt, "__builtin_sqrtf": _sqrtf, "__builtin_fabs": _fabs, "__builtin_fabsf": _fabsf,
-    "__make": _make, "__unmake": _unmake, "std::addressof": _addressof,
+    "__make": _make, "__unmake": _unmake, "__drop": _drop, "std::addressof": _addressof,
     "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip
 

@@ -52,7 +52,7 @@ def deduce(
         if isinstance(written, tree.TypeReference):
             forwards = written.rvalue and isinstance(written.to, tree.TypeName) and written.to.name in names
             if forwards and isinstance(value, Place) and not value.moved:
-                bound.setdefault(written.to.name, Reference(type_))
+                bound.setdefault(written.to.name, Reference(type_, value.const))
                 continue
             written = written.to
         elif isinstance(type_, Array):
@@ -143,6 +143,10 @@ def _unify_class(
 ) -> bool:
     if not _mentions(written, names):
         return True
+    alias = next((p.entities.aliases[c] for c in p.names.candidates(written.name, env.scope)
+                  if c in p.entities.aliases and p.entities.aliases[c].template), None)  # fmt: skip
+    if alias is not None:
+        return _unify_alias(p, alias, written, type_, names, bound, env)
     if not isinstance(type_, Record):
         return False
     record: Record | None = p.layout(type_)
@@ -158,6 +162,23 @@ def _unify_class(
             return True
         record = record.bases[0][0] if record.bases else None
     return False
+
+
+def _unify_alias(
+    p: Program, alias: tree.Alias, written: tree.TypeName, type_: Type, names: dict[str, Any], bound: dict[str, Any],
+    env: Environment,
+) -> bool:  # fmt: skip
+    """What the alias's own parameters must be for the type, then what stands for them here."""
+    found: dict[str, Any] = {}
+    if not unify(p, alias.type, type_, {t.name: t for t in alias.template}, found, Environment(scope=alias.scope)):
+        return False
+    for parameter, inner in zip(alias.template, written.arguments or [], strict=False):
+        value = found.get(parameter.name)
+        if isinstance(inner, tree.Name) and inner.name in names and value is not None:
+            bound.setdefault(inner.name, value)
+        elif isinstance(value, Type) and not unify(p, inner, value, names, bound, env):
+            return False
+    return True
 
 
 def specialises(

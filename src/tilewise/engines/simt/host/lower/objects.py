@@ -40,7 +40,7 @@ def construct(b: Builder, record: Record, address: str, arguments: list[Any], br
             return
         source = getattr(value, "type", None)
         if isinstance(source, Record) and source is not record and source.derives(record) is not None and not own:
-            copy_members(b, record, address, object_place(value))
+            copy_members(b, record, address, _base_part(b, value, record))
             return
     if not own or (not arguments and all(m.defaulted for m in own)):
         if not arguments:
@@ -240,6 +240,12 @@ def copy_field(b: Builder, f: Field, address: str, source: Place) -> None:
         copy_bytes(b, at, b.offset(source.address, f.offset), f.type.size)
 
 
+def _base_part(b: Builder, value: Any, base: Record) -> Place:
+    """The base that is inside this object."""
+    b.program.layout(value.type)
+    return _part(b, object_place(value), base, value.type.derives(base))
+
+
 def _part(b: Builder, source: Place, type_: Type, offset: int) -> Place:
     return Place(type_, b.offset(source.address, offset), INIT, moved=source.moved, const=source.const)
 
@@ -259,8 +265,11 @@ def assign(b: Builder, target: Place, value: Any) -> Place:
                 return late.call_choice(b, choice, target, [value], None)  # type: ignore[no-any-return]
         except NoMatch:
             pass
-    source = object_place(convert(b, value, record)) if getattr(value, "type", None) is not record else value
-    source = object_place(source)
+    given = getattr(value, "type", None)
+    if isinstance(given, Record) and given is not record and given.derives(record) is not None:
+        source = _base_part(b, value, record)
+    else:
+        source = object_place(value if given is record else convert(b, value, record))
     if target.check == FULL:
         target = replace(target, address=check_range(b, target.address, record.size, True), check=INIT)
     if record.trivial or not _has_assignment(record):

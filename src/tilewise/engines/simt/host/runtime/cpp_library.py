@@ -13,7 +13,7 @@ def vector_memory(s: Session, size: int) -> int:
     if size < 0 or size > 1 << 46:
         s.console.error(b"terminate called after throwing an instance of 'std::bad_alloc'\n  what():  std::bad_alloc\n")
         s.finish(134, "abort", f"line {s.line}: a vector of {size} bytes")
-    return s.memory.allocate(max(1, size), "std::vector", s.line).address
+    return s.memory.allocate(max(1, size), "std::vector", s.line, state=0).address
 
 
 @runtime("__vector_free")
@@ -24,18 +24,12 @@ def vector_free(s: Session, address: int) -> None:
 
 
 @runtime("__vector_size")
-def vector_size(s: Session, address: int, size: int) -> None:
-    """The first `size` bytes are elements; the rest is room nobody may touch. Only what changes is looked at: a
-    push_back must not take longer the more elements there are."""
-    block = s.memory.find(address)
-    if block is None:
-        return
-    before = block.size if block.elements is None else block.elements
+def vector_size(s: Session, address: int, before: int, size: int) -> None:
+    """The first `size` bytes are elements, where `before` were; the rest is room nobody may touch."""
     if size < before:
-        s.memory.change(block.address + size, before - size, keep=0)
+        s.memory.change(address + size, before - size, keep=0)
     else:
-        s.memory.change(block.address + before, size - before, give=LACKS)
-    block.elements = size
+        s.memory.change(address + before, size - before, give=LACKS)
 
 
 @runtime("__empty_pop")

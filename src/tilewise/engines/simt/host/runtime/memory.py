@@ -47,7 +47,6 @@ class Allocation:
     pitch: int = 0
     stored: int = 0  # the line of the launch whose kernel stored to it
     whole: bool = False  # of the card alone, and seen to have values everywhere
-    elements: int | None = None  # bytes of a vector's room that are elements; None: all
 
     @property
     def end(self) -> int:

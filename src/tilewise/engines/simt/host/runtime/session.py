@@ -85,6 +85,16 @@ class Session:
 
     # -- ends
 
+    def leave(self, status: int) -> None:
+        """Behind main, and by exit(): what atexit was given and the destructors of static objects, last first."""
+        while self.at_exit:
+            function, this = self.at_exit.pop()
+            if this is None:
+                ctypes.CFUNCTYPE(None)(function)()
+            else:
+                ctypes.CFUNCTYPE(None, ctypes.c_uint64)(function)(this)
+        self.finish(status)
+
     def finish(self, status: int, ended: str = "exit", message: str = "") -> None:
         """Tell what was found, and end this process."""
         with self._lock:
