@@ -198,3 +198,24 @@ int main() { int n = 3, m = 20; float a[n][m], b[n][m]; for (int i = 0; i < n; i
     )
     report = run_program(path, [], Options(), capture=True)
     assert [(f.kind.value, f.place.line) for f in report.faults if f.place is not None] == [("out-of-bounds", 2)]
+
+
+LIBCUXX = r"""
+#include <cstdio>
+#include <vector>
+#include <cuda/std/functional>
+#include <cuda/std/limits>
+#include <thrust/device_vector.h>
+#include <thrust/reduce.h>
+__global__ void k(float* o) { o[0] = cuda::std::numeric_limits<float>::max(); o[1] = cuda::std::min(3.0f, 2.0f); }
+int main() { thrust::device_vector<float> d(4, 1.5f); printf("%g\n", thrust::reduce(d.begin(), d.end(), 0.0f, cuda::std::plus<float>()));
+ float h[2], *o; cudaMalloc(&o, 8); k<<<1, 1>>>(o); cudaMemcpy(h, o, 8, cudaMemcpyDeviceToHost); printf("%g %g\n", h[0], h[1]); cudaFree(o);
+ cudaMemLocation where{}; where.type = cudaMemLocationTypeDevice; where.id = 0; float* m; cudaMallocManaged(&m, 64); m[0] = 2; cudaMemPrefetchAsync(m, 64, where, 0, 0); cudaMemAdvise(m, 64, cudaMemAdviseSetReadMostly, where); printf("%g\n", m[0]); cudaFree(m); }
+"""
+
+
+def test_names_of_libcuxx_and_places_of_memory(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(LIBCUXX)
+    report = run_program(path, capture=True)
+    assert (report.output, report.findings) == ("6\n3.40282e+38 2\n2\n", []), report.message

@@ -37,7 +37,8 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
                   "gmtime", "localtime_r", "mktime", "asctime", "nanosleep", "getcwd", "gethostname", "access(",
                   "sysconf", "signal(", "SIGINT", "LARGE_INTEGER", "QueryPerformance", "GetTickCount", "timeGetTime",
                   "Sleep(", "__builtin_", "_kbhit", "O_RDONLY", "O_WRONLY", "O_RDWR", "STDOUT_FILENO", "fileno")),
-    CUDA_RARE: ("", ("cudaMemoryType", "PeerAsync", "DisablePeerAccess", "P2PAttr", "StreamAttach", "StreamGetPriority",
+    CUDA_RARE: ("", ("cudaMemoryType", "cudaMemLocation",
+                     "PeerAsync", "DisablePeerAccess", "P2PAttr", "StreamAttach", "StreamGetPriority",
                      "StreamGetFlags", "cudaComputeMode",
                      "RecordWithFlags", "GetDeviceFlags", "PCIBusId", "GetCacheConfig",
                      "GetSharedMemConfig", "HostGetFlags", "MemRange", "FromSymbolAsync", "VariableSMem",
@@ -148,7 +149,12 @@ LEFT_OUT: dict[str, tuple[str, tuple[str, ...]]] = {
     "functional": (CONTAINERS, ("function", "map", "set", "tuple", "queue", "unordered_map", "make_tuple", "list")),
 }  # fmt: skip
 # folders of libraries whose every header stands for the same
-FOLDERS = {"thrust/": "thrust/device_vector.h", "cub/": "cub/cub.cuh", "opencv2/": "opencv2/opencv.hpp"}
+FOLDERS = {
+    "cuda/std/": "algorithm",
+    "thrust/": "thrust/device_vector.h",
+    "cub/": "cub/cub.cuh",
+    "opencv2/": "opencv2/opencv.hpp",
+}
 INSTEAD = ("stb_image.h", "stb_image_write.h")  # taken before a file of that name: thousands of lines to read each time
 # of courses and samples, not of a system: a project's own copy is looked for in its usual folders, too
 COPIED = ("helper_cuda.h", "helper_math.h", "course_timers.h", "book.h", "by_example.h")

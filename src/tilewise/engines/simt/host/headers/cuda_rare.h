@@ -60,3 +60,8 @@ nvtxDomainHandle_t nvtxDomainCreateA(const char* s) { return nullptr; }
 void nvtxDomainDestroy(nvtxDomainHandle_t d) {}
 int nvtxDomainRangePushEx(nvtxDomainHandle_t d, const nvtxEventAttributes_t* a) { return 0; }
 int nvtxDomainRangePop(nvtxDomainHandle_t d) { return 0; }
+enum cudaMemLocationType { cudaMemLocationTypeInvalid = 0, cudaMemLocationTypeDevice = 1, cudaMemLocationTypeHost = 2,
+    cudaMemLocationTypeHostNuma = 3, cudaMemLocationTypeHostNumaCurrent = 4 };
+struct cudaMemLocation { cudaMemLocationType type; int id; };
+cudaError_t cudaMemPrefetchAsync(const void* p, size_t size, cudaMemLocation where, unsigned int flags, cudaStream_t s = 0) { return cudaSuccess; }
+cudaError_t cudaMemAdvise(const void* p, size_t size, cudaMemoryAdvise a, cudaMemLocation where) { return cudaSuccess; }

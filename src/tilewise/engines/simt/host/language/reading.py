@@ -41,6 +41,8 @@ class Names:
             yield f"{used}::{name}"
         if head == "std":  # std::sqrt, std::size_t: C's own
             yield rest
+        if name.startswith("cuda::std::"):  # libcu++'s names are those of the standard library
+            yield from self.candidates(name.removeprefix("cuda::"), scope)
 
     def find(self, name: str, scope: str, among: set[str]) -> str | None:
         return next((c for c in self.candidates(name, scope) if c in among), None)

@@ -215,7 +215,7 @@ def _without_value(s: Session, address: int, size: int, line: int) -> None:
         memory.state(address, max(size, _rest_without_value(s, address)))[:] = HAS
         return
     hint = "give it values first (calloc and memset give zeros)"
-    if block.kind != "static" and s.cuda is not None and s.cuda.launches:
+    if block.kind not in ("static", "stack") and s.cuda is not None and s.cuda.launches:
         hint = "nothing was copied into it: cudaMemcpy(…, cudaMemcpyDeviceToHost) after the kernel brings results back"
     s.faults.add(
         Kind.UNINITIALISED_READ,
