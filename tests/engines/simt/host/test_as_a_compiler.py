@@ -80,6 +80,21 @@ int main() {
   std::vector<bool> f(3, true); f.push_back(false); printf("%d%d\n", (int)f[2], (int)f[3]);
 }
 """
+QUEUES = r"""
+#include <cstdio>
+#include <queue>
+#include <functional>
+#include <string>
+#include <utility>
+#include <vector>
+struct N { int v; std::string s; bool operator<(const N& o) const { return v % 5 < o.v % 5; } };
+void more() { std::queue<N> q; for (int i = 0; i < 10; i++) q.push(N{i, std::to_string(i * i)}); int t = 0; while (q.size() > 2) { N n = q.front(); q.pop(); t = t % 9999 * 7 + n.v + (int)n.s.size(); if (n.v % 3 == 0 && n.v < 20) q.push(N{n.v + 20, "x"}); }
+  std::queue<N> r = q; printf("%d %zu %s %d\n", t, r.size(), r.front().s.c_str(), q.back().v); std::queue<std::pair<int, int>> p; p.push({1, 2}); p.emplace(3, 4); p.push(std::make_pair(5, 6)); p.pop(); printf("%d %d %d\n", p.front().second, p.back().first, (int)p.empty());
+  std::priority_queue<N> ties; for (int i = 0; i < 40; i++) { ties.push(N{i * 7 % 41, "n"}); if (i % 4 == 3) { printf("%d ", ties.top().v); ties.pop(); } } while (!ties.empty()) { printf("%d ", ties.top().v); ties.pop(); }
+  std::priority_queue<std::pair<int, int>, std::vector<std::pair<int, int>>, std::greater<std::pair<int, int>>> least; least.push({3, 1}); least.emplace(1, 9); least.push({2, 2}); printf("%d\n", least.top().second); }
+int main() { more(); std::queue<int> q; q.push(1); long s = 0; int n = 0; while (!q.empty()) { int x = q.front(); q.pop(); s += x; if (n < 300000) { q.push(x + 1); q.push(x % 7); n += 2; } } printf("%ld\n", s);
+ std::priority_queue<int> p; for (int i = 0; i < 100000; i++) p.push((i * 7919) % 100003); long t = 0; while (!p.empty()) { t = t % 99999 * 3 + p.top(); p.pop(); } printf("%ld\n", t); }
+"""
 SLICES = r"""
 #include <cstdio>
 struct Base { int a; Base(int a = 0) : a(a) {} Base(const Base& o) : a(o.a + 100) { printf("copy base\n"); } virtual const char* who() const { return "base"; } virtual ~Base() {} };
@@ -113,8 +128,8 @@ int main() { Vec<int> v{1, 2, 3}; std::vector<double> w{1.5, 2}; Three<float> t{
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here to compare with")
-@pytest.mark.parametrize("text", [LOCAL_CLASSES, EXIT, QUICK_EXIT, MOVES, STRINGS, VECTORS, SLICES, ALIASES],
-                         ids=["local classes", "exit", "_Exit", "moves", "strings", "vectors", "slices", "aliases"])  # fmt: skip
+@pytest.mark.parametrize("text", [LOCAL_CLASSES, EXIT, QUICK_EXIT, MOVES, STRINGS, VECTORS, QUEUES, SLICES, ALIASES],
+                         ids=["local classes", "exit", "_Exit", "moves", "strings", "vectors", "queues", "slices", "aliases"])  # fmt: skip
 def test_it_prints_what_a_compiler_prints(text, tmp_path):
     program, built = tmp_path / "program.cu", str(tmp_path / "real")
     program.write_text(text)

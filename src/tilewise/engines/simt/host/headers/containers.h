@@ -59,13 +59,19 @@ template <class T> struct deque : public vector<T> {
 };
 template <class T> struct list : public deque<T> { list() {} };
 template <class T, class C = int> struct queue {
-    deque<T> _items;
+    vector<T> _items; size_t _head;  // those before it are gone, and given back when they are half of all
+    queue() : _head(0) {}
     void push(const T& v) { _items.push_back(v); }
-    void pop() { _items.pop_front(); }
-    T& front() { return _items.front(); }
+    template <class A> void emplace(A&& a) { _items.emplace_back(std::forward<A>(a)); }
+    template <class A, class B> void emplace(A&& a, B&& b) { _items.emplace_back(std::forward<A>(a), std::forward<B>(b)); }
+    void pop() {
+        if (empty()) { __empty_pop(); return; }
+        if (2 * ++_head >= _items.size()) { _items.erase(_items.begin(), _items.begin() + _head); _head = 0; }
+    }
+    T& front() { return _items[_head]; }
     T& back() { return _items.back(); }
-    bool empty() const { return _items.empty(); }
-    size_t size() const { return _items.size(); }
+    bool empty() const { return _head == _items.size(); }
+    size_t size() const { return _items.size() - _head; }
 };
 template <class T, class C = int> struct stack {
     vector<T> _items;
@@ -77,9 +83,28 @@ template <class T, class C = int> struct stack {
 };
 template <class T, class C = vector<T>, class F = less<T> > struct priority_queue {
     vector<T> _items; F _less;
-    void push(const T& v) { size_t i = 0; while (i < _items.size() && _less(_items[i], v)) ++i; _items.insert(_items.begin() + i, v); }
-    void pop() { _items.pop_back(); }
-    const T& top() const { return _items.back(); }
+    void _rise(size_t hole, const T& v) {  // equal ones come out in the order of libstdc++'s heap
+        while (hole > 0 && _less(_items[(hole - 1) / 2], v)) { _items[hole] = _items[(hole - 1) / 2]; hole = (hole - 1) / 2; }
+        _items[hole] = v;
+    }
+    void push(const T& v) { T kept = v; _items.push_back(v); _rise(_items.size() - 1, kept); }
+    template <class A> void emplace(A&& a) { push(T(std::forward<A>(a))); }
+    template <class A, class B> void emplace(A&& a, B&& b) { push(T(std::forward<A>(a), std::forward<B>(b))); }
+    void pop() {
+        if (_items.size() > 1) {
+            T last = _items.back();
+            size_t n = _items.size() - 1, hole = 0;
+            while (2 * hole + 2 < n) {
+                size_t child = 2 * hole + 2;
+                if (_less(_items[child], _items[child - 1])) --child;
+                _items[hole] = _items[child]; hole = child;
+            }
+            if (2 * hole + 2 == n) { _items[hole] = _items[n - 1]; hole = n - 1; }
+            _rise(hole, last);
+        }
+        _items.pop_back();
+    }
+    const T& top() const { return _items.front(); }
     bool empty() const { return _items.empty(); }
     size_t size() const { return _items.size(); }
 };
