@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import random
+import re
 import time
 from dataclasses import replace
 
@@ -12,6 +13,7 @@ from poisoned import Case, check, fits, here, pairs, sets_here
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
+from tilewise.engines.cpu.kernels.axpy.model import HALF_DEPTH
 from tilewise.engines.cpu.kernels.axpy.text import CHUNK, DEPTHS, HEIGHT, NEAR, axpy_module
 from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.engines.cpu.runtime.pool import num_threads, set_num_threads
@@ -67,3 +69,34 @@ def test_its_loops_keep_everything_in_registers(cpu: str, ring: str, dtype: str)
     first = HEIGHT if number.is_integer else 0  # whose first step is no min
     assert most.vector_operations <= each * steps + beside, most
     assert most.vector_operations >= each * steps - first, most
+
+
+@pytest.mark.skipif(not is_arm(), reason="NEON's own; its loops are compiled below")
+def test_halves_of_a_short_k_are_rounded_whole_and_right() -> None:
+    """Rows of whole tiles and what is left, columns of pairs of vectors, single ones and some; one thread and two."""
+    print(f"seed {SEED}")
+    draw, before = random.Random(SEED), num_threads()
+    try:
+        for i in range(80):
+            m, k, n = draw.randint(1, 90), draw.randint(1, HALF_DEPTH), draw.choice((draw.randint(4, 24), 160 + i))
+            layouts = draw.choice(("rows", "columns", "apart", "backwards")), "rows", "rows"
+            case = Case((m, k, n), draw.choice(("float16", "bfloat16")), "plus_times", "axpy", layouts)
+            set_num_threads(draw.choice((1, 2)))
+            assert fits(case, here("host"))
+            check(case, here("host"), SEED + i, fence=True)
+    finally:
+        set_num_threads(before)
+
+
+@pytest.mark.parametrize("cpu", ["generic", "neoverse-n1"])
+@pytest.mark.parametrize(("dtype", "rounding"), [("bfloat16", 3), ("float16", 1)])
+def test_rounding_loops_keep_all_of_k_in_registers(cpu: str, dtype: str, rounding: int) -> None:
+    """Two vectors of each of four rows: a multiplication for every k, and what rounds them; nothing on the stack."""
+    number = DTYPES[dtype]
+    a = arithmetic(find_semiring("plus_times").over(number), number, number, replace(known_target("neon"), cpu=cpu))
+    loops = [loop for loop in innermost(axpy_module(a), a.target) if re.fullmatch(r"rounded\d+x\d+", loop.function)]
+    assert {loop.function for loop in loops} == {f"rounded{h}x{k}" for h in (4, 1) for k in range(1, HALF_DEPTH + 1)}
+    assert all(loop.spills == 0 for loop in loops), [loop for loop in loops if loop.spills]
+    for k in range(1, HALF_DEPTH + 1):
+        pairs_of_vectors = max((x for x in loops if x.function == f"rounded4x{k}"), key=lambda loop: loop.instructions)
+        assert pairs_of_vectors.vector_operations == 2 * 4 * (k + rounding), pairs_of_vectors

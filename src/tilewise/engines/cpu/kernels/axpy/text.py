@@ -3,10 +3,14 @@
 A few rows of M by a few k stay in registers, an element in every lane; a vector of each of those rows of N comes, and
 what it makes is added onto rows of P, which lie in the first cache meanwhile. N is read in a few long streams, nothing
 is packed, and no step waits for another. A cell is added up in the order of k, whatever the cut.
+
+Sums of half precision are made apart and rounded once, or where registers hold all of k by their tiles (`rounded`).
 """
 
 from __future__ import annotations
 
+from tilewise.engines.cpu.kernels.axpy.model import HALF_DEPTH
+from tilewise.engines.cpu.kernels.axpy.rounded import rounding_functions
 from tilewise.engines.cpu.kernels.packed.text import write_function
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load
@@ -33,8 +37,8 @@ def axpy_module(a: Arithmetic) -> str:
         _Tile(a, rows, deep).function() for rows in range(1, HEIGHT + 1) for deep in range(1, DEPTHS[rows - 1] + 1)
     ]
     names = [f"axpy{rows}x{min(deep, most)}" for rows, most in enumerate(DEPTHS, 1) for deep in range(1, DEPTH + 1)]
-    write = [] if a.same_storage else [write_function(a)]
-    return module([*tiles, Table("tiles", names), _edge(a), _block(a), *write, _piece(a), _run(a)])
+    apart = [] if a.same_storage else [write_function(a), *rounding_functions(a)]
+    return module([*tiles, Table("tiles", names), _edge(a), _block(a), *apart, _piece(a), _run(a)])
 
 
 class _Tile:
@@ -173,18 +177,26 @@ def _run(a: Arithmetic) -> Function:
     M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
     N = f.at(a.element_n, job.member_of_stack("N", "at_n", member, a.source_n.itemsize), j0)
     P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p), j0)
-    sums, row_s, first = P, row_p, f.test("eq", onto, 0)
-    if not a.same_storage:
-        sums = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
-        row_s, first = task_n, "true"
+    operands = f"ptr {M}, i64 {row_m}, i64 {col_m}, ptr {N}, i64 {row_n}"
     few = f.op(f"select i1 {f.test('slt', cols, a.lanes)}, ptr @edge, ptr @piece")
-    f.do(
-        f"call void {few}(ptr {M}, i64 {row_m}, i64 {col_m}, ptr {N}, i64 {row_n}, ptr {sums}, i64 {row_s}, "
-        f"i64 {cols}, i64 {rows}, i64 {k}, i1 {first})"
-    )
-    if not a.same_storage:
+    if a.same_storage:
+        first = f.test("eq", onto, 0)
+        f.do(f"call void {few}({operands}, ptr {P}, i64 {row_p}, i64 {cols}, i64 {rows}, i64 {k}, i1 {first})")
+        return f
+
+    sums = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
+
+    def apart() -> None:
+        f.do(f"call void {few}({operands}, ptr {sums}, i64 {task_n}, i64 {cols}, i64 {rows}, i64 {k}, i1 true)")
         f.do(
-            f"call void @write(ptr {sums}, i64 {row_s}, i64 0, ptr {P}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "
+            f"call void @write(ptr {sums}, i64 {task_n}, i64 0, ptr {P}, i64 {row_p}, i64 1, ptr null, i64 0, i64 0, "
             f"i64 {rows}, i64 {cols}, i64 {onto})"
         )
+
+    def straight() -> None:
+        f.do(f"call void @rounded({operands}, ptr {P}, i64 {row_p}, i64 {cols}, i64 {rows}, i64 {k}, ptr {sums})")
+
+    wide, shallow = f.test("sge", cols, a.lanes), f.test("sle", k, HALF_DEPTH)
+    whole = f.op(f"and i1 {f.test('eq', onto, 0)}, {f.op(f'and i1 {wide}, {shallow}')}")
+    f.either(whole, straight, apart)
     return f

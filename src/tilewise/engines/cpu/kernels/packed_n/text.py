@@ -39,7 +39,7 @@ def packed_n_module(a: Arithmetic) -> str:
         group_function(a, form(a)),
     ]
     if not a.same_storage:
-        return module([*tiles, write_function(a), _widen(a), _pack_strips(a), _rows(a), _run_apart(a)])
+        return module([*tiles, write_function(a), widen_function(a), _pack_strips(a), _rows(a), _run_apart(a)])
     return module([*tiles, _run(a), _against_strip(a), *strip_functions(a)])
 
 
@@ -110,8 +110,9 @@ def _run(a: Arithmetic) -> Function:
     return f
 
 
-def _widen(a: Arithmetic) -> Function:
-    """Some rows of M, kc of k, as sums are kept; the last vector of a row may reach back into the one before."""
+def widen_function(a: Arithmetic) -> Function:
+    """Some rows of M, kc of k, as sums are kept; the last vector of a row may reach back into the one before. `axpy`
+    has it widen rows of N, whose dtype is the same."""
     f = Function(
         "widen", [("ptr", "M"), ("i64", "row_m"), ("i64", "rows"), ("i64", "kc"), ("ptr", "to"), ("i64", "row")]
     )

@@ -136,10 +136,11 @@ def _float_to_half(f: Function, target: Target, result: DType, raw: str, lanes: 
     bits = f.op(f"bitcast {f32} {raw} to {i32}")
     is_nan = f.op(f"fcmp uno {f32} {raw}, {raw}")
     if result.name == "bfloat16":
-        if clear and target.by_lane and lanes > 1:  # NEON shifts and adds in one instruction, adds and narrows in one
+        if clear and target.by_lane and lanes > 1:
+            # cmtst, sub and addhn, which both ports of a Neoverse-N1 take; a shift, and one that adds, one alone does
             high = f.op(f"and {i32} {bits}, {number(0x10000)}")
-            even = f.op(f"add {i32} {bits}, {f.op(f'lshr {i32} {high}, {number(16)}')}")
-            up = f.op(f"add {i32} {even}, {number(0x7FFF)}")
+            odd = f.op(f"sext {i1} {f.op(f'icmp ne {i32} {high}, zeroinitializer')} to {i32}")
+            up = f.op(f"add {i32} {f.op(f'sub {i32} {bits}, {odd}')}, {number(0x7FFF)}")
             return f.op(f"trunc {i32} {f.op(f'lshr {i32} {up}, {number(16)}')} to {i16}")
         odd = f.op(f"and {i32} {f.op(f'lshr {i32} {bits}, {number(16)}')}, {number(1)}")
         up = f.op(f"add {i32} {bits}, {f.op(f'add {i32} {odd}, {number(0x7FFF)}')}")
