@@ -4,11 +4,13 @@ from __future__ import annotations
 
 import json
 import time
+from itertools import pairwise
 
+import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tilewise.bench import cpu_random
+from tilewise.bench import cold, cpu_random
 from tilewise.bench.suites import pieces
 from tilewise.cli.bench import command
 from tilewise.errors import UsageError
@@ -33,15 +35,33 @@ def test_the_summary_counts_what_is_short_and_the_worst_come_first() -> None:
     rows = [
         row([1, 2, 3], "float32", over_openblas=2.0, over_mkl=0.8),
         row([4, 5, 6], "float32", over_openblas=0.5, over_mkl=1.25),
-        row([7, 8, 9], "float64", over_openblas=1.5),
+        row([7, 8, 9], "float64", over_openblas=1.5, cold_over_openblas=0.75),
     ]
     assert cpu_random.summary(rows) == [
         ["float32", "openblas", "2", "1.000", "1 (50 %)", "0.50"],
         ["float32", "mkl", "2", "1.000", "1 (50 %)", "0.80"],
         ["float64", "openblas", "1", "1.500", "0 (0 %)", "1.50"],
+        ["float64", "openblas, cold", "1", "0.750", "1 (100 %)", "0.75"],
     ]
     worst = list(cpu_random.worst(rows, 2))
-    assert worst == [["4×5×6", "float32", "little", "openblas", "0.50"], ["1×2×3", "float32", "little", "mkl", "0.80"]]
+    assert worst == [["4×5×6", "float32", "little", "openblas", "0.50"],
+                     ["7×8×9", "float64", "little", "openblas, cold", "0.75"]]  # fmt: skip
+
+
+def test_cold_operands_are_many_and_never_the_same_memory(monkeypatch: pytest.MonkeyPatch) -> None:
+    monkeypatch.setattr(cold, "BYTES", 2**20)
+    cold._memory.cache_clear()
+    try:
+        for dtype in ("float32", "float64"):
+            pairs = cold.operands((3, 50, 40), dtype)
+            assert len(pairs) == 2**20 // np.dtype(dtype).itemsize // (50 * 43 + 64)
+            assert all(M.shape == (3, 50) and N.shape == (50, 40) and N.dtype == dtype for M, N in pairs)
+            places = [(x.ctypes.data, x.ctypes.data + x.nbytes) for pair in pairs for x in pair]
+            assert places != sorted(places)
+            assert all(end <= start for (_, end), (start, _) in pairwise(sorted(places)))
+        assert cold.operands((300, 400, 500), "float32") == []
+    finally:
+        cold._memory.cache_clear()
 
 
 def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> None:
@@ -54,6 +74,7 @@ def test_one_shape_is_measured_and_shown(monkeypatch: pytest.MonkeyPatch) -> Non
     rows = json.loads(done.stdout)["rows"]
     assert [row["dtype"] for row in rows] == ["float32", "float64"]
     assert all(row["over_openblas"] > 0 and row["relative_error"] < 1e-4 for row in rows)
+    assert all(row["cold_over_openblas"] > 0 for row in rows)
 
 
 def test_the_clock_draws_unless_a_seed_is_given_and_the_seed_is_said(monkeypatch: pytest.MonkeyPatch) -> None:

@@ -1,7 +1,9 @@
-"""Groups of rows beside torch._grouped_mm on a card (with the padding its rule asks for) and loops of products."""
+"""Groups of rows beside torch._grouped_mm on a card (with the padding its rule asks for), on a CPU beside loops of
+np.matmul, or of torch.mm for bfloat16, which NumPy multiplies element by element."""
 
 from __future__ import annotations
 
+import importlib.util
 import math
 import random
 from collections.abc import Callable, Iterator
@@ -13,12 +15,14 @@ from typing import Any
 import numpy as np
 
 from tilewise.accuracy import relative_error
+from tilewise.algebra.dtypes import dtype_named
 from tilewise.bench import moe_layer
 
 Row = dict[str, Any]
 ROUTERS = {"uniform": 0.1, "mild": 0.7, "extreme": 2.0}  # spread of the logarithm of an expert's share
 EXPERTS = (8, 64, 256)
 SIDES = ((2048, 1408), (2048, 1536), (7168, 2048), (2047, 1409))
+CPU_DTYPES, CPU_SIDES = ("float32", "float64", "bfloat16"), (4, 512)
 BANDWIDTH = 4.2e12  # bytes a second that a copy reaches on an H200
 PADDED = 8  # elements: torch's operands start and step on 16 bytes
 
@@ -32,6 +36,7 @@ class Case:
     k: int
     n: int
     router: str
+    dtype: str = "bfloat16"
 
     @property
     def name(self) -> str:
@@ -39,10 +44,17 @@ class Case:
 
 
 def drawn(rng: random.Random, on_card: bool) -> Case:
-    """1,024 to 65,536 rows, log-uniform; on a CPU everything is smaller."""
+    """1,024 to 65,536 rows, log-uniform; on a CPU a sixteenth of them, and sides as small as they come."""
     experts, (k, n), router = rng.choice(EXPERTS), rng.choice(SIDES), rng.choice(tuple(ROUTERS))
-    rows = round(math.exp(rng.uniform(math.log(1024), math.log(65536))))
-    return Case(experts, rows, k, n, router) if on_card else Case(experts, rows // 16, k // 16, n // 16, router)
+    rows = round(_log_uniform(rng, 1024, 65536))
+    if on_card:
+        return Case(experts, rows, k, n, router)
+    k, n = (round(_log_uniform(rng, *CPU_SIDES)) for _ in range(2))
+    return Case(experts, rows // 16, k, n, router, rng.choice(CPU_DTYPES))
+
+
+def _log_uniform(rng: random.Random, low: int, high: int) -> float:
+    return math.exp(rng.uniform(math.log(low), math.log(high)))
 
 
 def ends_of(case: Case, rng: random.Random) -> list[int]:
@@ -107,23 +119,41 @@ def _by_torch(torch: Any, x: Any, w: Any, offsets: Any) -> Any:
 
 def _on_cpu(threads: int, case: Case, ends: list[int], seed: int) -> list[Row]:
     import tilewise as tw
+    from tilewise.bench.blas_threads import hold
     from tilewise.bench.bursts import bursts
 
     rng = np.random.default_rng(0)
-    x = rng.standard_normal((case.rows, case.k), np.float32)
-    w = rng.standard_normal((case.experts, case.k, case.n), np.float32)
-    offsets = np.array(ends)
+    x, w = (
+        rng.standard_normal(extents, np.float32) for extents in ((case.rows, case.k), (case.experts, case.k, case.n))
+    )
+    offsets, wanted = np.array(ends), np.zeros((case.rows, case.n))
+    tw.set_num_threads(threads)
+    hold(threads)
+    if case.dtype == "bfloat16" and importlib.util.find_spec("torch"):
+        torch = importlib.import_module("torch")
+        torch.set_num_threads(threads)
+        x, w, offsets = (*(torch.from_numpy(held).bfloat16() for held in (x, w)), torch.from_numpy(offsets))
+        who, multiply, empty = "loop of torch.mm", torch.mm, partial(torch.zeros, dtype=torch.bfloat16)
+    else:
+        number = dtype_named(case.dtype).numpy
+        x, w = x.astype(number), w.astype(number)
+        who, multiply, empty = "loop of np.matmul", np.matmul, partial(np.zeros, dtype=number)
 
     def loop() -> Any:
-        made = np.zeros((case.rows, case.n), np.float32)
+        made = empty((case.rows, case.n))
         for group, (a, b) in enumerate(pairwise([0, *ends])):
-            np.matmul(x[a:b], w[group], out=made[a:b])
+            multiply(x[a:b], w[group], out=made[a:b])
         return made
 
-    tw.set_num_threads(threads)
     times = bursts({"ours": lambda: tw.grouped_matmul(x, w, offsets), "loop": loop}, 3, threads)
-    error = relative_error(tw.grouped_matmul(x, w, offsets), loop().astype(np.float64))
-    return [_row(case, seed, times["ours"], "loop of np.matmul", times["loop"], error, "cpu", None)]
+    for group, (a, b) in enumerate(pairwise([0, *ends])):
+        wanted[a:b] = _double(x[a:b]) @ _double(w[group])
+    error = relative_error(_double(tw.grouped_matmul(x, w, offsets)), wanted)
+    return [_row(case, seed, times["ours"], who, times["loop"], error, "cpu", None)]
+
+
+def _double(x: Any) -> Any:
+    return x.astype(np.float64) if isinstance(x, np.ndarray) else x.double().numpy()
 
 
 def _row(
@@ -132,7 +162,7 @@ def _row(
     return {
         "case": case.name,
         "suite": f"seed {seed}",
-        "dtype": "bfloat16" if of_floor is not None else "float32",
+        "dtype": case.dtype,
         "kernel": kernel,
         "seconds": ours,
         "peer": who,

@@ -6,12 +6,14 @@ import importlib
 import importlib.util
 import math
 from collections.abc import Callable, Sequence
+from itertools import cycle
 from typing import Any
 
 import numpy as np
 
 from tilewise.bench.blas_threads import hold
 from tilewise.bench.bursts import PAUSE, bursts
+from tilewise.bench.cold import operands
 
 Shape = tuple[int, int, int]
 Row = dict[str, Any]
@@ -37,7 +39,10 @@ def shapes(
     return [row for dtype in dtypes for shape in which for row in contest(shape, dtype, threads, rounds)]
 
 
-def contest(shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE) -> list[Row]:
+def contest(
+    shape: Shape, dtype: str, threads: int, rounds: int, pause: float = PAUSE, *, cold: bool = False
+) -> list[Row]:
+    """`cold`: on operands that no cache holds as well, `cold_over_` of each peer."""
     from tilewise.accuracy import relative_error
     from tilewise.api import matmul, plan
     from tilewise.engines.cpu.runtime.pool import set_num_threads
@@ -71,7 +76,28 @@ def contest(shape: Shape, dtype: str, threads: int, rounds: int, pause: float = 
         "relative_error": error,
         "seconds": seconds,
     }
-    return [row | {f"over_{peer}": seconds[peer] / seconds["tilewise"] for peer in seconds if peer != "tilewise"}]
+    row |= {f"over_{peer}": seconds[peer] / seconds["tilewise"] for peer in seconds if peer != "tilewise"}
+    pairs = operands(shape, dtype) if cold else []
+    if pairs:
+        far = bursts(_turns(pairs, P, Q, torch), rounds, threads, pause)
+        row["cold_seconds"] = far
+        row |= {f"cold_over_{peer}": far[peer] / far["tilewise"] for peer in far if peer != "tilewise"}
+    return [row]
+
+
+def _turns(pairs: list[tuple[Any, Any]], P: Any, Q: Any, torch: Any) -> dict[str, Callable[[], Any]]:
+    """The contestants, each of whose runs takes the next operands."""
+    from tilewise.api import matmul
+
+    ours, theirs = cycle(pairs), cycle(pairs)
+    works: dict[str, Callable[[], Any]] = {
+        "tilewise": lambda: matmul(*next(ours), out=P),
+        "openblas": lambda: np.matmul(*next(theirs), out=Q),
+    }
+    if torch is not None:
+        tensors, tP = cycle([tuple(map(torch.from_numpy, pair)) for pair in pairs]), torch.from_numpy(np.empty_like(P))
+        works["mkl" if torch.backends.mkl.is_available() else "torch"] = lambda: torch.matmul(*next(tensors), out=tP)
+    return works
 
 
 def contestants(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:

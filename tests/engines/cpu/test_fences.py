@@ -12,16 +12,10 @@ import pytest
 from fenced import able
 from poisoned import sets_here
 
-from tilewise.engines.cpu.runtime.target import is_arm
-
 HERE = sets_here()
 AND_HOST = HERE if "host" in HERE else ("host", *HERE)
 SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
 FOLDER = Path(__file__).parent
-
-# Only ARM's kernels have been run against fences by a real CPU. An emulated AVX2 ends at masked loads of 8 bytes, which
-# an emulator may make whole; until an x86 has answered, its sets are asked on request.
-NOT_YET = () if is_arm() else (pytest.mark.slow,)
 
 pytestmark = pytest.mark.skipif(not able, reason="pages are closed by mprotect")
 
@@ -40,7 +34,7 @@ def products(name: str, count: int, *options: str) -> None:
 
 
 @pytest.mark.drawn(1)
-@pytest.mark.parametrize("name", [pytest.param(name, marks=NOT_YET) for name in AND_HOST])
+@pytest.mark.parametrize("name", AND_HOST)
 def test_random_products_touch_nothing_beside_their_operands(name: str) -> None:
     products(name, 100, "--kinds", "2")
 

@@ -33,7 +33,8 @@ ROUNDING = [("ptr", "out"), ("i64", "row_out"), ("i1", "whole")]
 SHALLOW = 32  # k up to which P is the cost of a product
 AT_ONCE = 4  # k of a vector that was widened
 AHEAD = 4  # vectors of a row of N that are asked for before they are read
-BELOW = 16  # rows of an N that is not packed: it may come from far, a line of each row at a time (NEON)
+BELOW = 16  # rows of an N that is not packed: it may come from far, a line of each row at a time
+BESIDE = 0  # how near what lies right of a tile's columns is brought: 3 the first cache, 2 the second, 0 not at all
 
 
 @dataclass(frozen=True)
@@ -82,7 +83,8 @@ class _ExactTile:
         self.by_lane = by_lane(a, form)
         self.element_m = a.element_m if form.widens else a.kind
         self.element_n, self.source_n = (a.kind, a.partial) if form.panel else (a.element_n, a.source_n)
-        self.falls = a.target.by_lane and not form.panel and not form.asks and not form.narrow
+        near = form.panel or form.asks or form.narrow or (form.along_k and not a.target.by_lane)
+        self.falls = not near
         self.ways = form.ways
         # large products are made of tiles as large as they go; other steps than these hide a loop's own instructions
         large = form.panel and form.rows >= a.MR - 1 and form.vectors == a.tile[1] and (a.fused or a.in_order)
@@ -231,11 +233,15 @@ class _ExactTile:
             if form.asks and (v * a.target.vector_bytes % 64 == 0 or not far):
                 ahead = f.at(self.element_n, place, max(4 * AHEAD if far else AHEAD, form.vectors) * a.lanes)
                 self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
-        if self.falls:
+        if self.falls and BELOW:
             below = f.at(self.element_n, self.N, f.mul(f.add(k, BELOW), "%step_n"))
-            for v in range(0, form.vectors - 1, 64 // a.target.vector_bytes):
+            for v in range(0, form.vectors - 1, max(1, 64 // a.target.vector_bytes)):
                 self.prefetch(f.at(self.element_n, below, v * a.lanes))
             self.prefetch(f.at(self.element_n, below, self.last))
+        if self.falls and BESIDE:
+            beside = f.at(self.element_n, row_n, form.vectors * a.lanes)
+            for v in range(0, form.vectors, max(1, 64 // a.target.vector_bytes)):
+                self.prefetch(f.at(self.element_n, beside, v * a.lanes), BESIDE)
         for row in range(form.rows):
             element = lanes[row] if lanes else self.element_of_M(k, row)
             for v in range(form.vectors):
