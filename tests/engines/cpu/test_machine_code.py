@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import ctypes
 import os
 import subprocess
 import sys
@@ -17,10 +18,11 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cpu.kernels.bits.text import pack_bits_function
 from tilewise.engines.cpu.kernels.few_rows.text import few_rows_module
-from tilewise.engines.cpu.kernels.little.text import little_module
+from tilewise.engines.cpu.kernels.little.text import PLACES, _is_new, little_module
 from tilewise.engines.cpu.kernels.packed.text import packed_module
 from tilewise.engines.cpu.kernels.packed_n.text import packed_n_module
 from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.engines.cpu.kernels.shared.ir import Numbers, module
 from tilewise.engines.cpu.run import run
 from tilewise.engines.cpu.runtime import compile
 from tilewise.engines.cpu.runtime.target import INSTRUCTION_SETS, Target, executable, host_target, known_target
@@ -148,3 +150,16 @@ def test_a_kernel_compiles_quickly_and_loads_at_once(tmp_path: Path, monkeypatch
         loading.append(time.process_time() - start)
     assert min(compiling) < 0.9
     assert min(loading) < 0.05
+
+
+def test_an_n_is_new_until_it_was_among_the_last_ones() -> None:
+    """What `little` asks before it touches N; one that falls onto the same place takes it."""
+    asked = _is_new()
+    asked.public = True
+    found = compile.load(module([Numbers("places", PLACES), asked]), host_target(), ("is_new",))
+    is_new = ctypes.CFUNCTYPE(ctypes.c_bool, ctypes.c_void_p)(found["is_new"])
+    places = [2**32 + 64 * i for i in range(1, 200)]
+    first = places[0]
+    assert [is_new(first), is_new(first)] == [True, False]
+    falls_there = next(other for other in places[1:] if is_new(other) and is_new(first))
+    assert [is_new(falls_there), is_new(falls_there), is_new(first)] == [True, False, True]

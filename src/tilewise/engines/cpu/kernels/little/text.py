@@ -1,7 +1,8 @@
 """`little`: everything lies in the caches, so packing would cost more than it brings.
 
 Tiles take M and N where they lie, and are as high and as wide as rows and columns divide evenly. A strip of KC rows of
-N is walked along its columns; the tiles below each other find the same piece of it in the first cache.
+N is walked along its columns; the tiles below each other find the same piece of it in the first cache. It is touched
+along its rows before, in case it lies in no cache: where it was not among the last few.
 """
 
 from __future__ import annotations
@@ -10,20 +11,56 @@ from tilewise.engines.cpu.kernels.little.model import N_NEAR, P_NEAR
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm
 from tilewise.engines.cpu.kernels.shared.grid import grid_functions, grid_name
-from tilewise.engines.cpu.kernels.shared.ir import Function, module
+from tilewise.engines.cpu.kernels.shared.ir import Function, Numbers, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.runtime.address import data_field
 
+LINE = 64  # bytes
+PLACES = 8  # of N that are remembered: about as many as the second cache holds
+SPREAD = 0x9E3779B97F4A7C15 - 2**64  # 2⁶⁴ by the golden ratio: its products' high bits are spread evenly
+SWEPT = (16,)  # bytes of a vector of machines whose caches are best filled along N's rows, before the first is read
+
 
 def little_module(a: Arithmetic) -> str:
-    return module(
-        [*(part for form in forms(a) for part in grid_functions(a, form)), _piece(a), _run(a), _enter(data_field())]
-    )
+    grids = (part for form in forms(a) for part in grid_functions(a, form))
+    swept = [_is_new(), _touch(a)] if a.target.vector_bytes in SWEPT else []
+    places = [Numbers("places", PLACES)] if swept else []
+    return module([*grids, *places, *swept, _piece(a), _run(a), _enter(data_field())])
 
 
 def forms(a: Arithmetic) -> list[ExactForm]:
     """M with any strides; and along k, where a machine takes one lane of a vector (NEON)."""
     return [ExactForm(1, 1), ExactForm(1, 1, along_k=True)] if a.target.by_lane and a.fused else [ExactForm(1, 1)]
+
+
+def _is_new() -> Function:
+    """Whether an N was not among the last few: then it may lie in no cache. It is remembered from here on."""
+    f = Function("is_new", [("ptr", "N")], result="i1")
+    key = f.op("ptrtoint ptr %N to i64")
+    spread = f.op(f"mul i64 {key}, {SPREAD}")
+    place = f.at("i64", "@places", f.op(f"lshr i64 {spread}, {65 - PLACES.bit_length()}"))
+    last = f.op(f"load atomic i64, ptr {place} monotonic, align 8")
+    f.do(f"store atomic i64 {key}, ptr {place} monotonic, align 8")
+    f.do(f"ret i1 {f.test('ne', last, key)}")
+    return f
+
+
+def _touch(a: Arithmetic) -> Function:
+    """A byte of every line of a strip of N, along its rows: what comes from memory comes in one stream, which a machine
+    foresees, where tiles take a piece of each row. Neoverse-N1 drops prefetches that wait for memory, so these are
+    loads. Rows that follow each other are one."""
+    f = Function("touch", [("ptr", "N"), ("i64", "row_n"), ("i64", "cols"), ("i64", "kc")])
+    joined = f.test("eq", "%row_n", "%cols")
+    rows = f.op(f"select i1 {joined}, i64 1, i64 %kc")
+    length = f.mul(f.op(f"select i1 {joined}, i64 {f.mul('%cols', '%kc')}, i64 %cols"), a.bytes)
+    bulk = f.op(f"and i64 {length}, {-4 * LINE}")
+    with f.loop(0, rows) as row:
+        line = f.at(a.kind, "%N", f.mul(row.index, "%row_n"))
+        for start, stop, lines in (("0", bulk, 4), (bulk, length, 1)):
+            with f.loop(start, stop, lines * LINE) as at:
+                for u in range(lines):
+                    f.op(f"load volatile i8, ptr {f.at('i8', line, f.add(at.index, u * LINE))}")
+    return f
 
 
 def _run(a: Arithmetic) -> Function:
@@ -63,11 +100,15 @@ def _piece(a: Arithmetic) -> Function:
         f.test("sle", f.mul(m, f.mul(n, a.bytes)), P_NEAR),
     )
     down = f.op(f"and i1 {far_n}, {near_p}")
+    new = f.op(f"call i1 @is_new(ptr {N})") if a.target.vector_bytes in SWEPT else ""
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
         strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
+        if a.target.vector_bytes in SWEPT:
+            with f.when(new):
+                f.do(f"call void @touch(ptr {strip_n}, i64 {row_n}, i64 {cols}, i64 {kc})")
 
         def tiles(form: ExactForm) -> None:
             f.do(

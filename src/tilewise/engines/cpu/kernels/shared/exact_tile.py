@@ -34,7 +34,6 @@ SHALLOW = 32  # k up to which P is the cost of a product
 AT_ONCE = 4  # k of a vector that was widened
 AHEAD = 4  # vectors of a row of N that are asked for before they are read
 BELOW = 16  # rows of an N that is not packed: it may come from far, a line of each row at a time
-BESIDE = 0  # how near what lies right of a tile's columns is brought: 3 the first cache, 2 the second, 0 not at all
 
 
 @dataclass(frozen=True)
@@ -233,15 +232,11 @@ class _ExactTile:
             if form.asks and (v * a.target.vector_bytes % 64 == 0 or not far):
                 ahead = f.at(self.element_n, place, max(4 * AHEAD if far else AHEAD, form.vectors) * a.lanes)
                 self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
-        if self.falls and BELOW:
+        if self.falls:
             below = f.at(self.element_n, self.N, f.mul(f.add(k, BELOW), "%step_n"))
             for v in range(0, form.vectors - 1, max(1, 64 // a.target.vector_bytes)):
                 self.prefetch(f.at(self.element_n, below, v * a.lanes))
             self.prefetch(f.at(self.element_n, below, self.last))
-        if self.falls and BESIDE:
-            beside = f.at(self.element_n, row_n, form.vectors * a.lanes)
-            for v in range(0, form.vectors, max(1, 64 // a.target.vector_bytes)):
-                self.prefetch(f.at(self.element_n, beside, v * a.lanes), BESIDE)
         for row in range(form.rows):
             element = lanes[row] if lanes else self.element_of_M(k, row)
             for v in range(form.vectors):

@@ -163,8 +163,18 @@ class Table:
         return f"@{self.name} = internal constant [{len(self.functions)} x ptr] [{entries}]\n"
 
 
-def module(parts: Sequence[Function | Table]) -> str:
-    """A whole module: every function and table, and a declaration for whatever they call outside it."""
+class Numbers:
+    """So many 64-bit numbers that a module keeps from call to call, 0 at first: for hints, whoever writes them last."""
+
+    def __init__(self, name: str, count: int) -> None:
+        self.name, self.count = name, count
+
+    def text(self) -> str:
+        return f"@{self.name} = internal global [{self.count} x i64] zeroinitializer\n"
+
+
+def module(parts: Sequence[Function | Table | Numbers]) -> str:
+    """A whole module: every function, table and number, and a declaration for whatever they call outside it."""
     functions = [part for part in parts if isinstance(part, Function)]
     declared = sorted(set().union(*(f.declarations for f in functions)))
     own = {f"@{f.name}(" for f in functions}
