@@ -138,13 +138,14 @@ def _table_of_many(rows: list[dict[str, Any]]) -> tuple[list[str], list[list[str
     known, others = ([row for row in rows if (row["suite"] == "known") == is_known] for is_known in (True, False))
     worst = sorted(others, key=lambda row: row["ratio"])[:10]
     lines = [_line_of_many(row) for row in known] + [_line_of_many(row, "worst: ") for row in worst]
-    for dtype in dict.fromkeys(row["dtype"] for row in others):
-        ratios = [row["ratio"] for row in others if row["dtype"] == dtype and row["ratio"] == row["ratio"]]
+    for dtype, peer in dict.fromkeys((row["dtype"], row["peer"]) for row in others):
+        of = [row["ratio"] for row in others if (row["dtype"], row["peer"]) == (dtype, peer)]
+        ratios = [ratio for ratio in of if ratio == ratio]
         if ratios:
             mean = math.exp(sum(map(math.log, ratios)) / len(ratios))
             under = 100 * sum(ratio < 0.9 for ratio in ratios) / len(ratios)
             words = f"mean {mean:.2f}, under 0.9: {under:.0f} %, lowest {min(ratios):.2f}"
-            lines.append([f"{len(ratios)} random, {dtype}", others[0]["peer"], "", "", words, ""])
+            lines.append([f"{len(ratios)} random, {dtype}", peer, "", "", words, ""])
     return ["case", "peer", "peer, µs", "ours, µs", "ratio", "kernel"], lines
 
 
