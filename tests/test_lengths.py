@@ -5,14 +5,12 @@ from __future__ import annotations
 import ast
 import re
 from functools import cache
-from pathlib import Path
 
 import pytest
 
-import tilewise
+from statements import ROOT, sources
 from tilewise.kernels.registry import FAMILIES
 
-ROOT = Path(tilewise.__file__).parent
 TEXTS = (".py", ".cu", ".cuh", ".h", ".js", ".css", ".html")
 LINES_A_FILE, LINES_A_FUNCTION = 399, 60
 SHARED = (
@@ -26,12 +24,6 @@ def tree_of(path):
     return ast.parse(path.read_text(encoding="utf-8"))
 
 
-def functions(path):
-    for node in ast.walk(tree_of(path)):
-        if isinstance(node, ast.FunctionDef | ast.AsyncFunctionDef):
-            yield node.name, node.end_lineno - node.lineno + 1
-
-
 def test_every_file_is_short():
     for path in sorted(ROOT.rglob("*")):
         if path.suffix in TEXTS:
@@ -39,10 +31,10 @@ def test_every_file_is_short():
             assert lines <= LINES_A_FILE, f"{path.relative_to(ROOT)} has {lines} lines: which second idea moved in?"
 
 
-def test_every_function_is_short():
-    for path in sorted(ROOT.rglob("*.py")):
-        for name, lines in functions(path):
-            assert lines <= LINES_A_FUNCTION, f"{path.relative_to(ROOT)}: {name} has {lines} lines"
+def test_every_function_is_short(run_folder):
+    for source in sources(run_folder):
+        for name, lines in source.functions:
+            assert lines <= LINES_A_FUNCTION, f"{source.path.relative_to(ROOT)}: {name} has {lines} lines"
 
 
 def shared_files():

@@ -2,14 +2,11 @@
 
 from __future__ import annotations
 
-import ast
 import re
-from functools import cache
-from pathlib import Path
 
-import tilewise
+import pytest
 
-ROOT = Path(tilewise.__file__).parent
+from statements import ROOT, sources
 
 LAYOUT = ROOT.parents[1] / "docs" / "layout.md"
 
@@ -33,28 +30,19 @@ def room_of(module):
     return parts[1] if len(parts) > 1 else "__init__"
 
 
-def imports(path):
-    """Every import in the file, those inside functions too; the package's lazy table of names is not one."""
-    module = ".".join(("tilewise", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-    tree = ast.parse(path.read_text(encoding="utf-8"))
-    for node in ast.walk(tree):
-        if isinstance(node, ast.Import):
-            names = [alias.name for alias in node.names]
-        elif isinstance(node, ast.ImportFrom) and node.level == 0:
-            names = [node.module]
-            if node.module == "tilewise" or node.module == "tilewise.engines":
-                names = [f"{node.module}.{alias.name}" for alias in node.names]
-        else:
+@pytest.fixture(scope="module")
+def all_imports(run_folder):
+    """(who, what of ours, line) of every import; the package's lazy table of names is not one."""
+    found = []
+    for source in sources(run_folder):
+        if source.path == ROOT / "__init__.py":
             continue
-        for name in names:
-            if name.partition(".")[0] == "tilewise":
-                yield module, name, node.lineno
-
-
-@cache
-def all_imports():
-    paths = sorted(path for path in ROOT.rglob("*.py") if path != ROOT / "__init__.py")
-    return [found for path in paths for found in imports(path)]
+        for given in source.imports:
+            inner = given.names if given.module in ("tilewise", "tilewise.engines") else ()
+            for name in [f"{given.module}.{name}" for name in inner] or [given.module]:
+                if name.partition(".")[0] == "tilewise":
+                    found.append((source.module, name, given.line))
+    return found
 
 
 def test_every_file_stands_in_a_known_room():
@@ -63,23 +51,23 @@ def test_every_file_stands_in_a_known_room():
             assert path.stem in ROOMS, f"{path.name} stands in no room of the plan"
 
 
-def test_imports_point_downwards():
-    for module, name, line in all_imports():
+def test_imports_point_downwards(all_imports):
+    for module, name, line in all_imports:
         above, below = room_of(module), room_of(name)
         if below not in ROOMS:
             below = "__init__"  # from tilewise import __version__
         assert ROOMS.index(above) <= ROOMS.index(below), f"{module}:{line} imports {name}, which stands above it"
 
 
-def test_engines_do_not_know_each_other():
-    for module, name, line in all_imports():
+def test_engines_do_not_know_each_other(all_imports):
+    for module, name, line in all_imports:
         if room_of(module) == room_of(name) == "engines":
             mine, theirs = (parts[2] if len(parts := m.split(".")) > 2 else "" for m in (module, name))
             if mine and theirs:
                 assert mine == theirs, f"{module}:{line} imports {name}, another engine"
 
 
-def test_rooms_of_simt_point_downwards():
+def test_rooms_of_simt_point_downwards(all_imports):
     """check > host > compile > machine > frontend; what the engine shows of itself stands above them."""
 
     def room(module):
@@ -89,7 +77,7 @@ def test_rooms_of_simt_point_downwards():
     for path in (ROOT / "engines" / "simt").iterdir():
         if path.suffix == ".py" or (path.is_dir() and (path / "__init__.py").exists()):
             assert path.stem in (*SIMT_ROOMS, "__init__"), f"{path.name} stands in no room of simt"
-    for module, name, line in all_imports():
+    for module, name, line in all_imports:
         above, below = room(module), room(name)
         if above and below:
             order = SIMT_ROOMS.index(above), SIMT_ROOMS.index(below)
@@ -106,15 +94,13 @@ def files_of(name, given):
             yield name
 
 
-def test_files_import_each_other_one_way():
+def test_files_import_each_other_one_way(run_folder):
     """No circle, not even one that only a type checker would walk. The package's own face hands names on."""
     edges = {}
-    for path in sorted(ROOT.rglob("*.py")):
-        module = ".".join(("tilewise", *path.relative_to(ROOT).with_suffix("").parts)).removesuffix(".__init__")
-        for node in ast.walk(ast.parse(path.read_text(encoding="utf-8"))):
-            if isinstance(node, ast.ImportFrom) and (node.module or "").startswith("tilewise."):
-                names = [alias.name for alias in node.names]
-                edges.setdefault(module, set()).update(files_of(node.module, names))
+    for source in sources(run_folder):
+        for given in source.imports:
+            if given.names and given.module.startswith("tilewise."):
+                edges.setdefault(source.module, set()).update(files_of(given.module, given.names))
     edges.pop("tilewise")
     done, path = set(), []
 
