@@ -18,15 +18,18 @@ endef
 # Tests start Python hundreds of times; without bytecode each start would compile NumPy's source again.
 unexport PYTHONDONTWRITEBYTECODE
 
-.PHONY: demo test test-all test-interop test-interop-all test-emulated torture test-browser test-cuda sanitize docs lint bytecode format lock clean
+.PHONY: demo test tests test-all test-interop test-interop-all test-emulated torture test-browser test-cuda sanitize docs lint bytecode format lock clean
 
 # What a user needs and no more: NumPy, LLVM's bindings, click, rich (and uv, which installs them).
 demo: $(BASE)
 	$(BIN)/tilewise demo
 
-# mypy takes one core; the other compiles meanwhile, once, what each worker would else compile for itself.
+# mypy takes one core for half a minute: the tests begin beside it. What each worker would else compile for itself is
+# compiled once, before them.
 test: $(READY)
-	$(MAKE) --no-print-directory -j 2 lint bytecode
+	$(MAKE) --no-print-directory -j 2 lint tests
+
+tests: bytecode
 	$(PYTEST)
 
 test-all: $(READY) lint
