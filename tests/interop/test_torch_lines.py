@@ -55,8 +55,10 @@ def calls(monkeypatch):
         monkeypatch.setattr(module, "machine_of", lambda device: H200)
     choice.expected.cache_clear()
     torch._dynamo.reset()
-    with torch._inductor.config.patch(
-        force_disable_caches=True, joint_custom_pre_pass=None, post_grad_custom_post_pass=None
+    # no graph is taken from a cache, which would know nothing of what is patched here; C++ kernels are, by their text
+    with (
+        torch._functorch.config.patch(enable_autograd_cache=False),
+        torch._inductor.config.patch(fx_graph_cache=False, joint_custom_pre_pass=None, post_grad_custom_post_pass=None),
     ):
         yield seen
     torch._dynamo.reset()

@@ -90,6 +90,7 @@ torch.testing.assert_close(compiled(M%(how)s), compiled(M.clone()%(how)s))
 """
 
 
+@pytest.mark.drawn(1)  # each is a process that imports torch and its compiler
 @pytest.mark.parametrize("how", ["", ", semiring=tw.Semiring('best', tw.maximum, lambda x, y: x * y, 0)"])
 def test_a_programs_first_call_may_be_a_compiled_one(how):
     program = [sys.executable, "-W", "ignore", "-c", FIRST_OF_ALL % {"how": how}]

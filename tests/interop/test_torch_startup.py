@@ -37,6 +37,7 @@ print(len(ahead._threads), *sys.modules)
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("way", ["patch(torch.nn.Linear(3, 5))", "accelerate()"])
 def test_where_a_card_is_used_threads_fetch_what_the_first_product_needs(way):
     program = AHEAD.replace("WAY", way)
@@ -67,6 +68,7 @@ print(*seen)
 """
 
 
+@pytest.mark.drawn(1)
 @pytest.mark.parametrize("where", ["BEFORE", "INSIDE"])
 def test_the_first_thing_that_a_process_compiles_is_taken(where):
     program = FIRST_COMPILED.replace(where, "made = torch.compile(loss, backend=backend, fullgraph=True)")
