@@ -10,6 +10,7 @@ from __future__ import annotations
 import json
 import math
 import re
+from collections import defaultdict
 from collections.abc import Mapping, Sequence
 from dataclasses import dataclass, field
 from functools import cached_property
@@ -66,10 +67,19 @@ class Table:
     saved: float = 0.0  # seconds of a product, since the errors were measured: launches that start early
     stacks: Mapping[str, Line] = field(default_factory=dict)  # errors on stacks, by kernel and dtype
 
+    def measured(self, kind: str, shape: tuple[int, int, int]) -> bool:
+        """Whether any class of this kernel with a dtype is of such sizes: few are, and only then is it asked which."""
+        sizes = self._sizes.get(kind)
+        return sizes is not None and octaves(shape) in sizes
+
     @cached_property
-    def kinds(self) -> frozenset[str]:
-        """Kernels with a dtype that any class is of."""
-        return frozenset(" ".join(key.split(" ")[:2]) for key in self.entries)
+    def _sizes(self) -> dict[str, set[str]]:
+        """By kernel with a dtype, those of its classes."""
+        found = defaultdict[str, set[str]](set)
+        for key in self.entries:
+            kind, _, sizes = key.rpartition(" 2^")
+            found[" ".join(kind.split(" ")[:2])].add(sizes)
+        return dict(found)
 
     def to_json(self) -> dict[str, Any]:
         rows = {
@@ -113,8 +123,12 @@ HALVES = [f"{number / 2:g}" for number in range(2 * 64)]  # of octaves, as they 
 
 def class_of(kernel: str, dtype: str, shape: tuple[int, int, int], layouts: str, aligned: bool) -> str:
     """Shapes of one class lie within half an octave of each other; operands lie alike."""
-    halves = "x".join([HALVES[round(2 * math.log2(max(extent, 1)))] for extent in shape])
-    return f"{kernel} {dtype} {layouts} {'aligned' if aligned else 'ragged'} 2^{halves}"
+    return f"{kernel} {dtype} {layouts} {'aligned' if aligned else 'ragged'} 2^{octaves(shape)}"
+
+
+def octaves(shape: tuple[int, int, int]) -> str:
+    """Extents to half an octave, as a class has them."""
+    return "x".join([HALVES[round(2 * math.log2(max(extent, 1)))] for extent in shape])
 
 
 def preferred(timed: Sequence[tuple[float, int, W]], key: str, table: Table | None) -> tuple[float, W, bool]:

@@ -221,7 +221,9 @@ def in_the_set(size: int, machine: Machine, asked: bool = False) -> tuple[tuple[
 def best_way(problem: Problem, machine: Machine, asked: bool = False) -> tuple[MmaWay, float]:
     """The way with the least expected seconds; `asked`: for this kernel by its name, so that every tile counts."""
     table = machine.tuned
-    key = tuning_class(problem) if table is not None and f"{KERNEL} {problem.dtype.name}" in table.kinds else ""
+    sizes = problem.m, problem.k, problem.n
+    tuned_here = table is not None and table.measured(f"{KERNEL} {problem.dtype.name}", sizes)
+    key = tuning_class(problem) if tuned_here else ""
     if table is None or key not in table.entries:
         pairs, given = _given(problem, machine, asked)
         number, seconds = in_seconds.least(_table(problem, machine, asked)[1], given, problem.largest)

@@ -53,7 +53,9 @@ EACH = 16  # numbers of a tile's ways
 def best_way(problem: Problem, machine: Machine) -> tuple[TensorWay, float]:
     """The way with the least expected seconds, as if all of them had been reckoned."""
     tuned = machine.tuned
-    key = tuning_class(problem) if tuned is not None and f"{KERNEL} {problem.dtype.name}" in tuned.kinds else ""
+    sizes = problem.m, problem.k, problem.n
+    tuned_here = tuned is not None and tuned.measured(f"{KERNEL} {problem.dtype.name}", sizes)
+    key = tuning_class(problem) if tuned_here else ""
     known = tuned is not None and key in tuned.entries
     if problem.members == 1 and not problem.groups:
         if not known:
