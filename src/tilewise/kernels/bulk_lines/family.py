@@ -31,6 +31,9 @@ class BulkLines(ByWays):
     def best(self, problem: Problem, machine: Machine) -> tuple[float, model.BulkWay]:
         return search.best_way(problem, machine)
 
+    def least(self, problem: Problem, machine: Machine) -> float:
+        return search.least(problem, machine)[0]
+
     def geometry(self, problem: Problem, way: model.BulkWay) -> Geometry:
         return model.geometry(problem, way)
 

@@ -163,11 +163,17 @@ def table() -> Rows:
 
 
 @lru_cache(maxsize=64)  # the planner asks for its time, and for the way when that is the soonest
-def best_way(p: Problem, machine: Machine) -> tuple[float, BulkWay]:
+def least(p: Problem, machine: Machine) -> tuple[float, Row, Given, Row]:
+    """Seconds of the best way, its row of the table, and what that was asked with."""
     given = given_of(p)
     told = row_of_given(given, figures_of(p), machine.units, MOST_CUTS)
     number, seconds = soonest.least(table(), told, p.largest)
-    return seconds, _way(table().rows[number], given, told)
+    return seconds, table().rows[number], given, told
+
+
+def best_way(p: Problem, machine: Machine) -> tuple[float, BulkWay]:
+    seconds, row, given, told = least(p, machine)
+    return seconds, _way(row, given, told)
 
 
 def ways(p: Problem) -> list[BulkWay]:
