@@ -139,7 +139,7 @@ STORES: dict[TensorTile, tuple[frozenset[str], frozenset[str]]] = {
         (64, 128, (1,), "boxes rows partial", ""),
         (64, 64, (1,), "boxes rows partial", ""),
         (64, 128, (2,), "boxes partial", ""),
-        (64, 64, (2,), "boxes", ""),
+        (64, 64, (2,), "boxes partial", ""),
         (64, 64, (4, 1), "boxes", ""),
         (64, 64, (1, 4), "boxes", ""),
         (64, 128, (1, 4), "boxes", ""),
