@@ -1,4 +1,6 @@
-"""Kernels that the interpreting machine cannot run are watched for races in shared memory as they run compiled."""
+"""Shared memory: races of kernels that only run compiled, and cells without a value that are handed on."""
+
+# ruff: noqa: E501 — lines of C++
 
 from __future__ import annotations
 
@@ -32,6 +34,34 @@ int main() {
 }
 """
 BARRIER = "__syncthreads();"
+MARCH = """#include <stdio.h>
+__global__ void march(const float *in, float *out, int n, int planes) {
+  __shared__ float prev[18], curr[18], next[18];
+  int k = blockIdx.x * 16 + (int)threadIdx.x - 1;
+  if (k >= 0 && k < n) curr[threadIdx.x] = in[k];
+  for (int i = 0; i < planes; ++i) {
+    if (i + 1 < planes && k >= 0 && k < n) next[threadIdx.x] = in[(i + 1) * n + k];
+    __syncthreads();
+    if (i >= 1 && i < planes - 1 && k >= 1 && k < n - 1 && threadIdx.x >= 1 && threadIdx.x < 17)
+      out[i * n + k] = prev[threadIdx.x] + next[threadIdx.x] + curr[threadIdx.x - 1] + curr[threadIdx.x + 1];
+    __syncthreads();
+    prev[threadIdx.x] = curr[threadIdx.x];
+    curr[threadIdx.x] = next[threadIdx.x];
+#ifdef WRONG
+    if (k >= -1 && k < n - 1 && threadIdx.x < 17)
+      out[i * n + k + 1] = prev[threadIdx.x] * 2;
+#endif
+  }
+}
+int main() {
+  const int n = 100, planes = 6; float h[n * planes], o[n * planes] = {0};
+  for (int i = 0; i < n * planes; i++) h[i] = i % 13;
+  float *a, *b; cudaMalloc(&a, sizeof(h)); cudaMalloc(&b, sizeof(o)); cudaMemcpy(a, h, sizeof(h), cudaMemcpyHostToDevice); cudaMemset(b, 0, sizeof(o));
+  march<<<(n + 15) / 16, 18>>>(a, b, n, planes); cudaMemcpy(o, b, sizeof(o), cudaMemcpyDeviceToHost);
+  int bad = 0; for (int i = 1; i < planes - 1; i++) for (int k = 1; k < n - 1; k++) bad += o[i * n + k] != h[(i - 1) * n + k] + h[(i + 1) * n + k] + h[i * n + k - 1] + h[i * n + k + 1];
+  printf("%d\\n", bad); cudaFree(a); cudaFree(b);
+}
+"""
 
 
 @pytest.mark.parametrize(
@@ -47,3 +77,13 @@ def test_a_missing_barrier_in_a_kernel_with_pointers_to_pointers(tmp_path, first
     assert len(report.faults) == len(found)
     if not line:
         assert report.output == "9 2\n"
+
+
+def test_a_cell_without_a_value_may_be_copied_but_not_computed_with(tmp_path):
+    """Three planes that march through a volume: at its edges nobody loads, and what is handed on there is not used."""
+    path = tmp_path / "program.cu"
+    path.write_text(MARCH)
+    report = run_program(path, capture=True)
+    assert (report.output, report.findings) == ("0\n", []), report.message
+    faults = run_program(path, [], Options(defines={"WRONG": "1"}), capture=True).faults
+    assert ("uninitialised-read", 16) in [(f.kind.value, f.place.line) for f in faults if f.place]

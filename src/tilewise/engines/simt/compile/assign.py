@@ -13,9 +13,26 @@ from tilewise.engines.simt.compile.lvalue import Lvalue
 from tilewise.engines.simt.compile.operand import LOST, Operand
 from tilewise.engines.simt.frontend import ctype
 from tilewise.engines.simt.frontend.ctype import Array, Pointer, Scalar, Struct, Type
-from tilewise.engines.simt.frontend.syntax import Assign, Braces, Expr, Node, Number, Step
+from tilewise.engines.simt.frontend.syntax import Assign, Binary, Braces, Expr, Index, Member, Name, Node, Number, Step
 from tilewise.engines.simt.machine.context import Context
 from tilewise.engines.simt.machine.program import Variable
+
+
+def _is_element(node: Expr) -> bool:
+    """`tile[y][x + 1]`: an element alone, whose subscripts read no other."""
+    while isinstance(node, Index):
+        if not _is_plain(node.index):
+            return False
+        node = node.base
+        if isinstance(node, Name):
+            return True
+    return False
+
+
+def _is_plain(node: Expr) -> bool:
+    if isinstance(node, Binary):
+        return _is_plain(node.left) and _is_plain(node.right)
+    return isinstance(node, (Name, Number)) or (isinstance(node, Member) and isinstance(node.base, Name))
 
 
 class AssignCompiler(PlaceCompiler):
@@ -63,9 +80,11 @@ class AssignCompiler(PlaceCompiler):
         put = self.store_at(place, value.fed)
         fn = value.fn
         shared = place.kind == "shared"
+        copies = shared and value.shared and isinstance(place.type, Scalar) and _is_element(node.value)
 
         def run(c: Context) -> Any:
             if shared:
+                c.copied = copies
                 c.loaded = None
                 if c.used:
                     c.phase += 1
@@ -74,6 +93,7 @@ class AssignCompiler(PlaceCompiler):
                     c.recorder.loads.clear()
             out = fn(c)
             put(c, locate(c), out)
+            c.copied = False
             return out
 
         return Operand(place.type, run, pure=False, shared=value.shared)

@@ -70,6 +70,7 @@ class Context(Lanes):
         self.epochs = np.zeros(self.block_count, np.int32)  # barriers passed, by block
         self.buffers: list[Buffer] = []
         self.exited: Any = None  # lanes whose kernel has ended
+        self.copied: Any = False  # a shared cell is copied to another (True); then the lanes whose cell had no value
         self.loaded: Any = None  # lanes that loaded from global memory in this statement; True: all
         self.builtins = self._builtins(blocks)
         self.barrier_hook: Any = None

@@ -112,6 +112,17 @@ def mark(c: Context, marks: Any, flat: Value, ok: Any, cells: int) -> None:
         marks[where + i] = True
 
 
+def _copy_lack(c: Context, buffer: Buffer, flat: Value, ok: Any) -> None:
+    """A cell without a value that is copied leaves the other one without: only who computes with it is told."""
+    take = c.copied
+    for lanes in (c.mask, ok):
+        take = take if lanes is None else take & lanes
+    if take.any():
+        if buffer.known is None:
+            buffer.known = np.ones(len(buffer.data), np.bool_)
+        buffer.known[np.broadcast_to(np.asarray(flat), (c.n,))[take]] = False
+
+
 def with_base(buffer: Buffer, index: Value) -> Value:
     return index if buffer.base is None else index + buffer.base
 
@@ -129,7 +140,10 @@ def read_shared(
         for i in range(cells):
             at = flat if i == 0 else flat + i
             if buffer.known is not None:
-                uninitialised(c, site, buffer, at, ok, "read")
+                if c.copied is True and cells == 1:
+                    c.copied = np.broadcast_to(~buffer.known[at], (c.n,))
+                else:
+                    uninitialised(c, site, buffer, at, ok, "read")
             buffer.shadow.read(c, at, c.mask, ok, site.span)
         if c.costs is not None:
             c.costs.request(site.number, "shared", flat, c.mask, c.n, buffer.data.dtype.itemsize, cells)
@@ -161,6 +175,8 @@ def write_shared(
             value = values[i] if stride == 1 else values[0]
             buffer.shadow.write(c, flat if i == 0 else flat + i, c.mask, ok, site.span, value, held)
         mark(c, buffer.known, flat, ok, cells)
+        if isinstance(c.copied, np.ndarray):
+            _copy_lack(c, buffer, flat, ok)
         if buffer.known is not None and c.whole and buffer.known.all():
             buffer.known = None
         if c.costs is not None:
