@@ -5,6 +5,8 @@ outside its folder. Programs that are executed get a process each, forked from o
 hook that hears of every file that Python opens and of every process and socket.
 
     python tests/fuzzed_programs.py FRONT EXECUTED PROCESSES SECONDS [SEED]     what was found, and counts as a last line of JSON
+
+A program in which something is found is kept in $OUT/fuzzed-programs, or in that folder among the temporary files.
 """
 # ruff: noqa: E402, E501 — lines of C++; imports from beside this file
 
@@ -46,6 +48,7 @@ ENDS = {"exit", "abort", "crash", "limit", "refused"}
 NEVER = ("subprocess.Popen", "os.system", "os.exec", "os.fork", "os.posix_spawn", "socket.connect")
 FILES = ("open", "os.remove", "os.rename")
 ROOM = "/dev/shm" if os.path.isdir("/dev/shm") else None  # a file a program: a disk takes a tenth of the time
+KEPT = Path(os.environ.get("OUT") or tempfile.gettempdir()) / "fuzzed-programs"  # those in which something was found
 MORE = 12  # seeds for each program that is to run: many are refused, which is the other half's business
 KERNELS = r"""
 #include <cstdio>
@@ -343,6 +346,13 @@ def tried(path: Path, seed: int, how: str) -> tuple[str, str]:
     return executed(path)
 
 
+def keep(path: Path, line: str, name: str) -> None:
+    """Told and kept at once: a run that is cut off has lost nothing it found."""
+    print(line, flush=True)
+    KEPT.mkdir(parents=True, exist_ok=True)
+    shutil.copy(path, KEPT / f"{name}.cu")
+
+
 def work(number: int, seeds: range, wanted: int, how: str, until: float, out: object) -> None:
     folder = Path(tempfile.mkdtemp(prefix="tilewise-fuzz-", dir=ROOM))
     (folder / "data.txt").write_text("1 2 3\n")
@@ -362,9 +372,11 @@ def work(number: int, seeds: range, wanted: int, how: str, until: float, out: ob
         counts[ended] = counts.get(ended, 0) + 1
         if wrong:
             found.append(f"seed {seed} ({how}): {wrong}")
+            keep(path, found[-1], f"{how}-{seed}")
     left = sorted(f.name for f in folder.iterdir() if f != path)
     if left != ["data.txt"]:
         found.append(f"files were written: {left}")
+        print(found[-1], flush=True)
     shutil.rmtree(folder, ignore_errors=True)
     out.put((counts, found))  # type: ignore[attr-defined]
 
@@ -409,7 +421,5 @@ if __name__ == "__main__":
     seed = int(sys.argv[5]) if len(sys.argv) > 5 else time.time_ns() % (1 << 30)
     print(json.dumps({"seed": seed}), flush=True)
     counted, wrong = many(front, run, processes, float(sys.argv[4]), seed)
-    for line in wrong:
-        print(line)
     print(json.dumps({"seed": seed, **counted, "found": len(wrong)}))
     sys.exit(1 if wrong else 0)
