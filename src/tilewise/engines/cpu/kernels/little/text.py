@@ -18,14 +18,12 @@ from tilewise.engines.cpu.runtime.address import data_field
 LINE = 64  # bytes
 PLACES = 8  # of N that are remembered: about as many as the second cache holds
 SPREAD = 0x9E3779B97F4A7C15 - 2**64  # 2⁶⁴ by the golden ratio: its products' high bits are spread evenly
-SWEPT = (16,)  # bytes of a vector of machines whose caches are best filled along N's rows, before the first is read
 
 
 def little_module(a: Arithmetic) -> str:
     grids = (part for form in forms(a) for part in grid_functions(a, form))
-    swept = [_is_new(), _touch(a)] if a.target.vector_bytes in SWEPT else []
-    places = [Numbers("places", PLACES)] if swept else []
-    return module([*grids, *places, *swept, _piece(a), _run(a), _enter(data_field())])
+    places = Numbers("places", PLACES)
+    return module([*grids, places, _is_new(), _touch(a), _piece(a), _run(a), _enter(data_field())])
 
 
 def forms(a: Arithmetic) -> list[ExactForm]:
@@ -100,15 +98,14 @@ def _piece(a: Arithmetic) -> Function:
         f.test("sle", f.mul(m, f.mul(n, a.bytes)), P_NEAR),
     )
     down = f.op(f"and i1 {far_n}, {near_p}")
-    new = f.op(f"call i1 @is_new(ptr {N})") if a.target.vector_bytes in SWEPT else ""
+    new = f.op(f"call i1 @is_new(ptr {N})")
     with f.loop(0, k, KC) as p:
         kc = f.lower(f.sub(k, p.index), KC)
         first = f.op(f"and i1 {fresh}, {f.test('eq', p.index, 0)}")
         strip_m = f.at(a.kind, M, f.mul(p.index, col_m))
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n))
-        if a.target.vector_bytes in SWEPT:
-            with f.when(new):
-                f.do(f"call void @touch(ptr {strip_n}, i64 {row_n}, i64 {cols}, i64 {kc})")
+        with f.when(new):
+            f.do(f"call void @touch(ptr {strip_n}, i64 {row_n}, i64 {cols}, i64 {kc})")
 
         def tiles(form: ExactForm) -> None:
             f.do(

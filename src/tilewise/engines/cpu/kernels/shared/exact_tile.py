@@ -33,7 +33,9 @@ ROUNDING = [("ptr", "out"), ("i64", "row_out"), ("i1", "whole")]
 SHALLOW = 32  # k up to which P is the cost of a product
 AT_ONCE = 4  # k of a vector that was widened
 AHEAD = 4  # vectors of a row of N that are asked for before they are read
-BELOW = 16  # rows of an N that is not packed: it may come from far, a line of each row at a time
+# rows of an N that is not packed, by bytes of a vector: it may come from far, a line of each row at a time. 32 took
+# AVX-512 an eighth longer where N is near
+BELOW = {16: 16, 32: 32, 64: 16}
 
 
 @dataclass(frozen=True)
@@ -233,7 +235,7 @@ class _ExactTile:
                 ahead = f.at(self.element_n, place, max(4 * AHEAD if far else AHEAD, form.vectors) * a.lanes)
                 self.prefetch(ahead, 3 if form.rows <= 2 else 2)  # rows of N crowd each other out of the first cache
         if self.falls:
-            below = f.at(self.element_n, self.N, f.mul(f.add(k, BELOW), "%step_n"))
+            below = f.at(self.element_n, self.N, f.mul(f.add(k, BELOW[a.target.vector_bytes]), "%step_n"))
             for v in range(0, form.vectors - 1, max(1, 64 // a.target.vector_bytes)):
                 self.prefetch(f.at(self.element_n, below, v * a.lanes))
             self.prefetch(f.at(self.element_n, below, self.last))
