@@ -25,7 +25,10 @@ struct int4 { int x, y, z, w; };
 struct uint2 { unsigned x, y; };
 struct uint4 { unsigned x, y, z, w; };
 static uint4 make_uint4(unsigned x, unsigned y, unsigned z, unsigned w) { return {x, y, z, w}; }
-template <typename T> static T __ldg(const T* at) { return *at; }
+template <typename T> static T __ldg(const T* at) {
+    if ((size_t)at % sizeof(T)) fprintf(stderr, "a misaligned address\n"), abort();  // which a card does not forgive
+    return *at;
+}
 static int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 static unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
     unsigned long long both = x | (unsigned long long)y << 32;

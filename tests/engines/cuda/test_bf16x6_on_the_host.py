@@ -47,7 +47,7 @@ def drawn(rng):
         own = tuple(1 if rng.random() < 0.25 else extent for extent in stack)
         x, _ = among_poison(rng, own, *sides, bool(rng.integers(2)))
         operands.append(np.broadcast_to(x, (*stack, *sides)))
-    return *operands, *among_poison(rng, stack, m, n, False)
+    return *operands, *among_poison(rng, stack, m, n, rng.random() < 0.3)
 
 
 def recipe_by(M, N, P, way, accumulate=False):
@@ -71,6 +71,18 @@ def held_against_float64(rng, said, folder):
 def test_a_random_stack_among_poison(tmp_path_factory):
     seed = time.time_ns() % 2**32
     held_against_float64(np.random.default_rng(seed), f"seed {seed}", tmp_path_factory.getbasetemp())
+
+
+def test_members_of_a_p_along_columns_are_made_elsewhere(tmp_path_factory):
+    """In scratch memory, whose members lie closer than P's: they were stored P's steps apart there."""
+    rng = np.random.default_rng(3)
+    (M, _), (N, _), (P, _) = (
+        among_poison(rng, (3,), *sides, turned) for *sides, turned in ((50, 20, True), (20, 30, True), (50, 30, True))
+    )
+    recipe = recipe_by(M, N, P, WAYS[0])
+    run_recipe(recipe, tmp_path_factory.getbasetemp(), M=M.ctypes.data, N=N.ctypes.data, P=P.ctypes.data)
+    wanted = M.astype(np.float64) @ N.astype(np.float64)
+    np.testing.assert_allclose(P, wanted, rtol=0, atol=abs(wanted).max() * 1e-5)
 
 
 @pytest.mark.slow

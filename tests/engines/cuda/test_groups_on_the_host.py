@@ -136,12 +136,15 @@ def test_groups_over_any_algebra(tmp_path_factory, name, dtype, along):
     check(rng, rows, k, n, groups, number, ring, None, tmp_path_factory.getbasetemp(), f"seed {seed}")
 
 
-def check(rng, rows, k, n, groups, number, ring, choose, folder, words):
+def check(rng, rows, k, n, groups, number, ring, choose, folder, words, turned=None):
     """A product of random groups by the kernel for any of them, or by any way of the family that `choose` names."""
     by_k, extra = groups.along == "k", int(rng.choice([0, 3]))
     extra = extra if choose is None or rng.random() < 0.5 else -k % 8
-    x = among_poison(rng, (rows, k), number, extra)
-    w = among_poison(rng, (rows, n) if by_k else (groups.count, k, n), number, int(rng.choice([0, -n % 8, 1])))
+    turned = turned or [not by_k and rng.random() < 0.4 for _ in range(2)]
+    x = among_poison(rng, (k, rows) if turned[0] else (rows, k), number, extra)
+    sides = (rows, n) if by_k else (n, k) if turned[1] else (k, n)
+    w = among_poison(rng, sides if by_k else (groups.count, *sides), number, int(rng.choice([0, -n % 8, 1])))
+    x, w = (a.swapaxes(-1, -2) if change else a for a, change in zip((x, w), turned, strict=True))
     P = among_poison(rng, (groups.count, k, n) if by_k else (rows, n), number, int(rng.choice([0, -n % 8, 5])))
     M = x.T if by_k else x
     ends = sizes(rng, rows, groups.count)
@@ -185,6 +188,13 @@ def test_groups_of_lines_that_start_anywhere(tmp_path_factory, number):
     groups = Groups(int(rng.integers(1, 7)), "rows", bool(rng.random() < 0.5))
     rows, k, n = int(rng.integers(1, 300)), int(rng.integers(1, 150)), int(rng.integers(1, 200))
     check(rng, rows, k, n, groups, number, tw.semirings["plus_times"], "direct_half", folder, f"seed {seed}")
+
+
+def test_groups_begin_at_any_row_of_lines_along_columns(tmp_path_factory):
+    """Words are loaded from 16-byte boundaries wherever a group begins: others end the card's whole context."""
+    rng, groups = np.random.default_rng(5), Groups(5, "rows")
+    folder, ring = tmp_path_factory.getbasetemp(), tw.semirings["plus_times"]
+    check(rng, 100, 60, 70, groups, ml_dtypes.bfloat16, ring, "direct_half", folder, "turned", (True, False))
 
 
 def test_odd_weights_are_read_once():

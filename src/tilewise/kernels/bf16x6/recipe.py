@@ -53,7 +53,10 @@ class _Stack(ctypes.Structure):
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
-    """M and N have any strides, P has rows side by side. Runs of a stack's members share the scratch memory in turn."""
+    """M and N have any strides, P has rows side by side: perhaps not its own, but scratch memory's, whose members lie
+    elsewhere than P's. Runs of a stack's members share the scratch memory in turn."""
+    m, n, p = given.M.layout, given.N.layout, given.P.layout
+    plan = replace(plan, problem=replace(plan.problem, layout_m=m, layout_n=n, layout_p=p))
     runs = runs_of(plan.problem)
     products = [
         _Product(

@@ -47,8 +47,10 @@ template <int WIDTH, bool ALONG_K> struct Operand {
     __device__ __forceinline__ void start() {
         shifts = 0;
         #pragma unroll
-        for (int i = 0; i < COUNT; ++i)
-            shifts |= elements_after_boundary(matrix + ((ALONG_K ? first : 0) + line_of(i)) * lead) << 3 * i;
+        for (int i = 0; i < COUNT; ++i) {
+            const Element* line = matrix + ((ALONG_K ? first : 0) + line_of(i)) * lead;
+            shifts |= elements_after_boundary(ALONG_K ? line : line + first) << 3 * i;  // a group begins at any row
+        }
     }
 
     // Whether words of this phase may stick out of the operand.
