@@ -194,9 +194,9 @@ def loaded_behind(problem: Problem, machine: Machine, device: str) -> None:
 
 
 def preloads() -> bool:
-    """TILEWISE_PRELOAD: 0 loads a kernel when it is first launched; else what is built of a set is loaded behind the
-    first call."""
-    return _flag("TILEWISE_PRELOAD")
+    """TILEWISE_PRELOAD: 1 loads what is built of a set behind the first call; no gain of a whole program has been
+    shown, so only who asks for it has it."""
+    return _flag("TILEWISE_PRELOAD", "0")
 
 
 def _flag(name: str, usual: str = "1") -> bool:

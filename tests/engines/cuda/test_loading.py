@@ -115,17 +115,17 @@ def test_every_text_of_a_set_has_a_kernel_that_is_found():
         assert not [text[-2000:] for text in texts if not loading.kernel_names(text)], kind
 
 
-def test_the_set_of_a_call_is_loaded_behind_it_unless_that_is_not_wanted(card, monkeypatch):
+def test_the_set_of_a_call_is_loaded_behind_it_if_that_is_wanted(card, monkeypatch):
     machine, problem = machine_of_arch("sm_90a"), problem_of_shape(8, 8, 8)
     monkeypatch.setattr(warming, "one_by_one", lambda problem, machine: iter(TEXTS))
     warming.loaded_behind(problem_of_shape(8, 8, 8, "float32", "min_plus"), machine, "cuda:0")
-    monkeypatch.setenv("TILEWISE_PRELOAD", "0")
+    monkeypatch.delenv("TILEWISE_PRELOAD", raising=False)
     warming.loaded_behind(problem, machine, "cuda:0")
     assert card == []
     monkeypatch.setenv("TILEWISE_PRELOAD", "often")
     with pytest.raises(UsageError, match="TILEWISE_PRELOAD='often' must be 0 or 1"):
         warming.loaded_behind(problem, machine, "cuda:0")
-    monkeypatch.delenv("TILEWISE_PRELOAD")
+    monkeypatch.setenv("TILEWISE_PRELOAD", "1")
     for _ in range(2):
         warming.loaded_behind(problem, machine, "cuda:0")
         loading._threads["float32", "cuda:0"].join()
