@@ -34,6 +34,36 @@ int main() {
 }
 """
 BARRIER = "__syncthreads();"
+REGISTERS = """#include <stdio.h>
+__global__ void march(const float *in, float *out, int n, int planes) {
+  __shared__ float tile[18];
+  int k = blockIdx.x * 16 + (int)threadIdx.x - 1;
+  float prev, curr, next;
+  if (k >= 0 && k < n) { curr = in[k]; tile[threadIdx.x] = curr; }
+  for (int i = 0; i < planes; ++i) {
+    if (i + 1 < planes && k >= 0 && k < n) next = in[(i + 1) * n + k];
+    __syncthreads();
+    if (i >= 1 && i < planes - 1 && k >= 1 && k < n - 1 && threadIdx.x >= 1 && threadIdx.x < 17)
+      out[i * n + k] = prev + next + tile[threadIdx.x - 1] + tile[threadIdx.x + 1];
+    __syncthreads();
+    prev = curr;
+    curr = next;
+    tile[threadIdx.x] = next;
+#ifdef WRONG
+    if (k >= -1 && k < n - 1 && threadIdx.x < 17)
+      out[i * n + k + 1] = prev * 2;
+#endif
+  }
+}
+int main() {
+  const int n = 100, planes = 6; float h[n * planes], o[n * planes] = {0};
+  for (int i = 0; i < n * planes; i++) h[i] = i % 13;
+  float *a, *b; cudaMalloc(&a, sizeof(h)); cudaMalloc(&b, sizeof(o)); cudaMemcpy(a, h, sizeof(h), cudaMemcpyHostToDevice); cudaMemset(b, 0, sizeof(o));
+  march<<<(n + 15) / 16, 18>>>(a, b, n, planes); cudaMemcpy(o, b, sizeof(o), cudaMemcpyDeviceToHost);
+  int bad = 0; for (int i = 1; i < planes - 1; i++) for (int k = 1; k < n - 1; k++) bad += o[i * n + k] != h[(i - 1) * n + k] + h[(i + 1) * n + k] + h[i * n + k - 1] + h[i * n + k + 1];
+  printf("%d\\n", bad); cudaFree(a); cudaFree(b);
+}
+"""
 MARCH = """#include <stdio.h>
 __global__ void march(const float *in, float *out, int n, int planes) {
   __shared__ float prev[18], curr[18], next[18];
@@ -87,3 +117,13 @@ def test_a_cell_without_a_value_may_be_copied_but_not_computed_with(tmp_path):
     assert (report.output, report.findings) == ("0\n", []), report.message
     faults = run_program(path, [], Options(defines={"WRONG": "1"}), capture=True).faults
     assert ("uninitialised-read", 16) in [(f.kind.value, f.place.line) for f in faults if f.place]
+
+
+@pytest.mark.parametrize("apart", ["", " int z = 0; again: if (z++ < 0) goto again;"], ids=["lanes", "one by one"])
+def test_a_threads_variable_without_a_value_may_be_handed_on(tmp_path, apart):
+    path = tmp_path / "program.cu"
+    path.write_text(REGISTERS.replace("float prev, curr, next;", "float prev, curr, next;" + apart))
+    report = run_program(path, [], Options(interpret=0.0), capture=True)
+    assert (report.output, report.findings) == ("0\n", []), report.message
+    faults = run_program(path, [], Options(interpret=0.0, defines={"WRONG": "1"}), capture=True).faults
+    assert [(f.kind.value, f.place.line) for f in faults if f.place] == [("uninitialised-read", 18)]

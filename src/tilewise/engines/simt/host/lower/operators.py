@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from dataclasses import replace
 from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
@@ -10,6 +11,7 @@ from tilewise.engines.simt.host.lower import shifts
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.checked_memory import load, store
 from tilewise.engines.simt.host.lower.conversion import convert, object_place, rvalue, truth
+from tilewise.engines.simt.host.lower.handed_on import handed_on
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.overload import NoMatch, choose, methods
 from tilewise.engines.simt.host.lower.values import FULL, Overloads, Place, Value
@@ -329,7 +331,20 @@ def lower_step(b: Builder, node: tree.Step) -> Any:
     return place if node.prefix else old
 
 
+def _hand_on(b: Builder, node: tree.Assign, source: Any) -> Place:
+    value = load(b, replace(late.lower(b, node.value), flag=""))
+    target: Place = late.lower(b, node.target)
+    b.line = node.line
+    store(b, replace(target, flag=""), convert(b, value, target.type).text)
+    if target.register:
+        b.emit(f"store i1 {b.make(f'load i1, ptr {source.flag}')}, ptr {target.flag}")
+    return target
+
+
 def lower_assign(b: Builder, node: tree.Assign) -> Any:
+    source = handed_on(b, node)
+    if source is not None:
+        return _hand_on(b, node, source)
     value = node.value if isinstance(node.value, tree.Braces) else late.lower(b, node.value)
     if isinstance(value, Place) and value.register:
         value = load(b, value)

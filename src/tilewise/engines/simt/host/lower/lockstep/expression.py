@@ -10,6 +10,7 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import convert as convert_one
 from tilewise.engines.simt.host.lower.conversion import object_place
 from tilewise.engines.simt.host.lower.conversion import rvalue as rvalue_one
+from tilewise.engines.simt.host.lower.handed_on import handed_on
 from tilewise.engines.simt.host.lower.late import late
 from tilewise.engines.simt.host.lower.lockstep import calls, memory
 from tilewise.engines.simt.host.lower.lockstep.divergence import BARRIER, PURE, NotInLockstep
@@ -19,6 +20,7 @@ from tilewise.engines.simt.host.lower.lockstep.wide import (
     Wide,
     WideLocal,
     WidePlace,
+    assign_local,
     convert,
     elements_of,
     lanes_of,
@@ -102,19 +104,6 @@ def _name(b: Builder, node: tree.Name) -> Any:
         lacks = b.make(f"xor {truths} {b.make(f'load {truths}, ptr {local.flag}')}, splat (i1 true)")
         calls.tell_unset(b, b.make(f"and {truths} {lacks}, {lanes.mask(b)}"), local.name)
     return Wide(local.type, b.make(f"load {vector(b, local.type)}, ptr {local.slot}"))
-
-
-def assign_local(b: Builder, local: WideLocal, value: Wide) -> None:
-    lanes = lanes_of(b)
-    kind, truths, text = vector(b, local.type), lanes.vector("i1"), value.text
-    elsewhere = local.region != len(lanes.regions)
-    if elsewhere:
-        old = b.make(f"load {kind}, ptr {local.slot}")
-        text = b.make(f"select {truths} {lanes.mask(b)}, {kind} {text}, {kind} {old}")
-    b.emit(f"store {kind} {text}, ptr {local.slot}")
-    if local.flag:
-        has = b.make(f"or {truths} {b.make(f'load {truths}, ptr {local.flag}')}, {lanes.mask(b)}")
-        b.emit(f"store {truths} {has}, ptr {local.flag}")
 
 
 def binary(b: Builder, op: str, left: Any, right: Any, node: Any) -> Any:
@@ -338,11 +327,29 @@ def put(b: Builder, target: Any, value: Any) -> None:
     memory.store(b, target, as_wide(b, value, target.type))
 
 
+def _hand_on(b: Builder, node: tree.Assign, source: WideLocal, local: Any) -> Any:
+    value = Wide(source.type, b.make(f"load {vector(b, source.type)}, ptr {source.slot}"))
+    if local is None:
+        target = lower(b, node.target)
+        b.line = node.line
+        put(b, target, value)
+        return target
+    lanes, truths = lanes_of(b), lanes_of(b).vector("i1")
+    before, has = (b.make(f"load {truths}, ptr {at}") for at in (local.flag, source.flag))
+    assign_local(b, local, value)
+    b.emit(f"store {truths} {b.make(f'select {truths} {lanes.mask(b)}, {truths} {has}, {truths} {before}')}, "
+           f"ptr {local.flag}")  # fmt: skip
+    return value
+
+
 def _assign(b: Builder, node: tree.Assign) -> Any:
     if isinstance(node.value, tree.Braces):
         raise NotInLockstep("an assignment of a list")
-    value = rvalue(b, lower(b, node.value))
     local = b.find(node.target.name) if isinstance(node.target, tree.Name) else None
+    source = handed_on(b, node)
+    if isinstance(source, WideLocal):
+        return _hand_on(b, node, source, local)
+    value = rvalue(b, lower(b, node.value))
     if isinstance(local, WideLocal):
         b.line = node.line
         if node.op:

@@ -319,3 +319,17 @@ def _divide(b: Builder, op: str, type_: Scalar, one: str, two: str) -> Wide:
     if type_.signed and op == "/":
         made = b.make(f"select {truths} {odd}, {kind} {b.make(f'sub {kind} zeroinitializer, {one}')}, {kind} {made}")
     return Wide(type_, b.make(f"select {truths} {zero}, {kind} {ones}, {kind} {made}"))
+
+
+def assign_local(b: Builder, local: WideLocal, value: Wide) -> None:
+    """Store to a variable in the lanes that are active."""
+    lanes = lanes_of(b)
+    kind, truths, text = vector(b, local.type), lanes.vector("i1"), value.text
+    elsewhere = local.region != len(lanes.regions)
+    if elsewhere:
+        old = b.make(f"load {kind}, ptr {local.slot}")
+        text = b.make(f"select {truths} {lanes.mask(b)}, {kind} {text}, {kind} {old}")
+    b.emit(f"store {kind} {text}, ptr {local.slot}")
+    if local.flag:
+        has = b.make(f"or {truths} {b.make(f'load {truths}, ptr {local.flag}')}, {lanes.mask(b)}")
+        b.emit(f"store {truths} {has}, ptr {local.flag}")
