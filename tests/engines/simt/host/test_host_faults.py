@@ -131,3 +131,28 @@ def test_the_least_integer_by_minus_one_is_no_division_by_zero(tmp_path):
     assert [(f.kind.value, f.place.line) for f in report.faults] == [("division", 2)]
     assert "divided by -1" in report.faults[0].message
     assert report.status == 136
+
+
+SEVERAL_ON_A_LINE = """#include <stdio.h>
+#define cudaCheck(x) do { cudaError_t e = (x); if (e) printf("%d\\n", e); } while (0)
+__global__ void k(float *a, float *b, float *c) { int i = threadIdx.x; c[i] = a[i] + b[i]; }
+int main() {
+  float *x, *y, *z, h[32];
+  cudaMalloc(&x, 128); cudaMalloc(&y, 128); cudaMalloc(&z, 128);
+  cudaMemset(x, 0, 128);
+  k<<<1, 32>>>(x, y, z);
+  cudaMemcpy(h, z, 128, cudaMemcpyDeviceToHost); cudaMemcpy(h, z, 256, cudaMemcpyDeviceToHost);
+  float *w;
+  cudaCheck(cudaMalloc(&w, 128));
+  k<<<1, 32>>>(x, w, z);
+  cudaFree(x); cudaFree(y); cudaFree(z); printf("%g\\n", h[3]);
+}
+"""
+
+
+def test_of_several_allocations_on_a_line_the_right_one_is_named(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(SEVERAL_ON_A_LINE)
+    found = run_program(path, capture=True).findings
+    assert any("copied into y (allocated at line 6)" in f.hint for f in found)
+    assert any(f.message.startswith("w (128 bytes from cudaMalloc at line 11)") for f in found)

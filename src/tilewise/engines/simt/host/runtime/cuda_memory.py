@@ -24,13 +24,20 @@ DIRECTIONS = (
 )
 
 
-def argument_name(s: Session, position: int) -> str:
-    """The words of an argument of the call on the running line."""
-    found = re.search(r"cuda\w+\s*(?:<[^>]*>\s*)?\((.*)", s.source.line(s.line))
-    if not found:
+CALL = re.compile(r"cuda(Malloc|HostAlloc|Memcpy|Memset)\w*\s*(?:<[^>]*>\s*)?\(")  # cudaCheck( may stand around it
+
+
+def argument_name(s: Session, position: int, allocates: bool = False) -> str:
+    """The words of an argument of the call on the running line. Of several there none, since nobody could say which one
+    runs; but those that allocate ask once each, in turn."""
+    line = s.source.line(s.line)
+    found = [call for call in CALL.finditer(line) if not allocates or call[1] in ("Malloc", "HostAlloc")]
+    if not found or (len(found) > 1 and not allocates):
         return ""
+    asked = s.state.setdefault("calls of a line", {})
+    turn = asked[s.line] = asked.get(s.line, -1) + 1
     parts, depth, word = [], 0, ""
-    for ch in found.group(1):
+    for ch in line[found[turn % len(found)].end() :]:
         depth += {"(": 1, "[": 1, ")": -1, "]": -1}.get(ch, 0)
         if depth < 0:
             break
@@ -64,7 +71,7 @@ def cuda_malloc(s: Session, pointer: int, size: int, kind: int) -> int:
             access="cudaMalloc",
         )
         return int(s.cuda.fail(codes.OUT_OF_MEMORY))
-    name = argument_name(s, 0)
+    name = argument_name(s, 0, allocates=True)
     host = kind > 0
     made = s.memory.allocate(size, KINDS[kind], s.line, name, device=True, host=host, state=LACKS if host else CARD)
     s.memory.put(pointer, made.address.to_bytes(8, "little"))
