@@ -1,5 +1,7 @@
 """Where a card and the host differ, kernels do what the card does, compiled or not: PTX says what that is."""
 
+# ruff: noqa: E501 — lines of C++
+
 from __future__ import annotations
 
 import numpy as np
@@ -91,3 +93,23 @@ int main() {
 """)
     expected = [np.iinfo(np.int32).min, 2**32 - 3, 253, 2, -56, -128]
     assert run_program(path, [], capture=True).output.split() == [str(v) for v in expected]
+
+
+ATTRIBUTES = r"""
+#include <stdio.h>
+template <int N> __global__ void t(float *p) { __shared__ double d[N]; d[threadIdx.x] = p[threadIdx.x]; __syncthreads(); p[threadIdx.x] = d[0]; }
+__global__ void plain(float *p) { p[threadIdx.x] = 1; }
+__global__ void tiles(float *p) { __shared__ float a[16][17]; __shared__ int n; extern __shared__ float more[]; a[0][threadIdx.x] = 1; n = 1; more[threadIdx.x] = 2; p[threadIdx.x] = a[0][threadIdx.x] + n + more[threadIdx.x]; }
+int main() { cudaFuncAttributes a; cudaFuncGetAttributes(&a, plain); printf("%zu ", a.sharedSizeBytes); cudaFuncGetAttributes(&a, tiles); printf("%zu ", a.sharedSizeBytes);
+  cudaFuncGetAttributes(&a, t<64>); printf("%zu ", a.sharedSizeBytes); cudaFuncGetAttributes(&a, (const void *)t<32>); printf("%zu\n", a.sharedSizeBytes);
+  int n; cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, t<2048>, 64, 0); printf("%d ", n); cudaOccupancyMaxActiveBlocksPerMultiprocessor(&n, plain, 64, 0); printf("%d\n", n); }
+"""
+
+
+def test_a_kernel_says_how_much_shared_memory_it_declares(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(ATTRIBUTES)
+    report = run_program(path, capture=True)
+    assert (report.output, report.findings) == ("0 1092 512 256\n4 16\n", []), report.message
+    path.write_text("int main() { cudaFuncAttributes a; return cudaFuncGetAttributes(&a, (const void*)0); }\n")
+    assert run_program(path, capture=True).ended == "exit"

@@ -20,7 +20,7 @@ cudaError_t cudaMemRangeGetAttribute(void* to, size_t size, cudaMemRangeAttribut
 template <class T> cudaError_t cudaMemcpyFromSymbolAsync(void* to, const T& symbol, size_t size, size_t offset, cudaMemcpyKind kind, cudaStream_t s = 0) { return cudaMemcpyFromSymbol(to, symbol, size, offset, kind); }
 template <class G, class F> cudaError_t cudaOccupancyMaxPotentialBlockSizeVariableSMem(int* grid, int* block, G f, F size, int limit = 0) { *block = 1024; return __cuda_occupancy(grid, -1024, size(1024)); }
 template <class F> cudaError_t cudaOccupancyAvailableDynamicSMemPerBlock(size_t* size, F f, int blocks, int threads) { *size = 49152 / (blocks > 0 ? blocks : 1); return cudaSuccess; }
-template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, F f, int threads, size_t shared, unsigned int flags) { return __cuda_occupancy(n, threads, shared); }
+template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessorWithFlags(int* n, F f, int threads, size_t shared, unsigned int flags) { return __cuda_occupancy(n, threads, shared + __cuda_static_shared((const void*)f)); }
 // The driver, as far as programs ask it for the card.
 typedef int CUdevice; typedef void* CUcontext; typedef cudaStream_t CUstream; typedef cudaEvent_t CUevent; typedef unsigned long long CUdeviceptr;
 typedef enum { CUDA_SUCCESS = 0, CUDA_ERROR_INVALID_VALUE = 1, CUDA_ERROR_OUT_OF_MEMORY = 2, CUDA_ERROR_NO_DEVICE = 100, CUDA_ERROR_INVALID_DEVICE = 101 } CUresult;

@@ -211,8 +211,9 @@ template <class F> cudaError_t cudaLaunchKernel(F* f, dim3 grid, dim3 block, voi
 template <class F> cudaError_t cudaLaunchCooperativeKernel(F* f, dim3 grid, dim3 block, void** args, size_t shared = 0, cudaStream_t s = 0) { return __cuda_launch((const void*)f, &grid, &block, args, shared); }
 template <class F> cudaError_t cudaFuncSetCacheConfig(F* f, cudaFuncCache c) { return cudaSuccess; }
 template <class F> cudaError_t cudaFuncSetSharedMemConfig(F* f, cudaSharedMemConfig c) { return cudaSuccess; }
-template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F* f) { memset(a, 0, sizeof(cudaFuncAttributes)); a->maxThreadsPerBlock = 1024; a->numRegs = 32; return cudaSuccess; }
-template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, F f, int threads, size_t shared) { return __cuda_occupancy(n, threads, shared); }
+size_t __cuda_static_shared(const void* kernel);
+template <class F> cudaError_t cudaFuncGetAttributes(cudaFuncAttributes* a, F* f) { memset(a, 0, sizeof(cudaFuncAttributes)); a->maxThreadsPerBlock = 1024; a->numRegs = 32; a->sharedSizeBytes = __cuda_static_shared((const void*)f); return cudaSuccess; }
+template <class F> cudaError_t cudaOccupancyMaxActiveBlocksPerMultiprocessor(int* n, F f, int threads, size_t shared) { return __cuda_occupancy(n, threads, shared + __cuda_static_shared((const void*)f)); }
 template <class F> cudaError_t cudaOccupancyMaxPotentialBlockSize(int* grid, int* block, F f, size_t shared = 0, int limit = 0) { *block = 1024; return __cuda_occupancy(grid, -1024, shared); }
 typedef void (*cudaStreamCallback_t)(cudaStream_t, cudaError_t, void*);
 typedef void (*cudaHostFn_t)(void*);

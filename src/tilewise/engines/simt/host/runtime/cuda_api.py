@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from importlib import import_module
 
 from tilewise.engines.simt.host.runtime import cuda_card as codes
 from tilewise.engines.simt.host.runtime import cuda_memory
@@ -111,6 +112,13 @@ def occupancy(s: Session, pointer: int, threads: int, shared: int) -> int:
     if writable(s, pointer, 4):
         s.memory.put(pointer, int(blocks).to_bytes(4, "little"))
     return 0
+
+
+@runtime("__cuda_static_shared")
+def static_shared(s: Session, handle: int) -> int:
+    """Bytes that the kernel behind a pointer declares __shared__; what reads kernels is loaded where there are any."""
+    known = s.program.kernel_handles.get(handle)
+    return 0 if known is None else int(import_module(f"{__package__}.cuda_launch").static_shared(s, known))
 
 
 @runtime("__cuda_pointer")
