@@ -21,6 +21,8 @@ REFUSED = {
     "not \\[": "int main() [ return 0; }\n",  # was read for ever
     "4 hexadecimal digits": '#include <cstdio>\nint main() { printf("\\u32 %d", 1); }\n',
     "8 hexadecimal digits": "int main() { return '\\U1_000000'; }\n",
+    "the value of B is no constant": "int c = 3;\nint main() { enum { A, B = c } e = B; return e; }\n",
+    "the value of A is no constant": "int c = 3;\nenum class E { A = c };\nint main() { return (int)E::A; }\n",
     "is no character": '#include <cstdio>\nint main() { puts("\\ud800"); }\n',
 }
 RUN = """

@@ -71,10 +71,9 @@ def _of_type(b: Builder, node: tree.Name) -> Any:
     """Type::name: an enumerator, a static member, a static method."""
     owner = b.program.resolve(node.owner, b.env)
     if isinstance(owner, Enum):
-        try:
-            return late.constant(*b.program.enumerator(f"{owner.name}::{node.name}"))
-        except Unknown:
-            raise b.refuse(f"{owner} has no {node.name}", node) from None
+        if f"{owner.name}::{node.name}" not in b.program.entities.enumerators:
+            raise b.refuse(f"{owner} has no {node.name}", node)
+        return _enumerator(b, f"{owner.name}::{node.name}", node)
     if isinstance(owner, Record):
         b.program.layout(owner)
         found = methods(b, owner, node.name)
@@ -88,8 +87,15 @@ def _of_type(b: Builder, node: tree.Name) -> Any:
             return made
         inner = f"{owner.name}::{node.name}"
         if inner in b.program.entities.enumerators:
-            return late.constant(*b.program.enumerator(inner))
+            return _enumerator(b, inner, node)
     raise b.refuse(f"{owner} has no {node.name}", node)
+
+
+def _enumerator(b: Builder, name: str, node: tree.Name) -> Any:
+    try:
+        return late.constant(*b.program.enumerator(name))
+    except Unknown:
+        raise b.refuse(f"the value of {node.name} is no constant that is known before running", node) from None
 
 
 def _file_level(b: Builder, node: tree.Name) -> Any:
@@ -107,7 +113,7 @@ def _file_level(b: Builder, node: tree.Name) -> Any:
         if name in entities.functions:
             return Overloads(name, entities.functions[name], node.arguments, further=_brought(b, name, node.name))
         if name in entities.enumerators:
-            return late.constant(*program.enumerator(name))
+            return _enumerator(b, name, node)
     raise b.refuse(f"{node.name} is not known here", node)
 
 
