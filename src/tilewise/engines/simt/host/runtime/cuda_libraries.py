@@ -73,6 +73,20 @@ def gemm(
     ldc: int,
 ) -> int:
     dtype = np.float64 if double else np.float32
+    operands = gemm_operands(s, ta, tb, (m, n, k), (a, b, c), (dtype,) * 3, (lda, ldb, ldc))
+    if isinstance(operands, int):
+        return operands
+    one, two, out = operands
+    out[:] = alpha * (one @ two) + (beta * out if beta else 0)
+    return gemm_done(s, c, out, k)
+
+
+def gemm_operands(
+    s: Session, ta: int, tb: int, sizes: tuple[int, int, int], addresses: tuple[int, int, int],
+    dtypes: tuple[Any, Any, Any], leading: tuple[int, int, int],
+) -> tuple[np.ndarray, np.ndarray, np.ndarray] | int:  # fmt: skip
+    """op(A), op(B) and C; cuBLAS's status, with a finding, where they are not there."""
+    (m, n, k), (a, b, c), (lda, ldb, ldc) = sizes, addresses, leading
     rows_a, rows_b = (k if ta else m), (n if tb else k)
     if lda < max(1, rows_a) or ldb < max(1, rows_b) or ldc < max(1, m):
         s.faults.add(
@@ -83,13 +97,17 @@ def gemm(
             access="gemm",
         )
         return INVALID
-    one = _matrix(s, a, dtype, rows_a, m if ta else k, lda, "A")
-    two = _matrix(s, b, dtype, rows_b, k if tb else n, ldb, "B")
-    out = _matrix(s, c, dtype, m, n, ldc, "C")
+    one = _matrix(s, a, dtypes[0], rows_a, m if ta else k, lda, "A")
+    two = _matrix(s, b, dtypes[1], rows_b, k if tb else n, ldb, "B")
+    out = _matrix(s, c, dtypes[2], m, n, ldc, "C")
     if one is None or two is None or out is None:
         return FAILED
-    product = alpha * ((one.T if ta else one) @ (two.T if tb else two))
-    out[:] = product + (beta * out if beta else 0)
+    return (one.T if ta else one), (two.T if tb else two), out
+
+
+def gemm_done(s: Session, c: int, out: np.ndarray, k: int) -> int:
+    """C has values now, and the card was busy with them."""
+    m, n = out.shape
     block = s.memory.find(c)
     assert block is not None
     s.memory.change(c, out.strides[1] * (n - 1) + m * out.itemsize, give=2)
