@@ -184,6 +184,24 @@ int main() {
     assert (report.output, report.findings) == ("0 -20\n", []), report.message
 
 
+def test_a_kernel_without_parameters_is_launched_by_name(run):
+    report = run(r"""
+#include <cstdio>
+__global__ void plain() { printf("plain "); }
+template <class T> __global__ void sized() { printf("%d ", (int)sizeof(T)); }
+int main() {
+  void** none = 0; void (*p)() = plain;
+  cudaLaunchKernel(&plain, dim3{1, 1, 1}, dim3{1, 1, 1}, nullptr); cudaLaunchKernel(plain, 1, 1, NULL, 0); cudaLaunchKernel(p, 1, 1, none);
+  cudaLaunchKernel(sized<double>, 1, 1, none); cudaLaunchCooperativeKernel(&sized<short>, 1, 1, none, 0, 0); printf("%d\n", cudaDeviceSynchronize());
+}""")
+    assert (report.output, report.findings) == ("plain plain plain 8 2 0\n", []), report.message
+
+
+def test_arguments_that_defaults_complete_are_not_called_too_few(run):
+    report = run("void f(int* p, int n = 0, int m = 1) {}\nint main() { f(2.5, 4); }\n")
+    assert "no f takes (double, int)" in report.message
+
+
 def test_a_launch_through_a_null_pointer_is_named(run):
     report = run("int main() {\n  void (*k)(int) = nullptr;\n  k<<<1, 1>>>(3);\n  return cudaGetLastError();\n}")
     assert [(str(f.kind), f.line) for f in report.faults] == [("launch", 3)]

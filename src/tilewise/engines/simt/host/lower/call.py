@@ -11,7 +11,7 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.checked_memory import check_object
 from tilewise.engines.simt.host.lower.conversion import call_form, convert, object_place, place_of, rvalue
 from tilewise.engines.simt.host.lower.late import late, provide
-from tilewise.engines.simt.host.lower.overload import Choice, NoMatch, choose, methods
+from tilewise.engines.simt.host.lower.overload import Choice, NoMatch, choose, fits, methods
 from tilewise.engines.simt.host.lower.program import AUTO, Environment, Instance
 from tilewise.engines.simt.host.lower.values import FULL, Overloads, Place, Value
 
@@ -90,7 +90,8 @@ def _no_match(name: str, candidates: list[Any], values: list[Any]) -> str:
     given = ", ".join(str(getattr(v, "type", "…")) for v in values)
     name = name.removeprefix("std::")
     counts = sorted({len(c[0].parameters) for c in candidates})
-    if candidates and all(len(values) != n for n in counts) and not any(c[0].variadic for c in candidates):
+    taken = any(fits(c[0], len(values)) or len(c[0].parameters) == len(values) for c in candidates)
+    if candidates and not taken and not any(c[0].variadic for c in candidates):
         return f"{name} takes {' or '.join(map(str, counts))} arguments, {len(values)} are given"
     return f"no {name} takes ({given})"
 

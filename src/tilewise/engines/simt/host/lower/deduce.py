@@ -41,7 +41,7 @@ def deduce(
     for parameter, value in zip(node.parameters, values, strict=False):
         if isinstance(value, Overloads):
             found = _function_type(p, value, where)
-            if found is None or (found == UNKNOWN and isinstance(parameter.type, tree.TypePointer)):
+            if found is None or (found is UNKNOWN and isinstance(parameter.type, tree.TypePointer)):
                 continue
             type_: Type = found
         elif isinstance(value, tree.Braces):
