@@ -113,3 +113,30 @@ def test_a_kernel_says_how_much_shared_memory_it_declares(tmp_path):
     assert (report.output, report.findings) == ("0 1092 512 256\n4 16\n", []), report.message
     path.write_text("int main() { cudaFuncAttributes a; return cudaFuncGetAttributes(&a, (const void*)0); }\n")
     assert run_program(path, capture=True).ended == "exit"
+
+
+DRIVER_NAMES = r"""
+#include <cuda.h>
+#include <stdio.h>
+#define BOTH(driver, runtime) { int a = -1, b = -2; cuDeviceGetAttribute(&a, CU_DEVICE_ATTRIBUTE_##driver, device); cudaDeviceGetAttribute(&b, cudaDevAttr##runtime, 0); printf("%d %d\n", a, b); }
+int main() {
+  CUdevice device; cuInit(0); cuDeviceGet(&device, 0);
+  BOTH(UNIFIED_ADDRESSING, UnifiedAddressing) BOTH(MANAGED_MEMORY, ManagedMemory) BOTH(MAX_GRID_DIM_X, MaxGridDimX) BOTH(MAX_BLOCK_DIM_Z, MaxBlockDimZ)
+  BOTH(MAX_REGISTERS_PER_BLOCK, MaxRegistersPerBlock) BOTH(L2_CACHE_SIZE, L2CacheSize) BOTH(GLOBAL_MEMORY_BUS_WIDTH, GlobalMemoryBusWidth)
+  BOTH(MAX_THREADS_PER_MULTIPROCESSOR, MaxThreadsPerMultiProcessor) BOTH(MAX_SHARED_MEMORY_PER_BLOCK_OPTIN, MaxSharedMemoryPerBlockOptin) BOTH(COMPUTE_CAPABILITY_MAJOR, ComputeCapabilityMajor)
+}
+"""
+
+
+def test_the_drivers_attributes_are_the_runtimes(tmp_path):
+    path = tmp_path / "program.cu"
+    path.write_text(DRIVER_NAMES)
+    report = run_program(path, capture=True)
+    lines = [line.split() for line in report.output.splitlines()]
+    assert [a for a, _ in lines[:4]] == ["1", "1", "2147483647", "64"], report.message
+    assert len(lines) == 10
+    assert all(a == b for a, b in lines)
+    path.write_text(
+        "#include <cuda.h>\nint main() { int n; cudaDeviceGetAttribute(&n, (cudaDeviceAttr)CU_DEVICE_ATTRIBUTE_WARP_SIZE, 0); return n; }\n"
+    )
+    assert run_program(path, capture=True).status == 32

@@ -43,8 +43,8 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
                      "RecordWithFlags", "GetDeviceFlags", "PCIBusId", "GetCacheConfig",
                      "GetSharedMemConfig", "HostGetFlags", "MemRange", "FromSymbolAsync", "VariableSMem",
                      "AvailableDynamicSMem", "MultiprocessorWithFlags", "cuInit", "CUdevice", "CUresult", "cuDevice",
-                     "cuDriver", "CUcontext", "cuMemGetInfo", "nvtxEvent", "nvtxMark", "nvtxRangeS", "nvtxRangeE",
-                     "nvtxDomain", "nvtxName")),
+                     "CU_DEVICE_", "cuDriver", "CUcontext", "cuMemGetInfo", "nvtxEvent", "nvtxMark", "nvtxRangeS",
+                     "nvtxRangeE", "nvtxDomain", "nvtxName")),
     DEVICE_RARE: ("", ("__activemask", "coalesced_", "this_grid", "grid_group", "__match_", "__funnelshift", "asm",
                        "__byte_perm", "__dp4a", "__cvta")),
     RARE_THRUST: (THRUST, (
