@@ -125,11 +125,44 @@ template <class T> void fill(Vec<Vec<T>>& rows, T x) { for (auto& r : rows) for 
 int main() { Vec<int> v{1, 2, 3}; std::vector<double> w{1.5, 2}; Three<float> t{{1, 2, 4}}; int k = 8; Named<char> m; m[3] = 'x';
   Vec<Vec<float>> rows(2, Vec<float>(2)); fill(rows, 2.5f); printf("%d %g %g %d %d %g\n", sum(v), sum(w), sum(t), first(&k), count(m), rows[1][1]); }
 """
+VIEWS = r"""
+#include <string_view>
+#include <string>
+#include <cstdio>
+#include <iostream>
+#include <iomanip>
+#include <vector>
+#include <map>
+class Timer { std::string_view name; int n = 0; public: Timer(std::string_view s); explicit Timer(std::string_view s, int k) : name(s), n(k) {} ~Timer() { std::printf("%s done %d\n", name.data(), n); } std::string_view get() const { return name; } };
+Timer::Timer(std::string_view s) : name(s) {}
+constexpr std::string_view GREETING = "hello";
+static constexpr std::string_view NAMES[] = {"naive", "tiled", "cublas"};
+struct Case { std::string_view name; int size; };
+size_t count(std::string_view s, char c) { size_t n = 0; for (char x : s) n += x == c; return n; }
+std::string_view trim(std::string_view s) { while (!s.empty() && s.front() == ' ') s.remove_prefix(1); while (!s.empty() && s.back() == ' ') s.remove_suffix(1); return s; }
+int main(int argc, char** argv) {
+  Timer t("copy"), u{"launch", 3}; std::string owned = "a,b,,c"; const std::string& r = owned;
+  std::cout << GREETING << ' ' << GREETING.size() << ' ' << t.get() << ' ' << count(owned, ',') << count("a,b", ',') << count(r, 'a') << '\n';
+  std::cout << '[' << trim("  x y ") << "] [" << std::setw(6) << GREETING << "] [" << std::left << std::setw(6) << GREETING << "]\n";
+  for (auto n : NAMES) std::cout << n << ' ';
+  for (const auto& n : NAMES) std::cout << n.substr(1, 2) << ' ';
+  Case cases[] = {{"one", 1}, {"two", 2}}; for (auto& c : cases) std::cout << c.name << c.size << ' ';
+  std::cout << '\n';
+  std::string_view v = owned; std::string copy(v), other = std::string(v.substr(2)), third{v}; owned = "z"; std::cout << copy << ' ' << other << ' ' << third.size() << '\n';
+  std::string_view w = copy; std::cout << (w == "a,b,,c") << ("a" == w) << (w == copy) << (copy == w) << (w != other) << (w < "b") << (w.compare("a") > 0) << (w == GREETING) << '\n';
+  std::cout << w.find(',') << ' ' << w.find(",,") << ' ' << w.rfind(',') << ' ' << (w.find("q") == std::string_view::npos) << ' ' << w.find_first_of("bc") << ' ' << w.find_last_not_of("c,") << ' ' << w.find_first_not_of('a') << '\n';
+  std::vector<std::string_view> parts; size_t at = 0, to; while ((to = w.find(',', at)) != w.npos) { parts.push_back(w.substr(at, to - at)); at = to + 1; } parts.emplace_back(w.substr(at)); for (auto p : parts) std::cout << '<' << p << '>'; std::cout << parts.size() << '\n';
+  std::map<std::string_view, int> m; m["b"] = 2; m["a"] = 1; for (auto& [k, x] : m) std::cout << k << x; std::cout << '\n';
+  copy = GREETING; copy += trim(" q "); copy.append(GREETING.substr(3)); copy += "s"; copy += std::string("t"); std::cout << copy << GREETING.find_last_not_of('o') << GREETING.rfind('l', 2) << GREETING.rfind("l") << GREETING.find("") << "\n"; w = copy;
+  printf("%.*s\n", (int)w.size(), w.data()); std::string_view e; std::cout << e.empty() << e.size() << e << '\n';
+  std::string_view arg = argc > 1 ? argv[1] : "none"; std::cout << arg << (arg == "none" ? "!" : "?") << '\n';
+}
+"""
 
 
 @pytest.mark.skipif(shutil.which("g++") is None, reason="there is no g++ here to compare with")
-@pytest.mark.parametrize("text", [LOCAL_CLASSES, EXIT, QUICK_EXIT, MOVES, STRINGS, VECTORS, QUEUES, SLICES, ALIASES],
-                         ids=["local classes", "exit", "_Exit", "moves", "strings", "vectors", "queues", "slices", "aliases"])  # fmt: skip
+@pytest.mark.parametrize("text", [LOCAL_CLASSES, EXIT, QUICK_EXIT, MOVES, STRINGS, VECTORS, QUEUES, SLICES, ALIASES, VIEWS],
+                         ids=["local classes", "exit", "_Exit", "moves", "strings", "vectors", "queues", "slices", "aliases", "views"])  # fmt: skip
 def test_it_prints_what_a_compiler_prints(text, tmp_path):
     program, built = tmp_path / "program.cu", str(tmp_path / "real")
     program.write_text(text)

@@ -25,6 +25,7 @@ CUDA_RARE = "cuda_rare.h"
 DEVICE_RARE = "device_rare.h"
 RARE_THRUST = "rare_thrust.h"
 OPENCV = "opencv.h"
+STRING_VIEW = "string_view.h"
 # what few programs use is read where the text names one of these words (and includes the header of the second column)
 ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     TEXTURES: ("", ("texture", "cudaArray", "MallocArray", "Texture", "surf2D", "Surface", "cudaMalloc3D",
@@ -45,6 +46,7 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
                      "AvailableDynamicSMem", "MultiprocessorWithFlags", "cuInit", "CUdevice", "CUresult", "cuDevice",
                      "CU_DEVICE_", "cuDriver", "CUcontext", "cuMemGetInfo", "nvtxEvent", "nvtxMark", "nvtxRangeS",
                      "nvtxRangeE", "nvtxDomain", "nvtxName")),
+    STRING_VIEW: ("", ("string_view",)),
     DEVICE_RARE: ("", ("__activemask", "coalesced_", "this_grid", "grid_group", "__match_", "__funnelshift", "asm",
                        "__byte_perm", "__dp4a", "__cvta")),
     RARE_THRUST: (THRUST, (
@@ -164,7 +166,8 @@ NEEDS: dict[str, tuple[str, ...]] = {
     RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),
     RARE_THRUST: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
     OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": ("half.h", DEVICE),
-    STREAMS: (STRING,), STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
+    STREAMS: (STRING,), STRING_VIEW: (STREAMS,),
+    STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),
     MEMORY: (ALGORITHM,), CONTAINERS: (VECTOR,), THREADS: (CHRONO,), THRUST: (VECTOR,), "wb.h": (STREAMS,),
     "everything.h": (STREAMS, VECTOR, STRING, ALGORITHM, RANDOM, CHRONO, MEMORY, CONTAINERS, THREADS),
 }  # fmt: skip

@@ -3,6 +3,7 @@ size_t __word_size();
 void __word_copy(char* to);
 void __real_text(double value);
 namespace std {
+class string_view;
 class string {
     char* _data; size_t _size; size_t _room;
     void _set(const char* from, size_t n) {
@@ -17,6 +18,8 @@ public:
     string() : _data(nullptr), _size(0), _room(0) { _set("", 0); }
     string(const char* s) : _data(nullptr), _size(0), _room(0) { _set(s, strlen(s)); }
     string(const char* s, size_t n) : _data(nullptr), _size(0), _room(0) { _set(s, n); }
+    // in string_view.h
+    explicit string(const string_view& v); string& operator=(const string_view& v); string& operator+=(const string_view& v); string& append(const string_view& v);
     string(const string& o) : _data(nullptr), _size(0), _room(0) { _set(o._data, o._size); }
     string(string&& o) : _data(nullptr), _size(0), _room(0) { _set("", 0); std::swap(_data, o._data); std::swap(_size, o._size); std::swap(_room, o._room); }
     string(const char* first, const char* last) : _data(nullptr), _size(0), _room(0) { _set(first, last - first); }
