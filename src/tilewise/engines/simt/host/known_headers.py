@@ -26,6 +26,7 @@ DEVICE_RARE = "device_rare.h"
 RARE_THRUST = "rare_thrust.h"
 OPENCV = "opencv.h"
 STRING_VIEW = "string_view.h"
+THRUST_TUPLE = "thrust_tuple.h"
 # what few programs use is read where the text names one of these words (and includes the header of the second column)
 ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     TEXTURES: ("", ("texture", "cudaArray", "MallocArray", "Texture", "surf2D", "Surface", "cudaMalloc3D",
@@ -49,6 +50,7 @@ ON_WORDS: dict[str, tuple[str, tuple[str, ...]]] = {
     STRING_VIEW: ("", ("string_view",)),
     DEVICE_RARE: ("", ("__activemask", "coalesced_", "this_grid", "grid_group", "__match_", "__funnelshift", "asm",
                        "__byte_perm", "__dp4a", "__cvta")),
+    THRUST_TUPLE: (THRUST, ("thrust::tuple", "make_tuple", "zip_iterator")),
     RARE_THRUST: (THRUST, (
         "thrust::host", "thrust::sequence", "ary_function",
         "thrust::device,", "thrust::device ,", "thrust::seq", "par.on",
@@ -164,7 +166,7 @@ COPIED = ("helper_cuda.h", "helper_math.h", "course_timers.h", "book.h", "by_exa
 NEEDS: dict[str, tuple[str, ...]] = {
     TEXTURES: (DEVICE,), DEVICE_RARE: (DEVICE,), "book.h": ("helper_cuda.h",),
     RARE_ALGORITHMS: (ALGORITHM,), COMPLEX: (ALGORITHM,),
-    RARE_THRUST: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
+    RARE_THRUST: (THRUST,), THRUST_TUPLE: (THRUST,), "cufft.h": ("cu_complex.h",), "cub.h": (THRUST, DEVICE),
     OPENCV: (STRING, ALGORITHM, "stb_image.h"), "mma.h": ("half.h", DEVICE),
     STREAMS: (STRING,), STRING_VIEW: (STREAMS,),
     STRING: (ALGORITHM,), VECTOR: (ALGORITHM,), RANDOM: (ALGORITHM,), CHRONO: (ALGORITHM,),

@@ -89,7 +89,8 @@ template <class T> struct __span { std::vector<T> _items; T* _p;
     __span(const counting_iterator<T>& first, long n) : _items(n), _p(nullptr) { for (long i = 0; i < n; ++i) _items[i] = first[i]; }
     __span(device_ptr<T> first, long n) : _items(n), _p(first._p) { if (n) __thrust_copy(_items.data(), _p, n * sizeof(T)); }
     __span(T* first, long n) : _items(n), _p(first) { if (n) __thrust_copy(_items.data(), _p, n * sizeof(T)); }
-    void back() { if (_items.size()) __thrust_copy(_p, _items.data(), _items.size() * sizeof(T)); } };
+    void back() { if (_p && _items.size()) __thrust_copy(_p, _items.data(), _items.size() * sizeof(T)); }
+    template <class F> void each(F f) { for (size_t i = 0; i < _items.size(); ++i) f(_items[i]); back(); } };
 template <class T> T __kind(device_ptr<T> p) { return T(); }
 template <class T> T __kind(T* p) { return T(); }
 template <class T> T __kind(const T* p) { return T(); }
@@ -105,7 +106,11 @@ template <class T> struct counting_iterator {
 };
 template <class T> counting_iterator<T> make_counting_iterator(T v) { return counting_iterator<T>(v); }
 template <class T> T __kind(counting_iterator<T> p) { return T(); }
-#define __SPAN(name, first, n) __span<decltype(__kind(first))> name(first, n)
+template <class T> __span<T> __held(device_ptr<T> p) { return __span<T>(p, 0); }
+template <class T> __span<T> __held(T* p) { return __span<T>(p, 0); }
+template <class T> __span<T> __held(const T* p) { return __span<T>(p, 0); }
+template <class T> __span<T> __held(counting_iterator<T> p) { return __span<T>(p, 0); }
+#define __SPAN(name, first, n) decltype(__held(first)) name(first, n)
 struct device_t { int n; device_t on(void* s) const { return *this; } }; struct host_t { int n; };
 const device_t device = {0}; const host_t host = {0}; const device_t seq = {0};
 template <class T> struct plus { __host__ __device__ T operator()(const T& a, const T& b) const { return a + b; } };
@@ -144,7 +149,7 @@ template <class I, class T> long count(I first, I last, const T& v) { __SPAN(a, 
 template <class I, class F> long count_if(I first, I last, F f) { __SPAN(a, first, last - first); return std::count_if(a._items.begin(), a._items.end(), f); }
 template <class I, class J> bool equal(I first, I last, J other) { __SPAN(a, first, last - first); __SPAN(b, other, last - first); return a._items == b._items; }
 template <class I> bool is_sorted(I first, I last) { __SPAN(a, first, last - first); return std::is_sorted(a._items.begin(), a._items.end()); }
-template <class I, class F> void for_each(I first, I last, F f) { __SPAN(a, first, last - first); for (size_t i = 0; i < a._items.size(); ++i) f(a._items[i]); a.back(); }
+template <class I, class F> void for_each(I first, I last, F f) { __SPAN(a, first, last - first); a.each(f); }
 template <class I, class O> O copy_n(I first, long n, O to) { return thrust::copy(first, first + n, to); }
 template <class I> void sort(device_t e, I first, I last) { thrust::sort(first, last); }
 template <class I, class O> O inclusive_scan(device_t e, I first, I last, O to) { return thrust::inclusive_scan(first, last, to); }
