@@ -284,3 +284,15 @@ int main() {
 }
 """)
     assert (report.output, report.findings) == ("5 3 2.5 2 7 42 9 8 1\n", []), report.message
+
+
+def test_a_class_may_say_what_its_address_is(run):
+    report = run(r"""
+#include <cstdio>
+struct Bits { unsigned v; Bits operator&(const Bits& o) const { return {v & o.v}; } };
+struct Handle { int* p; int** operator&() { return &p; } };
+struct Plain { int n; };
+void make(int** q) { static int n = 5; *q = &n; }
+int main() { Bits a{6}, b{3}; Bits* pa = &a; printf("%u %u ", (a & b).v, pa->v); Handle h{nullptr}; make(&h); auto r = &h; printf("%d %d ", *h.p, **r); Plain x{4}; Plain* px = &x; printf("%d\n", px->n); }
+""")
+    assert (report.output, report.findings) == ("2 6 5 5 4\n", []), report.message

@@ -64,6 +64,14 @@ int main() { thrust::counting_iterator<int> ci(1); thrust::device_vector<int> d(
   thrust::transform(thrust::make_counting_iterator(0), thrust::make_counting_iterator(8), e.begin(), Square()); int h[8]; thrust::copy_n(d.begin(), 8, h);
   printf("%d %d %d %d\n", h[0], h[7], thrust::reduce(e.begin(), e.end()), thrust::reduce(ci, ci + 4)); }
 """
+THRUST_ADDRESSES = r"""
+#include <thrust/device_vector.h>
+#include <thrust/host_vector.h>
+#include <cstdio>
+__global__ void k(float* p) { p[threadIdx.x] += 1; }
+int main() { thrust::device_vector<float> v(4, 1.0f); k<<<1, 4>>>(thrust::raw_pointer_cast(&v[0])); float* p = thrust::raw_pointer_cast(&v[1]); k<<<1, 2>>>(p); thrust::device_ptr<float> q = &v[2]; k<<<1, 1>>>(q.get());
+ auto d = thrust::raw_pointer_cast(&v.front()); k<<<1,1>>>(d); thrust::host_vector<float> h(v); float* g = thrust::raw_pointer_cast(&h[0]); for (int i = 0; i < 4; i++) printf("%g ", g[i]); puts(""); }
+"""
 WMMA = r"""
 #include <cstdio>
 #include <cuda_fp16.h>
@@ -120,6 +128,7 @@ PROGRAMS = {
     "wmma": (WMMA, "0 wrong, 572\n"),  # against plain loops in the program itself
     "graph": (GRAPH, "6 10\n16 10\n26 10\n"),  # each launch copies, adds 1 + 2 + 3 and copies back
     "thrust": (THRUST, "2 9 140 10\n"),  # 1 + 1, 8 + 1, the squares up to 49, 1 + 2 + 3 + 4
+    "thrust, addresses of elements": (THRUST_ADDRESSES, "3 3 4 2 \n"),  # 1, and 1 for each launch that reaches it
     "variadic": (VARIADIC, VARIADIC_PRINTS),  # as g++ prints it
     "window": (WINDOW, "640 480\nframe 0\nframe 1\nframe 2\nframe 3\n"),
     # x = 1 -5 3 2: y = 1 + 2x, x.x, |(3, 2)|, |1| + |3|, the largest is the second; A = 1 3 5 7 / 2 4 6 8 times 2x; A's transpose

@@ -4,8 +4,10 @@ void* __thrust_memory(size_t size);
 void __thrust_free(void* p);
 namespace thrust {
 template <class T> T __load(const T* p) { T v; __thrust_copy(&v, p, sizeof(T)); return v; }
+template <class T> struct device_ptr;
 template <class T> struct device_reference {
     T* _p;
+    device_ptr<T> operator&() const { return device_ptr<T>(_p); }
     device_reference(T* p) : _p(p) {}
     operator T() const { return __load(_p); }
     device_reference& operator=(const T& v) { __thrust_copy(_p, &v, sizeof(T)); return *this; }

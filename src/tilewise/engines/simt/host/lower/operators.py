@@ -302,6 +302,8 @@ def _address(b: Builder, node: tree.Unary) -> Any:
     b.line = node.line
     if isinstance(value, Overloads):
         return value
+    if isinstance(value.type, Record) and any(not m.parameters for m, *_ in value.type.methods_named("operator&")):
+        return late.call_method(b, value, "operator&", [], node)
     if isinstance(value, Place):
         local = b.find(node.operand.name) if isinstance(node.operand, tree.Name) else None
         if local is not None and local.size:
