@@ -34,6 +34,15 @@ int main() {
 }
 """
 BARRIER = "__syncthreads();"
+HANDED_ON = """int main() {
+  const int n = 100, planes = 6; float h[n * planes], o[n * planes] = {0};
+  for (int i = 0; i < n * planes; i++) h[i] = i % 13;
+  float *a, *b; cudaMalloc(&a, sizeof(h)); cudaMalloc(&b, sizeof(o)); cudaMemcpy(a, h, sizeof(h), cudaMemcpyHostToDevice); cudaMemset(b, 0, sizeof(o));
+  march<<<(n + 15) / 16, 18>>>(a, b, n, planes); cudaMemcpy(o, b, sizeof(o), cudaMemcpyDeviceToHost);
+  int bad = 0; for (int i = 1; i < planes - 1; i++) for (int k = 1; k < n - 1; k++) bad += o[i * n + k] != h[(i - 1) * n + k] + h[(i + 1) * n + k] + h[i * n + k - 1] + h[i * n + k + 1];
+  printf("%d\\n", bad); cudaFree(a); cudaFree(b);
+}
+"""
 REGISTERS = """#include <stdio.h>
 __global__ void march(const float *in, float *out, int n, int planes) {
   __shared__ float tile[18];
@@ -55,14 +64,6 @@ __global__ void march(const float *in, float *out, int n, int planes) {
 #endif
   }
 }
-int main() {
-  const int n = 100, planes = 6; float h[n * planes], o[n * planes] = {0};
-  for (int i = 0; i < n * planes; i++) h[i] = i % 13;
-  float *a, *b; cudaMalloc(&a, sizeof(h)); cudaMalloc(&b, sizeof(o)); cudaMemcpy(a, h, sizeof(h), cudaMemcpyHostToDevice); cudaMemset(b, 0, sizeof(o));
-  march<<<(n + 15) / 16, 18>>>(a, b, n, planes); cudaMemcpy(o, b, sizeof(o), cudaMemcpyDeviceToHost);
-  int bad = 0; for (int i = 1; i < planes - 1; i++) for (int k = 1; k < n - 1; k++) bad += o[i * n + k] != h[(i - 1) * n + k] + h[(i + 1) * n + k] + h[i * n + k - 1] + h[i * n + k + 1];
-  printf("%d\\n", bad); cudaFree(a); cudaFree(b);
-}
 """
 MARCH = """#include <stdio.h>
 __global__ void march(const float *in, float *out, int n, int planes) {
@@ -82,14 +83,6 @@ __global__ void march(const float *in, float *out, int n, int planes) {
       out[i * n + k + 1] = prev[threadIdx.x] * 2;
 #endif
   }
-}
-int main() {
-  const int n = 100, planes = 6; float h[n * planes], o[n * planes] = {0};
-  for (int i = 0; i < n * planes; i++) h[i] = i % 13;
-  float *a, *b; cudaMalloc(&a, sizeof(h)); cudaMalloc(&b, sizeof(o)); cudaMemcpy(a, h, sizeof(h), cudaMemcpyHostToDevice); cudaMemset(b, 0, sizeof(o));
-  march<<<(n + 15) / 16, 18>>>(a, b, n, planes); cudaMemcpy(o, b, sizeof(o), cudaMemcpyDeviceToHost);
-  int bad = 0; for (int i = 1; i < planes - 1; i++) for (int k = 1; k < n - 1; k++) bad += o[i * n + k] != h[(i - 1) * n + k] + h[(i + 1) * n + k] + h[i * n + k - 1] + h[i * n + k + 1];
-  printf("%d\\n", bad); cudaFree(a); cudaFree(b);
 }
 """
 
@@ -112,7 +105,7 @@ def test_a_missing_barrier_in_a_kernel_with_pointers_to_pointers(tmp_path, first
 def test_a_cell_without_a_value_may_be_copied_but_not_computed_with(tmp_path):
     """Three planes that march through a volume: at its edges nobody loads, and what is handed on there is not used."""
     path = tmp_path / "program.cu"
-    path.write_text(MARCH)
+    path.write_text(MARCH + HANDED_ON)
     report = run_program(path, capture=True)
     assert (report.output, report.findings) == ("0\n", []), report.message
     faults = run_program(path, [], Options(defines={"WRONG": "1"}), capture=True).faults
@@ -122,7 +115,7 @@ def test_a_cell_without_a_value_may_be_copied_but_not_computed_with(tmp_path):
 @pytest.mark.parametrize("apart", ["", " int z = 0; again: if (z++ < 0) goto again;"], ids=["lanes", "one by one"])
 def test_a_threads_variable_without_a_value_may_be_handed_on(tmp_path, apart):
     path = tmp_path / "program.cu"
-    path.write_text(REGISTERS.replace("float prev, curr, next;", "float prev, curr, next;" + apart))
+    path.write_text(REGISTERS.replace("float prev, curr, next;", "float prev, curr, next;" + apart) + HANDED_ON)
     report = run_program(path, [], Options(interpret=0.0), capture=True)
     assert (report.output, report.findings) == ("0\n", []), report.message
     faults = run_program(path, [], Options(interpret=0.0, defines={"WRONG": "1"}), capture=True).faults

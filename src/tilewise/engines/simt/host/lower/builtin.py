@@ -56,21 +56,23 @@ def _make(b: Builder, node: tree.Call) -> Any:
 
 def _unmake(b: Builder, node: tree.Call) -> Any:
     """__unmake(p): take down the object at p."""
+    _taken_down(b, node)
+    return Value(types.VOID, "")
+
+
+def _taken_down(b: Builder, node: tree.Call) -> tuple[Any, Any]:
+    """Where the object was, and its type."""
     value = _lower(b, node.arguments[0])
     pointer = convert(b, value, value.type)
     to = pointer.type.to  # type: ignore[attr-defined]
     if isinstance(to, types.Record):
         destroy(b, to, pointer.text)
-    return Value(types.VOID, "")
+    return pointer, to
 
 
 def _drop(b: Builder, node: tree.Call) -> Any:
     """__drop(p): take it down, and nobody may touch its room from now on; who knew of values there asks again."""
-    value = _lower(b, node.arguments[0])
-    pointer = convert(b, value, value.type)
-    to = pointer.type.to  # type: ignore[attr-defined]
-    if isinstance(to, types.Record):
-        destroy(b, to, pointer.text)
+    pointer, to = _taken_down(b, node)
     b.shade(pointer.text, str(b.program.size_of(to)), 0)
     b.program.memory.loses_values = True
     epoch = f"ptr inttoptr (i64 {b.program.memory.epoch_address} to ptr)"
