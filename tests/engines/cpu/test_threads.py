@@ -290,8 +290,9 @@ def test_a_worker_is_not_woken_where_the_thread_that_calls_is() -> None:
         pool.native()["run"](workers.address, task, words.ctypes.data, 64, 2)
         time.sleep(0.01)
 
-    here = elsewhere = 0
-    try:
+    def met() -> tuple[int, int]:
+        """Jobs in which the worker ran where the caller was, and elsewhere."""
+        here = elsewhere = 0
         for home in [*sorted(cores)[:2]] * 12:
             os.sched_setaffinity(0, {home})  # of this thread alone
             os.sched_setaffinity(int(thread), {home})
@@ -304,6 +305,14 @@ def test_a_worker_is_not_woken_where_the_thread_that_calls_is() -> None:
             while os.sched_getaffinity(int(thread)) != cores and time.monotonic() < until:
                 time.sleep(0.01)
             assert os.sched_getaffinity(int(thread)) == cores
+        return here, elsewhere
+
+    try:
+        # A busy machine may have moved it back, or not have let it run at all: then once more.
+        rounds = [met()]
+        while 2 * rounds[-1][1] < rounds[-1][0] and len(rounds) < 6:
+            rounds.append(met())
     finally:
         os.sched_setaffinity(0, cores)
-    assert 2 * elsewhere >= here  # a busy machine may have moved it back, or not have let it run at all
+    here, elsewhere = rounds[-1]
+    assert 2 * elsewhere >= here, rounds
