@@ -38,6 +38,9 @@ def together(seeds: range) -> str:
     return "\n".join([INCLUDES, *parts, "int main() {", "    int status;", *calls, "    return 0;", "}", ""])
 
 
+MOST_OPEN = 4096  # descriptors that are looked at
+
+
 def under_compiler(source: Path) -> tuple[str, int]:
     built = source.with_suffix("")
     subprocess.run(["g++", *FLAGS, str(source), "-o", str(built)], check=True)
@@ -58,6 +61,8 @@ def under_ours(source: Path) -> tuple[str, int, str]:
         try:
             os.close(reader)
             os.dup2(os.open(printed, os.O_WRONLY | os.O_CREAT | os.O_TRUNC), 1)
+            os.closerange(3, writer)  # a program is held to 64 files, and whoever forks here may have more open
+            os.closerange(writer + 1, MOST_OPEN)
             sys.argv = ["program_child", json.dumps(settings)]
             program_child.main()
         finally:
