@@ -215,7 +215,7 @@ class OnCard:
 
 
 class OnTensors:
-    """A recipe of one image on torch's tensors, with nothing but `out` given: machine code reads their addresses and
+    """A recipe of one image on torch's tensors, with no array but `out` given: machine code reads their addresses and
     the stream, fills and launches."""
 
     __slots__ = ("_empty", "_header", "_launch", "_library", "_otherwise", "_scratch", "tick")
@@ -226,7 +226,9 @@ class OnTensors:
         self._launch, self._library, self._empty = launch, library, otherwise.empty
 
     def __call__(self, M: Any, N: Any, keywords: Any) -> Any:
-        P = keywords["out"] if keywords else self._empty()
+        P = keywords.get("out") if keywords else None
+        if P is None:
+            P = self._empty()
         if not self._scratch:
             code = self._launch(self._header, M, N, P, 0)
         else:

@@ -10,7 +10,9 @@ from types import SimpleNamespace
 import pytest
 import torch
 
+import tilewise as tw
 from tilewise.arrays import torch_exchange, torch_quick_signature
+from tilewise.arrays.keyword_words import VALUES
 from tilewise.arrays.torch_exchange import CPU, CUDA, UNREAD, exchange_functions, tensor_launcher
 from tilewise.arrays.torch_quick_signature import quickest_signature, wants_gradient
 from tilewise.prepared import OnTensors
@@ -69,9 +71,63 @@ def test_what_the_table_cannot_tell_whole_goes_by_python():
     for x in strange:
         assert sign(A, x) is BY_PYTHON
         assert sign(A, A, {"out": x}) is BY_PYTHON
-    assert sign(A, A, {"semiring": "min_plus"}) is BY_PYTHON
-    assert sign(A, A, {"out": A, "precision": "ieee"}) is BY_PYTHON
     assert sign(A, A) is not BY_PYTHON
+
+
+def test_keywords_of_few_values_are_signed_and_no_others():
+    A, B = torch.ones(4, 4), torch.ones(4, 4)
+    seed = time.time_ns() % 2**32
+    rng, by_key = random.Random(seed), {}
+    for _ in range(2000):
+        given = {name: rng.choice(values) for name, values in VALUES.items() if rng.random() < 0.4}
+        given |= {"out": B} if rng.random() < 0.5 else {}
+        key = sign(A, A, dict(rng.sample(sorted(given.items(), key=str), len(given))))  # in any order
+        assert key is not BY_PYTHON, f"seed {seed}: {given}"
+        told = frozenset((name, str(value)) for name, value in given.items())
+        assert by_key.setdefault(key, told) == told, f"seed {seed}"
+        assert not wants_gradient(key)
+    assert len(by_key) > 300
+    others = [
+        {"kernel": "plain"}, {"semiring": "2_best"}, {"semiring": "min_count"}, {"semiring": "nothing"},
+        {"precision": "".join(["hi", "gh"])}, {"precision": None}, {"out": None}, {"out": B, "bias": B},
+        {"accumulate": 1}, {"unknown": True}, {"out": B, "precision": "high", "tile": 16},
+    ]  # fmt: skip
+    for given in others:
+        assert sign(A, A, given) is BY_PYTHON, given
+    wanted = torch.ones(4, 4, requires_grad=True)
+    assert sign(wanted, A, {"precision": "high"}) is BY_PYTHON
+    assert sign(A, A, {"out": wanted, "precision": "high"}) is BY_PYTHON
+    with torch.autocast("cpu"):
+        assert sign(A, A, {"precision": "high"}) is BY_PYTHON
+
+
+def test_calls_signed_by_words_are_each_their_own():
+    """Prepared under one keyword, never served to another: each against NumPy, in any order, twice and thrice."""
+    seed = time.time_ns() % 2**32
+    rng = random.Random(seed)
+    M, N = torch.randint(0, 9, (5, 7)).float(), torch.randint(0, 9, (7, 6)).float()
+    steps = M[:, :, None], N[None]
+    exact = {
+        "plus_times": (M @ N, torch.add), "min_plus": ((steps[0] + steps[1]).amin(1), torch.minimum),
+        "tropical": ((steps[0] + steps[1]).amin(1), torch.minimum),
+        "max_times": ((steps[0] * steps[1]).amax(1), torch.maximum),
+        "max_min": (torch.minimum(*steps).amax(1), torch.maximum),
+    }  # fmt: skip
+    for _ in range(300):
+        name, given = rng.choice([*exact]), {}
+        product, add = exact[name]
+        if name != "plus_times" or rng.random() < 0.5:
+            given["semiring"] = name
+        if rng.random() < 0.4:
+            given["precision"] = rng.choice(["ieee", "high", "tf32"])
+        if rng.random() < 0.4:
+            given["nonnegative"] = rng.choice([True, False])
+        if rng.random() < 0.6:
+            given["out"] = out = torch.full((5, 6), float(rng.randrange(40)))
+            if rng.random() < 0.6:
+                given["accumulate"] = rng.choice([True, False])
+                product = add(product, out) if given["accumulate"] else product
+        assert torch.equal(tw.matmul(M, N, **given), product), f"seed {seed}: {given}"
 
 
 @pytest.mark.filterwarnings("ignore:.*torch.jit.*:DeprecationWarning")

@@ -1,9 +1,9 @@
 """torch tensors signed by machine code, one function for those on cards and one for those on the host.
 
-A product with no keywords, or with `out=` alone, is signed by the bytes of its tensors' devices, dtypes, alignment
-classes, shapes and strides, in a quarter of the time that Python takes, and marked where a gradient is wanted. What
-else torch follows (modes, transforms, tracing, autocast), and every tensor that DLPack's table cannot tell whole, is
-signed by `torch_signature.signature`.
+A product with no keywords, with `out=`, or with those of `keyword_words` is signed by the bytes of its tensors'
+devices, dtypes, alignment classes, shapes and strides, in a quarter of the time that Python takes, and marked where a
+gradient is wanted. What else torch follows (modes, transforms, tracing, autocast), other keywords, and every tensor
+that DLPack's table cannot tell whole, is signed by `torch_signature.signature`.
 """
 
 from __future__ import annotations
@@ -14,6 +14,7 @@ from typing import Any
 
 import torch
 
+from tilewise.arrays.keyword_words import UNKNOWN, VALUES, words_text
 from tilewise.arrays.torch_exchange import CUDA, exchange_functions, field
 from tilewise.arrays.torch_signature import GRADIENT
 from tilewise.options import GRADIENT_BYTE, Key
@@ -22,7 +23,7 @@ from tilewise.system.llvm_lock import LLVM
 
 AXES = 4
 MARK = 8 * GRADIENT_BYTE  # the bit of the first word, which is 0 without keywords, that says that a gradient is wanted
-AUTOCAST = 100  # the number of its guard, behind those of every call
+AUTOCAST, AUTOCAST_TOO = 100, 101  # the numbers of its guards, behind those of every call
 WORDS = 1 + 3 * (3 + 2 * AXES)
 _kept: list[Any] = []  # objects whose addresses machine code holds
 
@@ -92,7 +93,7 @@ def _plain(name: str) -> str:
 
 def signature_text(device: int) -> str:
     """`sign(M, N, keywords)`: the key's bytes, or what Python says."""
-    return _words_text(device) + _gradient_text() + _axes_text() + _sign_text()
+    return _words_text(device) + _gradient_text() + _axes_text() + words_text(_held) + _sign_text()
 
 
 def _words_text(device: int) -> str:
@@ -229,7 +230,7 @@ define ptr @sign(ptr %self, ptr %arguments, i64 %count) {{
   %words = alloca [{WORDS} x i64], align 8
   %flag = alloca i64
   store i64 0, ptr %flag
-{CALL_READ}  %few = icmp ule i64 %given, 1
+{CALL_READ}  %few = icmp ule i64 %given, {1 + len(VALUES)}
 {_plain("M")}{_plain("N")}
   %tensors = and i1 %plain.M, %plain.N
   %ours = and i1 %few, %tensors
@@ -267,7 +268,9 @@ bound:
 
 
 def _out_text() -> str:
+    """Without keywords; with some, but no `out`; with `out`. A gradient with keywords is Python's."""
     autocast = _guard(AUTOCAST, torch._C._is_any_autocast_enabled, False, "made")
+    autocast_too = _guard(AUTOCAST_TOO, torch._C._is_any_autocast_enabled, False, "made")
     return f"""
   %bare = icmp eq i64 %given, 0
   br i1 %bare, label %short, label %long
@@ -277,9 +280,19 @@ short:
   store i64 %mark, ptr %words
 {autocast}
 long:
+  %word = call i64 @worded(ptr %keywords, i64 %given)
+  store i64 %word, ptr %words
+  %known = icmp ne i64 %word, {UNKNOWN}
+  %wanted.long = load i64, ptr %flag
+  %free = icmp eq i64 %wanted.long, 0
+  %by.words = and i1 %known, %free
+  br i1 %by.words, label %where, label %slowly
+where:
   %P = call ptr @PyDict_GetItem(ptr %keywords, ptr inttoptr (i64 {_held("out")} to ptr))
   %is.out = icmp ne ptr %P, null
-  br i1 %is.out, label %into, label %slowly
+  br i1 %is.out, label %into, label %fresh
+fresh:
+{autocast_too}
 into:
 {_plain("P")}
   br i1 %plain.P, label %describe.P, label %slowly
@@ -288,13 +301,13 @@ describe.P:
   %P.good = icmp ne i64 %P.count, 0
   %P.device = load i64, ptr %P.to
   %P.near = icmp eq i64 %M.device, %P.device
-  %wanted.long = load i64, ptr %flag
-  %free = icmp eq i64 %wanted.long, 0
-  %P.free = and i1 %P.near, %free
+  %wanted.now = load i64, ptr %flag
+  %free.now = icmp eq i64 %wanted.now, 0
+  %P.free = and i1 %P.near, %free.now
   %P.both = select i1 %P.good, i1 %P.free, i1 false
   br i1 %P.both, label %made, label %slowly
 made:
-  %more = phi i64 [ 0, %told.{AUTOCAST} ], [ %P.count, %describe.P ]
+  %more = phi i64 [ 0, %told.{AUTOCAST} ], [ 0, %told.{AUTOCAST_TOO} ], [ %P.count, %describe.P ]
   %end = getelementptr i64, ptr %P.to, i64 %more
   %from = ptrtoint ptr %words to i64
   %till = ptrtoint ptr %end to i64
