@@ -11,7 +11,7 @@ import pytest
 
 from drawn_problems import KINDS, drawn_problem
 from tilewise.calibration import mended
-from tilewise.kernels.choosing import competing, seen_by
+from tilewise.kernels.choosing import PASS_SECONDS, competing, seen_by
 from tilewise.kernels.registry import FAMILIES, family_of
 from tilewise.kernels.wgmma_half import model as wgmma_half
 from tilewise.kernels.wgmma_half import search
@@ -62,15 +62,18 @@ def test_families_that_are_left_out_are_slower(rng, kind):
         for _ in range(25):
             problem = drawn_problem(rng, kind).folded  # as the planner sees a stack whose members share N
             plan = make_plan(problem, card)
-            times = {}
+            times, passes = {}, {}
             for family in competing(problem, card, None):
                 seen = seen_by(family, problem)
                 offer = family.offer(seen, card, None)
                 assert family.least_seconds(seen, card) <= offer.predicted, (family.name, problem)
                 seconds = mended(offer)
                 times[family.name] = seconds if family.fuses else after_epilogue(seconds, problem, card)
-            assert plan.family == min(times, key=times.__getitem__), (problem, times)
+                passes[family.name] = offer.passes
+            weighed = {name: seconds + PASS_SECONDS * passes[name] for name, seconds in times.items()}
+            assert plan.family == min(weighed, key=weighed.__getitem__), (problem, times)
             assert plan.predicted == pytest.approx(times[plan.family], rel=1e-12)
+            assert plan.passes == passes[plan.family]
 
 
 def test_few_families_are_asked_for_a_plan(rng, monkeypatch):

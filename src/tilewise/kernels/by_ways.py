@@ -1,4 +1,4 @@
-"""Families that multiply in one launch in one of many ways: the soonest by the family's own formula is its plan."""
+"""Families that multiply in one of many ways, mostly in one launch: the soonest by their own formula is their plan."""
 
 from __future__ import annotations
 
@@ -34,6 +34,10 @@ class ByWays(Family):
         """What else people should know of the way."""
         return cut_over_a_cluster(way)
 
+    def passes(self, problem: Problem, way: Any) -> int:
+        """Launches beside the product's own."""
+        return 0
+
     def limits(self, problem: Problem, machine: Machine) -> tuple[float, str]:
         """The least seconds that the machine allows, and what sets them."""
         return machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
@@ -63,7 +67,20 @@ class ByWays(Family):
     ) -> Plan:
         limits = self.limits(problem, machine)
         name, geometry, notes = self.kernel_for(problem), self.geometry(problem, way), self.notes(problem, way)
-        plan = own_tiles(self, problem, machine, name, tile, geometry, seconds, limits, notes, packs=(), way=way)
+        plan = own_tiles(
+            self,
+            problem,
+            machine,
+            name,
+            tile,
+            geometry,
+            seconds,
+            limits,
+            notes,
+            packs=(),
+            way=way,
+            passes=self.passes(problem, way),
+        )
         return self.reason(plan, kernel, self.tiles(problem, way))
 
 

@@ -7,7 +7,7 @@ from itertools import product
 from typing import ClassVar
 
 from tilewise.kernels.by_ways import ByWays
-from tilewise.kernels.family import limits_of, tensor_reason
+from tilewise.kernels.family import Offer, limits_of, tensor_reason
 from tilewise.kernels.k_major.text import render_turn
 from tilewise.kernels.read_once import model
 from tilewise.kernels.read_once.recipe import launches
@@ -36,6 +36,13 @@ class ReadOnce(ByWays):
 
     def notes(self, problem: Problem, way: model.OnceWay) -> list[str]:
         return way.words()
+
+    def passes(self, problem: Problem, way: model.OnceWay) -> int:
+        return model.passes(problem, way)
+
+    def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
+        way, _ = model.best_way(problem, machine)
+        return super().offer(problem, machine, tile)._replace(passes=self.passes(problem, way))
 
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         return tensor_reason(plan, kernel, tiles)

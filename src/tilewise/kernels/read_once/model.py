@@ -296,6 +296,12 @@ def least_seconds(problem: Problem, machine: Machine) -> float:
     return 0.999 * (f.start + max(passing, cores, alone))
 
 
+def passes(problem: Problem, way: OnceWay) -> int:
+    """Launches beside the product's own: few lines split or turned, parts added up, the plain kernel behind splits."""
+    before = not way.tile.gathered and (way.tile.planes > 1 or not side_of(problem, way).in_place)
+    return before + (way.clusters > 1) + (not way.tile.gathered and way.tile.planes > 1)
+
+
 @lru_cache(maxsize=64)
 def best_way(problem: Problem, machine: Machine) -> tuple[OnceWay, float]:
     """The way with the least expected seconds."""
