@@ -136,6 +136,7 @@ static unsigned __shfl_sync(unsigned, unsigned x, int lane) {
     take_turns();
     return made;
 }
+static float __shfl_sync(unsigned, float x, int lane) { return __uint_as_float(__shfl_sync(~0u, __float_as_uint(x), lane)); }
 
 static int __syncthreads_or(int x) {
     unsigned me = threadIdx.y * blockDim.x + threadIdx.x, made = 0;

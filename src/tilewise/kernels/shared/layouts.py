@@ -7,6 +7,7 @@ import math
 from tilewise.problem import Layout
 
 AS_IT_IS, BY_CLASSES, REALIGNED, PACKED = "as it is", "by classes", "realigned", "packed"  # how an operand is taken
+DEINTERLEAVED = "deinterleaved"  # the same, of an M beside an N that is taken by classes
 LONGEST_LINE = 2**26 - 1024  # elements; the grid that realigns it has no more blocks along it
 
 

@@ -24,7 +24,7 @@ static __device__ __forceinline__ bool draw_work(int turn, char* staging, const 
     int tile = turn ? (int)gridDim.x + atomicAdd(walk + 1, 1) : (int)blockIdx.x;
     draws.tile[slot] = tile;
     barrier_arrive(&draws.told[slot]);
-    return find_rows(tile, size, work);
+    return find_rows(tile, size, skews, work);
 #else
     return find_work(turn, size, skews, work);
 #endif
@@ -39,7 +39,7 @@ static __device__ __forceinline__ bool hear_work(int turn, char* staging, const 
     int tile = *const_cast<volatile int*>(&draws.tile[slot]);
     __syncwarp();
     if (threadIdx.x % 32 == 0) barrier_arrive(&draws.heard[slot]);
-    return find_rows(tile, size, work);
+    return find_rows(tile, size, skews, work);
 #else
     return find_work(turn, size, skews, work);
 #endif

@@ -8,7 +8,13 @@ from itertools import product
 from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.realign import render_realign
-from tilewise.kernels.wgmma_half.text import render_gather, render_realign_with_edges, render_wgmma_half
+from tilewise.kernels.wgmma_half.lags import LAGGED
+from tilewise.kernels.wgmma_half.text import (
+    render_deinterleave,
+    render_gather,
+    render_realign_with_edges,
+    render_wgmma_half,
+)
 from tilewise.kernels.wgmma_half.tiles import (
     CLASSES,
     CUTS,
@@ -72,3 +78,10 @@ def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
     for tile, store, n in product(TILES, ("boxes", "rows", "carried"), (False, True)):
         if tile.together == 1 and (by_rows or not n) and (tile.wide or store != "carried"):
             yield render_wgmma_half(dtype, tile, m_along_k=by_rows, n_along_k=n, store=store, groups=groups)
+    if by_rows:
+        yield render_deinterleave()
+        for tile, store in product(LAGGED, ("rows", "carried")):
+            if tile.wide or store == "rows":
+                yield render_wgmma_half(
+                    dtype, tile, m_along_k=True, n_along_k=False, store=store, classes_of_n=CLASSES, groups=groups
+                )

@@ -7,7 +7,7 @@ from itertools import product
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.kernels.shared.layouts import AS_IT_IS, PACKED, along_columns
-from tilewise.kernels.wgmma_half import table
+from tilewise.kernels.wgmma_half import lags, table
 from tilewise.kernels.wgmma_half.alone import turned_columns
 from tilewise.kernels.wgmma_half.routes import options, route
 from tilewise.kernels.wgmma_half.seconds import expected, store_of
@@ -119,7 +119,8 @@ def _grouped_ways(p: Problem, among: Sequence[TensorTile]) -> list[TensorWay]:
     for_m, for_n = route(p.layout_m, p.m, p.k, p.dtype_m, p.dtype), route(p.layout_n, p.k, p.n, p.dtype_n, p.dtype)
     if p.groups and p.groups.along == "rows" and along_columns(p.layout_m, p.m, p.k):
         for_m = PACKED
-    return [TensorWay(tile, (for_m, for_n)) for tile in among if tile.together == 1]
+    made = [TensorWay(tile, (for_m, for_n)) for tile in among if tile.together == 1]
+    return made + [way for way in lags.ways(p) if way.tile in among]
 
 
 def _splits(problem: Problem, tile: TensorTile, machine: Machine) -> tuple[int, ...]:

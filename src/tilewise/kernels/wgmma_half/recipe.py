@@ -8,17 +8,18 @@ from dataclasses import replace
 
 from tilewise.epilogue import PLAIN
 from tilewise.kernels.shared.groups import OFFSETS, most_tiles, walk_launch
-from tilewise.kernels.shared.layouts import BY_CLASSES, REALIGNED, along_columns
+from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import Realigned, realign_launches, scratch_bytes
 from tilewise.kernels.shared.split_k import epilogue_argument
 from tilewise.kernels.shared.stacked import GRID_LIMIT, Levels
 from tilewise.kernels.shared.tensor_map import NO_MAP, half_map, half_map_of
+from tilewise.kernels.wgmma_half import lags
 from tilewise.kernels.wgmma_half.model import KERNEL
 from tilewise.kernels.wgmma_half.seconds import phases_of, waves_of
 from tilewise.kernels.wgmma_half.text import render_gather, render_wgmma_half
 from tilewise.kernels.wgmma_half.thin_edges import NO_EDGES, ThinEdges
-from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
+from tilewise.kernels.wgmma_half.tiles import CLASSES, DEPTH, TensorWay
 from tilewise.plans import Plan
 from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, array, structure
 
@@ -54,6 +55,9 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         edges = thin.argument(held, ready)
     else:
         made = realign_launches(list(moved.values()))
+    if way.routes[0] == DEINTERLEAVED:
+        ready["M"], sorting = lags.deinterleaved(given.M, scratch)
+        made.append(sorting)
     product = _Product(plan, ready["M"], ready["N"], given, edges)
     return product.launches(made, scratch)
 
@@ -97,6 +101,7 @@ class _Product:
             accumulate=p.accumulate and self._parts == 1,
             edges=way.edge_forms(m_along_k, self._n_along_k),
             classes=self._classes,
+            classes_of_n=CLASSES if way.lagged else 1,
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
             groups=p.groups,
         )
@@ -139,10 +144,15 @@ class _Product:
             partials = target
         stacks = [((inner, step[0]), (outer, step[1])) if self._stacked else () for step in steps]
         maps_m, skews = self._maps_of_m(places[0], stacks[0])
+        if way.lagged:
+            assert p.groups is not None
+            maps_n, skews = lags.maps_of_n(self._N, places[1], p.groups.count)
+        else:
+            maps_n = self._map_of_n(places[1], stacks[1])
         moves = [int(bool(step)) for pair in steps[:2] for step in pair]
         arguments = (
             maps_m,
-            self._map_of_n(places[1], stacks[1]),
+            maps_n,
             self._map_of_p(target, stacks[2]),
             target,
             partials,
@@ -154,7 +164,7 @@ class _Product:
         )
         units = self._plan.machine.units
         if self._by_rows:
-            blocks = min(units, most_tiles(p, way.tile.rows) * math.ceil(p.n / way.tile.cols))
+            blocks = min(units, most_tiles(p, way.tile.rows) * math.ceil(p.n / way.cols))
         else:
             blocks = way.blocks(p.m, p.n, units, members)
         block, shared = (128 * (way.tile.groups + 1),), way.tile.shared_bytes(self._store)

@@ -8,9 +8,9 @@ import math
 from tilewise.kernels.shared.groups import expected_tiles
 from tilewise.kernels.shared.layouts import PACKED, REALIGNED
 from tilewise.kernels.shared.stacked import Levels
-from tilewise.kernels.wgmma_half import table
+from tilewise.kernels.wgmma_half import lags, table
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes
-from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
+from tilewise.kernels.wgmma_half.tiles import CLASSES, DEPTH, TensorWay
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 
@@ -36,6 +36,7 @@ START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's wa
 GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
 HOT_SECONDS = 1e-3  # from here on the card lowers its clock: so much slower with each doubling, by the tile's area
 HOT_SLOW = ((192 * 192, 0.005), (128 * 256, 0.03), (0, 0.045))
+MOVE_SECONDS = 0.2e-6 / 256  # a column of sums that move between classes of lines
 CLUSTER_SECONDS = 2.5e-6  # blocks of a cluster wait for one another
 MEMORY_SHARE = 0.87  # of the memory's bandwidth on paper
 LAUNCH_SECONDS = 3e-6  # each launch more, where a stack has more axes than one launch walks
@@ -56,15 +57,16 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     rows, cols = busy_rows(way, problem), tile.cols / tile.cluster
     cores = rows * tile.cols * DEPTH / (machine.tensor_rate(problem.dtype.name) / machine.units * TENSOR_SHARE)
     of_m, of_n = (cols, rows) if way.turned else (rows, cols)
-    lines = of_m * lines_touched(way.routes[0], problem.layout_m, m, k) + of_n * lines_touched(
-        way.routes[1], problem.layout_n, k, n
-    )
+    touched = 2 if way.lagged else lines_touched(way.routes[1], problem.layout_n, k, n)
+    lines = of_m * lines_touched(way.routes[0], problem.layout_m, m, k) + of_n * touched
     limits = (cores, (rows + cols) * 2 * DEPTH / UNIT_BANDWIDTH, lines * LINE_SECONDS)
     phase: float = math.hypot(*(limit**SHARPNESS for limit in limits)) ** (1 / SHARPNESS)
     phases, waves = phases_of(way, problem), waves_of(way, problem, machine.units)
     store = way.store(problem.layout_p, m, n, problem.layout_p.alignment, waves, phases)
     memory = machine.bandwidth * MEMORY_SHARE
     each = phases * phase + TILE_SECONDS[store]
+    if way.lagged:
+        each += (CLASSES - 1) * MOVE_SECONDS * tile.cols
     if waves > 1 and store in LINES_OUT_SECONDS:  # sums leave line by line, in the background or not
         out = LINES_OUT_SECONDS[store] * tile.rows * tile.cols
         each = max(each, out) if store == "carried" else each + out
@@ -88,6 +90,8 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     moved = sum(
         moved_bytes(*side, problem) for how, side in zip(way.routes, sides, strict=True) if how in (REALIGNED, PACKED)
     )
+    if way.lagged:
+        moved = lags.moved_bytes(problem)
     if moved:
         work += COPY_SECONDS + moved / memory
     if way.splits > 1:
@@ -98,7 +102,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
 def waves_of(way: TensorWay, problem: Problem, units: int) -> int:
     """Whole waves of tiles; of groups, as many as sizes that nobody knows are likely to make."""
     if problem.groups and problem.groups.along == "rows":
-        tiles = expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.tile.cols)
+        tiles = expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.cols)
         return math.ceil(tiles / units)
     return way.waves(problem.m, problem.n, units, problem.members)
 
@@ -113,7 +117,7 @@ def busy_rows(way: TensorWay, problem: Problem) -> float:
 def drawn_turns(way: TensorWay, problem: Problem, units: int) -> float:
     """Tiles of a multiprocessor, one after the other, where each draws the next when it is done: whole rounds, where
     there are one or two, a little more of them if sizes that nobody knows make a few tiles more than one fills."""
-    across = math.ceil(problem.n / way.tile.cols)
+    across = math.ceil(problem.n / way.cols)
     rounds = expected_tiles(problem, way.tile.rows) * across / units
     if rounds > 2 or problem.groups is None:
         return rounds + 0.5
@@ -125,6 +129,8 @@ def phases_of(way: TensorWay, problem: Problem) -> int:
     """Of one tile; along groups of k, of a group as large as the others."""
     along_k = problem.groups is not None and problem.groups.along == "k"
     depth = problem.k / problem.groups.count if problem.groups and along_k else problem.k
+    if way.lagged:
+        depth = CLASSES * lags.run_of(problem.k)
     return max(1, math.ceil(math.ceil(depth / DEPTH) / way.splits))
 
 

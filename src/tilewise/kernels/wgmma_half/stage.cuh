@@ -9,6 +9,8 @@
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define ARRIVING_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
+#define LAGGED (N_CLASSES > 1)  // lines of N start on no 16 bytes, and come by classes: see lags.cuh
+#define TILE_COLS (LAGGED ? BLOCK_N - 8 : BLOCK_N)  // columns of P that a tile makes
 #define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
 #define min_of(x, y) ((x) < (y) ? (x) : (y))
 #define CONSUMER_REGISTERS (RESIDENT > 1 ? min_of(216, ((CONSUMERS + 1) * LAUNCH_REGISTERS - 40) / CONSUMERS / 8 * 8) : CONSUMERS == 3 ? (EDGES ? 144 : 152) : EDGES ? 200 : CARRIED || STACKED ? 224 : 232)
@@ -40,23 +42,38 @@ static __device__ __forceinline__ Barrier* barriers_after(char* staging) {
 
 struct Size { int m, k, n, splits; Stack stack; };
 struct MapsOfM { TensorMap of[CLASSES]; };
-struct Skews { int of[CLASSES]; };  // in elements
+struct MapsOfN { TensorMap of[N_CLASSES]; };
+struct Skews {
+    int of[CLASSES];  // in elements
+#if LAGGED
+    int run, lines, residue[N_CLASSES];  // see lags.cuh
+#endif
+};
 
 // One tile of P for this block, and the phases that this part of k takes. Row r of it is row (top + r) * CLASSES + at of P,
 // as long as top + r < rows.
 // Its part of k begins `origin` elements behind the operands' own.
 struct Work { int at, rows, top, left, from, to, split, origin, depth; Member member; };
 
+// Phases of a tile of groups of rows.
+static __device__ __forceinline__ int steps_of_rows(const Size& size, const Skews& skews) {
+#if LAGGED
+    return N_CLASSES * (skews.run / BLOCK_K);
+#else
+    return (size.k + BLOCK_K - 1) / BLOCK_K;
+#endif
+}
+
 // The same of groups of rows: tiles are found in a table.
-static __device__ __forceinline__ bool find_rows(int index, Size size, Work& work) {
+static __device__ __forceinline__ bool find_rows(int index, Size size, const Skews& skews, Work& work) {
     const int* walk = static_cast<const int*>(size.stack.groups);
-    int tiles_m = walk[0], tiles_n = (size.n + BLOCK_N - 1) / BLOCK_N;
+    int tiles_m = walk[0], tiles_n = (size.n + TILE_COLS - 1) / TILE_COLS;
     if (index >= tiles_m * tiles_n) return false;
     int group = index / (GROUP * tiles_n), first = group * GROUP, height = min(GROUP, tiles_m - first);
     int within = index - group * GROUP * tiles_n;
     int4 piece = reinterpret_cast<const int4*>(walk)[1 + first + within % height];
-    work = {0, piece.z, piece.y, within / height * BLOCK_N, 0, 0, 0, 0, size.k, {max(0, piece.x), 0}};
-    work.to = piece.x < 0 ? 0 : (size.k + BLOCK_K - 1) / BLOCK_K;
+    work = {0, piece.z, piece.y, within / height * TILE_COLS, 0, 0, 0, 0, size.k, {max(0, piece.x), 0}};
+    work.to = piece.x < 0 ? 0 : steps_of_rows(size, skews);
     return true;
 }
 

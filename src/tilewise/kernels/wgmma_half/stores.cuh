@@ -134,7 +134,7 @@ struct Carrier {
         Element* to = P + offset_in_p(work.member, size.stack) + (work.top * (long long)CLASSES + work.at) * ldp + work.left;
         barrier_wait(staged(), turn & 1);
         store_staged(staging, threadIdx.x / 32 - 1, CARRIERS, min(BLOCK_M, work.rows - work.top), to, CLASSES * ldp,
-                     min(BLOCK_N, size.n - work.left));
+                     min(TILE_COLS, size.n - work.left));
         __syncwarp();
         if (threadIdx.x % 32 == 0) barrier_arrive(staged() + 1);
         ++turn;

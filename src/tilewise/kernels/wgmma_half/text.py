@@ -19,7 +19,7 @@ SUM = "typedef float Sum;\n"
 # Where lines are multiplied with an edge on the way: elements of a line that a warp realigns at a time, and lines of a
 # block; with k along the lines, and across.
 SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
-FILES = ("members.cuh", "stage.cuh", "draws.cuh", "stores.cuh", "cut.cuh", "wgmma_half.cu")
+FILES = ("members.cuh", "stage.cuh", "draws.cuh", "lags.cuh", "stores.cuh", "cut.cuh", "wgmma_half.cu")
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -34,12 +34,13 @@ def render_wgmma_half(
     accumulate: bool = False,
     edges: tuple[str, str] | None = None,
     classes: int = 0,
+    classes_of_n: int = 1,
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
     `partial`, `cut`, `cut turned`); `edges`: thin ones, as `TensorWay.edge_forms` has them; `classes`: in how many
-    classes of rows M is taken, 0 where its rows start on 16 bytes; `epilogue`: of sums that are not parts; `groups`: of
+    classes of rows M is taken, 0 where its rows start on 16 bytes; `classes_of_n`: of lines of N, likewise; `epilogue`: of sums that are not parts; `groups`: of
     rows, found on the card. Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
@@ -50,6 +51,7 @@ def render_wgmma_half(
         "BESIDE": tile.beside,
         "CLASSES": classes or 1,
         "SKEWED": int(classes > 0),
+        "N_CLASSES": classes_of_n,
         "GROUP": GROUP // tile.cluster,
         "M_ALONG_K": int(m_along_k),
         "N_ALONG_K": int(n_along_k),
@@ -102,6 +104,12 @@ def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue 
         )
     )
     return stacked(text, ("partials", "P"))
+
+
+@lru_cache(maxsize=1)
+def render_deinterleave() -> str:
+    names = ("shared/ptx.cuh", "shared/words.cuh", "wgmma_half/deinterleave.cu")
+    return "\n".join((ELEMENT, *map(kernel_text, names)))
 
 
 @lru_cache(maxsize=4)

@@ -6,7 +6,7 @@ import math
 from dataclasses import dataclass, field
 from functools import lru_cache
 
-from tilewise.kernels.shared.layouts import BY_CLASSES, PACKED, REALIGNED
+from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, PACKED, REALIGNED
 from tilewise.kernels.shared.residency import rooms
 from tilewise.plans import Geometry
 from tilewise.problem import Layout
@@ -16,6 +16,7 @@ DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzle
 SHARED_BYTES = 227 * 1024  # a Hopper block's
 SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
 CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
+LAGS = 8  # columns at the end of a tile that have no use where lines of N come by classes
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
 TURNED_ROWS, TURNED_CLUSTERS = 128, (1,)  # of such a tile
 CUTS = ("cut", "cut turned")  # stores of parts of k that are added up inside the launch
@@ -198,7 +199,10 @@ class TensorWay:
             REALIGNED: "is realigned first, onto 128-byte lines that the copy engine takes at full speed",
             BY_CLASSES: f"is taken by {self.classes} classes of rows: its rows do not start on 16 bytes",
             PACKED: "is packed first: elements apart, or another dtype",
+            DEINTERLEAVED: f"is realigned first, its k sorted by their remainder over {CLASSES}, as N's lines come",
         }
+        if self.lagged:
+            reasons[BY_CLASSES] = f"is taken by {CLASSES} classes of lines, between which the sums move by a column"
         words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
         if self.turned:
             words.append(f"Pᵀ = NᵀMᵀ: {self.tile.cols} rows of P fill a tile's columns, which come in steps of 16")
@@ -215,6 +219,16 @@ class TensorWay:
         elif self.splits > 1:
             words.append(f"k is cut into {self.splits} parts, whose sums are added up in a fixed order")
         return words
+
+    @property
+    def lagged(self) -> bool:
+        """Whether lines of N come by classes (lags.cuh)."""
+        return self.routes[1] == BY_CLASSES
+
+    @property
+    def cols(self) -> int:
+        """Columns of P that a tile makes."""
+        return self.tile.cols - LAGS if self.lagged else self.tile.cols
 
     @property
     def passes(self) -> int:
@@ -266,7 +280,7 @@ class TensorWay:
             return "partial"
         if self.turned:
             return "turned"
-        if takes_boxes(layout, m, n, self.edge_cols, alignment) and self.routes[0] != BY_CLASSES:
+        if takes_boxes(layout, m, n, self.edge_cols, alignment) and BY_CLASSES not in self.routes:
             return "boxes"
         return "carried" if self.tile.wide and waves >= CARRIED_WAVES and phases >= CARRIED_PHASES else "rows"
 

@@ -6,6 +6,7 @@
 // Row classes: rows of M that do not start on 16 bytes cannot be copied, but every CLASSES-th one starts equally far from
 //   such a boundary. A tile then takes rows of one class: its map begins up to 7 elements early (the skew), N begins as
 //   many rows early, which the copy fills with 0, and the consumers put 0 over what lies before their rows.
+// Lines of N that do not start on 16 bytes: see lags.cuh.
 // Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
 //   BESIDE of such columns stand side by side, and blocks of a row take the same tile of M: likewise.
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
@@ -69,7 +70,7 @@ static __device__ __forceinline__ void bring_m(char* to, const TensorMap* map, B
 }
 
 static __device__ __forceinline__ void produce(
-    char* stages, Barrier* full, Barrier* empty, char* staging, const MapsOfM& maps_m, const TensorMap* map_n, Size size,
+    char* stages, Barrier* full, Barrier* empty, char* staging, const MapsOfM& maps_m, const MapsOfN& maps_n, Size size,
     const Skews& skews)
 {
     int stage = 0;
@@ -90,12 +91,14 @@ static __device__ __forceinline__ void produce(
                                          : FEW_ACROSS ? TILE_M_BYTES + strips * 1024
                                                       : ARRIVING_BYTES);
             char* tile_of_m = stages + stage * STAGE_BYTES;
+            Phase phase = phase_of(step, start, work, size, skews);
             if (BY_ROWS)
                 for (int part = 0; part < busy; ++part)
-                    bring_box(tile_of_m + part * 8192, map_m, &full[stage], start, work.top + part * 64, of_m);
+                    bring_box(tile_of_m + part * 8192, map_m, &full[stage], phase.of_m, work.top + part * 64, of_m);
             else
                 bring_m(tile_of_m, map_m, &full[stage], start, work.top, of_m);
-            bring_n(tile_of_m + TILE_M_BYTES, map_n, &full[stage], start - skews.of[work.at], work.left, of_n, strips);
+            bring_n(tile_of_m + TILE_M_BYTES, &maps_n.of[phase.at], &full[stage], phase.of_n, work.left,
+                    LAGGED ? Member{0, 0} : of_n, strips);
             if (++stage == STAGES) {
                 stage = 0;
                 parity ^= 1;
@@ -130,7 +133,7 @@ static __device__ __forceinline__ void cover_skew(char* tile_of_m, int skew, int
 static __device__ __forceinline__ void cover_rest(char* tile_of_m, char* tile_of_n, int count, int group) {
     const int words = ROW_BYTES / 16;
     for (int i = count * words + threadIdx.x % 128; i < BLOCK_K * words; i += 128) {
-        reinterpret_cast<uint4*>(tile_of_m)[i] = make_uint4(0, 0, 0, 0);
+        if (!LAGGED) reinterpret_cast<uint4*>(tile_of_m)[i] = make_uint4(0, 0, 0, 0);  // where k lies along it, it has zeros
         #pragma unroll
         for (int part = 0; part < PARTS; ++part)
             reinterpret_cast<uint4*>(tile_of_n + part * 8192)[i] = make_uint4(0, 0, 0, 0);
@@ -176,6 +179,10 @@ static __device__ __forceinline__ void consume(
         #pragma unroll 1
 #endif
         for (int step = work.from; step < work.to; ++step) {
+            if (LAGGED && step > 0 && begins_class(step, skews)) {
+                wgmma_wait<0>();
+                move_sums(sums);
+            }
             barrier_wait(&full[stage], parity);
             char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
             char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
@@ -183,6 +190,10 @@ static __device__ __forceinline__ void consume(
             unsigned long long of_n = FEW_ACROSS ? strip_descriptor(tile_of_n) : tile_descriptor(tile_of_n, 8192, 1024);
             if (SKEWED && step == 0 && skews.of[work.at]) cover_skew(tile_of_m, skews.of[work.at], group);
             if (BY_K && (step + 1) * BLOCK_K > work.depth) cover_rest(tile_of_m, tile_of_n, work.depth - step * BLOCK_K, group);
+            if (LAGGED) {
+                int lines = phase_of(step, 0, work, size, skews).lines;
+                if (lines < BLOCK_K) cover_rest(tile_of_m, tile_of_n, lines, group);
+            }
             wgmma_fence();
             #pragma unroll
             for (int i = 0; i < BLOCK_K / 16; ++i)
@@ -227,16 +238,16 @@ static __device__ __forceinline__ void consume(
                 __syncwarp();
                 if (threadIdx.x % 32 == 0) barrier_arrive(staged);
             } else
-                store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, size.n - work.left);
+                store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, min(TILE_COLS, size.n - work.left));
         } else
-            store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, size.n - work.left);
+            store_rows(sums, boxes, tile, CLASSES * ldp, work.rows - top, min(TILE_COLS, size.n - work.left));
     }
     if ((BOXED || TURNED) && threadIdx.x % 128 == 0) store_done();
 }
 
 // `ldp` is the lead of P, or of each of the partials.
 extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RESIDENT) wgmma_half(
-    const __grid_constant__ MapsOfM maps_m, const __grid_constant__ TensorMap map_n,
+    const __grid_constant__ MapsOfM maps_m, const __grid_constant__ MapsOfN maps_n,
     const __grid_constant__ TensorMap map_p, Element* P, float* partials, Size size, const __grid_constant__ Skews skews,
     const __grid_constant__ ThinEdges edges, long long ldp, const __grid_constant__ Epilogue epilogue)
 {
@@ -250,7 +261,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
     float (*shares)[32] = reinterpret_cast<float (*)[32]>(carried + 1);
     if (threadIdx.x == 0) {
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
-        prefetch_map(&map_n);
+        for (int at = 0; at < N_CLASSES; ++at) prefetch_map(&maps_n.of[at]);
         if (BOXED || TURNED) prefetch_map(&map_p);
         for (int s = 0; s < STAGES; ++s) {
             barrier_init(&full[s], 1);
@@ -272,7 +283,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
         registers_give<PRODUCER_REGISTERS>();
         if (threadIdx.x == 0) {
             wait_for_kernel_before();
-            produce(stages, full, empty, staging, maps_m, &map_n, size, skews);
+            produce(stages, full, empty, staging, maps_m, maps_n, size, skews);
         } else if (CARRIED && threadIdx.x >= 32) {
             if (BY_ROWS) wait_for_kernel_before();
             Carrier carrier = {staging, P, size, skews, ldp};

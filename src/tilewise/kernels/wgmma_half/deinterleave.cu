@@ -1,0 +1,70 @@
+// deinterleave: the k of M's rows, sorted by their remainder over 8, onto 128-byte boundaries: for lines of N that come by classes
+// (lags.cuh).
+//
+// Layout: source row r starts at from + r * lead, at any even address. Its element 8 i + c becomes element c * run + i of target row
+//   r; zeros stand behind those there are. A warp takes 2,048 elements of a row: its lanes load aligned 16-byte words and leave
+//   them in shared memory, one word free behind every eight, so that each lane then finds 64 elements of its own in other banks;
+//   it shifts them together and turns them, 8 x 8, in registers.
+// Edges: words that stick out of the matrix as a whole are read element by element.
+// Barrier: none; a warp waits for its own lanes.
+
+#define WARPS 8
+#define ROW_WORDS 256             // of a warp's part of a row, and one more where it is shifted
+#define HELD (257 + 257 / 8 + 1)  // words of shared memory for that
+
+struct Rows { const Element* from; Element* to; int rows, k, run; long long lead; };
+
+static __device__ __forceinline__ int held_at(int word) { return word + word / 8; }
+
+// The first `count` elements, and zeros.
+static __device__ __forceinline__ uint4 first_of(uint4 word, int count) {
+    unsigned of[4] = {word.x, word.y, word.z, word.w};
+    #pragma unroll
+    for (int j = 0; j < 4; ++j) of[j] = count >= 2 * j + 2 ? of[j] : count == 2 * j + 1 ? of[j] & 0xffffu : 0;
+    return make_uint4(of[0], of[1], of[2], of[3]);
+}
+
+extern "C" __global__ void __launch_bounds__(32 * WARPS) deinterleave(Rows rows)
+{
+    __shared__ uint4 held[WARPS][HELD];
+    wait_for_kernel_before();
+    let_next_kernel_start();
+    int warp = threadIdx.x / 32, lane = threadIdx.x % 32, row = blockIdx.x * WARPS + warp, start = blockIdx.y * ROW_WORDS * 8;
+    if (row >= rows.rows) return;
+    const Element* source = rows.from + row * rows.lead + start;
+    const Element* last = rows.from + (rows.rows - 1) * rows.lead + rows.k;
+    int shift = elements_after_boundary(source), left = rows.k - start;  // elements of the row
+    const Element* words = source - shift;
+    uint4* mine = held[warp];
+    uint4 word[ROW_WORDS / 32];
+    #pragma unroll
+    for (int i = 0; i < ROW_WORDS / 32; ++i) {
+        int at = i * 32 + lane;
+        word[i] = at * 8 < left + shift ? load_word(words + at * 8, rows.from, last) : make_uint4(0, 0, 0, 0);
+    }
+    if (lane == 0 && shift && ROW_WORDS * 8 < left + shift) mine[held_at(ROW_WORDS)] = load_word(words + ROW_WORDS * 8, rows.from, last);
+    #pragma unroll
+    for (int i = 0; i < ROW_WORDS / 32; ++i) mine[held_at(i * 32 + lane)] = word[i];
+    __syncwarp();
+    uint4 low = mine[held_at(lane * 8)];
+    unsigned found[8][4];  // eight times eight elements side by side
+    #pragma unroll
+    for (int i = 0; i < 8; ++i) {
+        uint4 high = mine[held_at(lane * 8 + i + 1)];
+        uint4 made = shifted_by(low, high, shift);
+        low = high;
+        if (left < ROW_WORDS * 8) made = first_of(made, left - lane * 64 - i * 8);
+        found[i][0] = made.x, found[i][1] = made.y, found[i][2] = made.z, found[i][3] = made.w;
+    }
+    int at = start / 8 + lane * 8;
+    if (at >= rows.run) return;
+    Element* target = rows.to + row * (8ll * rows.run) + at;
+    #pragma unroll
+    for (int c = 0; c < 8; ++c) {
+        unsigned made[4];
+        #pragma unroll
+        for (int i = 0; i < 4; ++i)
+            made[i] = __byte_perm(found[2 * i][c / 2], found[2 * i + 1][c / 2], c % 2 ? 0x7632 : 0x5410);
+        *reinterpret_cast<uint4*>(target + (long long)c * rows.run) = make_uint4(made[0], made[1], made[2], made[3]);
+    }
+}
