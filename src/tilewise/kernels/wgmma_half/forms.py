@@ -8,7 +8,7 @@ from itertools import product
 from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.realign import render_realign
-from tilewise.kernels.wgmma_half.lags import LAGGED
+from tilewise.kernels.wgmma_half.lags import IN_STACKS, LAGGED
 from tilewise.kernels.wgmma_half.text import (
     render_deinterleave,
     render_gather,
@@ -51,6 +51,7 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
             )
         if tile.takes_edges:
             yield from _with_edges(dtype, tile, epilogue)
+    yield from _lagged(dtype, epilogue)
     for tile, store, (m, n) in product(INSIDE, CUTS, SIDES):
         if tile != SQUARE_INSIDE or store == "cut":
             yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
@@ -69,6 +70,16 @@ def _with_edges(dtype: str, tile: TensorTile, epilogue: Epilogue) -> Iterator[st
         )  # fmt: skip
 
 
+def _lagged(dtype: str, epilogue: Epilogue) -> Iterator[str]:
+    """Of stacks whose lines of N come by classes."""
+    yield render_deinterleave()
+    for tile, store in product(IN_STACKS, ("rows", "carried")):
+        if tile.wide or store == "rows":
+            yield render_wgmma_half(
+                dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, epilogue=epilogue
+            )
+
+
 def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
     """Of groups of rows or of k: M has its k along its lines or across them, as `ways` takes them."""
     by_rows = groups.along == "rows"
@@ -83,5 +94,5 @@ def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
         for tile, store in product(LAGGED, ("rows", "carried")):
             if tile.wide or store == "rows":
                 yield render_wgmma_half(
-                    dtype, tile, m_along_k=True, n_along_k=False, store=store, classes_of_n=CLASSES, groups=groups
+                    dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, groups=groups
                 )

@@ -102,7 +102,7 @@ def ways(problem: Problem, machine: Machine, among: Sequence[TensorTile] | None 
         for parts in _splits(problem, tile, machine)
     ]
     made = [way for way in made if problem.unrounded or store_of(way, problem, machine.units) in STORES[way.tile][0]]
-    return made + turned_ways(problem) if everything else made
+    return made + turned_ways(problem) + lags.ways(problem) if everything else made
 
 
 def turned_ways(problem: Problem) -> list[TensorWay]:

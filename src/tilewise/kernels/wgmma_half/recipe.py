@@ -19,9 +19,9 @@ from tilewise.kernels.wgmma_half.model import KERNEL
 from tilewise.kernels.wgmma_half.seconds import phases_of, waves_of
 from tilewise.kernels.wgmma_half.text import render_gather, render_wgmma_half
 from tilewise.kernels.wgmma_half.thin_edges import NO_EDGES, ThinEdges
-from tilewise.kernels.wgmma_half.tiles import CLASSES, DEPTH, TensorWay
+from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
 from tilewise.plans import Plan
-from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, array, structure
+from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 
 MOST_TILES = 2**30  # of one launch, which counts them in 32 bits
 
@@ -56,8 +56,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     else:
         made = realign_launches(list(moved.values()))
     if way.routes[0] == DEINTERLEAVED:
-        ready["M"], sorting = lags.deinterleaved(given.M, scratch)
-        made.append(sorting)
+        ready["M"], sorting = lags.deinterleaved(given.M, given.N.layout.row, p.stack, scratch)
+        made += sorting
     product = _Product(plan, ready["M"], ready["N"], given, edges)
     return product.launches(made, scratch)
 
@@ -101,7 +101,7 @@ class _Product:
             accumulate=p.accumulate and self._parts == 1,
             edges=way.edge_forms(m_along_k, self._n_along_k),
             classes=self._classes,
-            classes_of_n=CLASSES if way.lagged else 1,
+            lagged=way.lagged,
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
             groups=p.groups,
         )
@@ -144,11 +144,9 @@ class _Product:
             partials = target
         stacks = [((inner, step[0]), (outer, step[1])) if self._stacked else () for step in steps]
         maps_m, skews = self._maps_of_m(places[0], stacks[0])
+        maps_n: Value = self._map_of_n(places[1], stacks[1])
         if way.lagged:
-            assert p.groups is not None
-            maps_n, skews = lags.maps_of_n(self._N, places[1], p.groups.count)
-        else:
-            maps_n = self._map_of_n(places[1], stacks[1])
+            maps_n, skews = lags.maps_of_n(self._N, places[1], way.tile.box_lines_n(False), (inner, outer), steps[1])
         moves = [int(bool(step)) for pair in steps[:2] for step in pair]
         arguments = (
             maps_m,

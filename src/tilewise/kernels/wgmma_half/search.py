@@ -13,7 +13,7 @@ from functools import lru_cache
 from itertools import product
 
 from tilewise.kernels.shared.layouts import AS_IT_IS
-from tilewise.kernels.wgmma_half import alone, inside, table
+from tilewise.kernels.wgmma_half import alone, inside, lags, table
 from tilewise.kernels.wgmma_half.model import KERNEL, expected, tuning_class, turned_ways, ways
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes, options
 from tilewise.kernels.wgmma_half.seconds import (
@@ -72,8 +72,8 @@ def _close(problem: Problem, machine: Machine, margin: float) -> list[tuple[floa
     if problem.groups:
         return [(expected(way, problem, machine), at, way) for at, way in enumerate(ways(problem, machine))]
     last = EACH * len(TILES)
-    turned = turned_ways(problem)
-    timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(turned)]
+    others = turned_ways(problem) + lags.ways(problem)
+    timed = [(expected(way, problem, machine), last + at, way) for at, way in enumerate(others)]
     soonest = min(timed)[0] if timed else math.inf
     for floor, moving, routes in _routes(problem, machine):
         if floor > margin * soonest:

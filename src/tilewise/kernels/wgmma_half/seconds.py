@@ -10,7 +10,7 @@ from tilewise.kernels.shared.layouts import PACKED, REALIGNED
 from tilewise.kernels.shared.stacked import Levels
 from tilewise.kernels.wgmma_half import lags, table
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes
-from tilewise.kernels.wgmma_half.tiles import CLASSES, DEPTH, TensorWay
+from tilewise.kernels.wgmma_half.tiles import DEPTH, TensorWay
 from tilewise.machine import Machine
 from tilewise.problem import Problem
 
@@ -66,7 +66,7 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
     memory = machine.bandwidth * MEMORY_SHARE
     each = phases * phase + TILE_SECONDS[store]
     if way.lagged:
-        each += (CLASSES - 1) * MOVE_SECONDS * tile.cols
+        each += (lags.classes_of(problem.layout_n.row) - 1) * MOVE_SECONDS * tile.cols
     if waves > 1 and store in LINES_OUT_SECONDS:  # sums leave line by line, in the background or not
         out = LINES_OUT_SECONDS[store] * tile.rows * tile.cols
         each = max(each, out) if store == "carried" else each + out
@@ -130,7 +130,7 @@ def phases_of(way: TensorWay, problem: Problem) -> int:
     along_k = problem.groups is not None and problem.groups.along == "k"
     depth = problem.k / problem.groups.count if problem.groups and along_k else problem.k
     if way.lagged:
-        depth = CLASSES * lags.run_of(problem.k)
+        depth = lags.depth_of(problem)
     return max(1, math.ceil(math.ceil(depth / DEPTH) / way.splits))
 
 

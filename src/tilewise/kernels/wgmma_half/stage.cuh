@@ -9,7 +9,7 @@
 #define STAGE_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define ARRIVING_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
-#define LAGGED (N_CLASSES > 1)  // lines of N start on no 16 bytes, and come by classes: see lags.cuh
+#define MAPS_OF_N (LAGGED ? 8 : 1)  // lines of N that start on no 16 bytes come by classes: see lags.cuh
 #define TILE_COLS (LAGGED ? BLOCK_N - 8 : BLOCK_N)  // columns of P that a tile makes
 #define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
 #define min_of(x, y) ((x) < (y) ? (x) : (y))
@@ -42,11 +42,11 @@ static __device__ __forceinline__ Barrier* barriers_after(char* staging) {
 
 struct Size { int m, k, n, splits; Stack stack; };
 struct MapsOfM { TensorMap of[CLASSES]; };
-struct MapsOfN { TensorMap of[N_CLASSES]; };
+struct MapsOfN { TensorMap of[MAPS_OF_N]; };
 struct Skews {
     int of[CLASSES];  // in elements
 #if LAGGED
-    int run, lines, residue[N_CLASSES];  // see lags.cuh
+    int classes, run, inner, outer, residue[MAPS_OF_N];  // see lags.cuh
 #endif
 };
 
@@ -55,12 +55,12 @@ struct Skews {
 // Its part of k begins `origin` elements behind the operands' own.
 struct Work { int at, rows, top, left, from, to, split, origin, depth; Member member; };
 
-// Phases of a tile of groups of rows.
-static __device__ __forceinline__ int steps_of_rows(const Size& size, const Skews& skews) {
+// Phases of a tile that `depth` elements of k take.
+static __device__ __forceinline__ int steps_of(int depth, const Skews& skews) {
 #if LAGGED
-    return N_CLASSES * (skews.run / BLOCK_K);
+    return skews.classes * (skews.run / BLOCK_K);
 #else
-    return (size.k + BLOCK_K - 1) / BLOCK_K;
+    return (depth + BLOCK_K - 1) / BLOCK_K;
 #endif
 }
 
@@ -73,7 +73,7 @@ static __device__ __forceinline__ bool find_rows(int index, Size size, const Ske
     int within = index - group * GROUP * tiles_n;
     int4 piece = reinterpret_cast<const int4*>(walk)[1 + first + within % height];
     work = {0, piece.z, piece.y, within / height * TILE_COLS, 0, 0, 0, 0, size.k, {max(0, piece.x), 0}};
-    work.to = piece.x < 0 ? 0 : steps_of_rows(size, skews);
+    work.to = piece.x < 0 ? 0 : steps_of(size.k, skews);
     return true;
 }
 
@@ -107,7 +107,7 @@ static __device__ __forceinline__ bool find_part(int turn, const Size& size, Wor
 // own tiles.
 static __device__ __forceinline__ bool find_work(int turn, Size size, const Skews& skews, Work& work) {
     if (CUT) return find_part(turn, size, work);
-    const int tall = CLUSTER * BLOCK_M, wide = BESIDE * BLOCK_N;
+    const int tall = CLUSTER * BLOCK_M, wide = BESIDE * TILE_COLS;
     RowClasses classes = row_classes(size.m, tall);
     int tiles_m = tiles_of(classes), tiles_n = (size.n + wide - 1) / wide;
     int index = blockIdx.x / TOGETHER + turn * (gridDim.x / TOGETHER);
@@ -122,10 +122,10 @@ static __device__ __forceinline__ bool find_work(int turn, Size size, const Skew
     int tile_m = first + within % height;
     find_class(classes, size.m, tile_m, work.at, work.rows);
     work.top = tile_m * tall + place_down() * BLOCK_M;
-    work.left = within / height * wide + place_across() * BLOCK_N;
+    work.left = within / height * wide + place_across() * TILE_COLS;
     work.origin = BY_K ? group_start(work.member.inner, size.stack, size.k) : 0;
     work.depth = BY_K ? max(0, group_start(work.member.inner + 1, size.stack, size.k) - work.origin) : size.k;
-    int steps = (work.depth + skews.of[work.at] + BLOCK_K - 1) / BLOCK_K;
+    int steps = steps_of(work.depth + skews.of[work.at], skews);
     work.from = SPLIT ? (int)((long long)steps * work.split / size.splits) : 0;
     work.to = SPLIT ? (int)((long long)steps * (work.split + 1) / size.splits) : steps;
     return true;

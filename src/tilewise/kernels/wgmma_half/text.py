@@ -34,14 +34,15 @@ def render_wgmma_half(
     accumulate: bool = False,
     edges: tuple[str, str] | None = None,
     classes: int = 0,
-    classes_of_n: int = 1,
+    lagged: bool = False,
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
     `partial`, `cut`, `cut turned`); `edges`: thin ones, as `TensorWay.edge_forms` has them; `classes`: in how many
-    classes of rows M is taken, 0 where its rows start on 16 bytes; `classes_of_n`: of lines of N, likewise; `epilogue`: of sums that are not parts; `groups`: of
-    rows, found on the card. Members of a stack are walked by every text that may meet one."""
+    classes of rows M is taken, 0 where its rows start on 16 bytes; `lagged`: lines of N come by classes; `epilogue`: of
+    sums that are not parts; `groups`: of rows, found on the card. Members of a stack are walked by every text that may
+    meet one."""
     kind = KINDS[dtype]
     defines = {
         "BLOCK_M": tile.rows,
@@ -51,7 +52,7 @@ def render_wgmma_half(
         "BESIDE": tile.beside,
         "CLASSES": classes or 1,
         "SKEWED": int(classes > 0),
-        "N_CLASSES": classes_of_n,
+        "LAGGED": int(lagged),
         "GROUP": GROUP // tile.cluster,
         "M_ALONG_K": int(m_along_k),
         "N_ALONG_K": int(n_along_k),

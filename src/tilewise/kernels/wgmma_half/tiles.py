@@ -199,10 +199,10 @@ class TensorWay:
             REALIGNED: "is realigned first, onto 128-byte lines that the copy engine takes at full speed",
             BY_CLASSES: f"is taken by {self.classes} classes of rows: its rows do not start on 16 bytes",
             PACKED: "is packed first: elements apart, or another dtype",
-            DEINTERLEAVED: f"is realigned first, its k sorted by their remainder over {CLASSES}, as N's lines come",
+            DEINTERLEAVED: "is realigned first, its k sorted as N's lines come",
         }
         if self.lagged:
-            reasons[BY_CLASSES] = f"is taken by {CLASSES} classes of lines, between which the sums move by a column"
+            reasons[BY_CLASSES] = "is taken by classes of lines, between which the sums move: they start on no 16 bytes"
         words = [f"{name} {reasons[how]}" for name, how in zip("MN", self.routes, strict=True) if how in reasons]
         if self.turned:
             words.append(f"Pᵀ = NᵀMᵀ: {self.tile.cols} rows of P fill a tile's columns, which come in steps of 16")
@@ -258,7 +258,7 @@ class TensorWay:
         tall = self.tile.rows * self.tile.cluster
         few, longer = divmod(m - self.edge_rows, self.classes)
         down = longer * math.ceil((few + 1) / tall) + (self.classes - longer) * math.ceil(few / tall)
-        return down * math.ceil((n - self.edge_cols) / (self.tile.cols * self.tile.beside))
+        return down * math.ceil((n - self.edge_cols) / (self.cols * self.tile.beside))
 
     def blocks(self, m: int, n: int, units: int, members: int = 1) -> int:
         """A persistent grid: no more blocks than the card holds at once; but one for each part that is added up inside

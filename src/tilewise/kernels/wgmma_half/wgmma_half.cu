@@ -96,7 +96,7 @@ static __device__ __forceinline__ void produce(
                 for (int part = 0; part < busy; ++part)
                     bring_box(tile_of_m + part * 8192, map_m, &full[stage], phase.of_m, work.top + part * 64, of_m);
             else
-                bring_m(tile_of_m, map_m, &full[stage], start, work.top, of_m);
+                bring_m(tile_of_m, map_m, &full[stage], phase.of_m, work.top, of_m);
             bring_n(tile_of_m + TILE_M_BYTES, &maps_n.of[phase.at], &full[stage], phase.of_n, work.left,
                     LAGGED ? Member{0, 0} : of_n, strips);
             if (++stage == STAGES) {
@@ -181,7 +181,7 @@ static __device__ __forceinline__ void consume(
         for (int step = work.from; step < work.to; ++step) {
             if (LAGGED && step > 0 && begins_class(step, skews)) {
                 wgmma_wait<0>();
-                move_sums(sums);
+                move_sums(sums, skews);
             }
             barrier_wait(&full[stage], parity);
             char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
@@ -261,7 +261,7 @@ extern "C" __global__ void CLUSTERED __launch_bounds__(128 * (CONSUMERS + 1), RE
     float (*shares)[32] = reinterpret_cast<float (*)[32]>(carried + 1);
     if (threadIdx.x == 0) {
         for (int at = 0; at < CLASSES; ++at) prefetch_map(&maps_m.of[at]);
-        for (int at = 0; at < N_CLASSES; ++at) prefetch_map(&maps_n.of[at]);
+        for (int at = 0; at < MAPS_OF_N; ++at) prefetch_map(&maps_n.of[at]);
         if (BOXED || TURNED) prefetch_map(&map_p);
         for (int s = 0; s < STAGES; ++s) {
             barrier_init(&full[s], 1);
