@@ -6,7 +6,7 @@ from __future__ import annotations
 import math
 
 from tilewise.kernels.shared.groups import expected_tiles
-from tilewise.kernels.shared.layouts import PACKED, REALIGNED
+from tilewise.kernels.shared.layouts import PACKED, REALIGNED, along_columns
 from tilewise.kernels.shared.stacked import Levels
 from tilewise.kernels.wgmma_half import lags, table
 from tilewise.kernels.wgmma_half.routes import lines_touched, moved_bytes
@@ -102,9 +102,17 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
 def waves_of(way: TensorWay, problem: Problem, units: int) -> int:
     """Whole waves of tiles; of groups, as many as sizes that nobody knows are likely to make."""
     if problem.groups and problem.groups.along == "rows":
-        tiles = expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.cols)
+        tiles = expected_tiles(problem, way.tile.rows) * across(way, problem)
         return math.ceil(tiles / units)
     return way.waves(problem.m, problem.n, units, problem.members)
+
+
+def across(way: TensorWay, problem: Problem) -> float:
+    """Tiles side by side of groups of rows: half of the last one, where its left half has all columns that are left."""
+    whole, rest = divmod(problem.n, way.cols)
+    narrow = not along_columns(problem.layout_n, problem.k, problem.n) and way.tile.cols >= NARROW
+    spare = way.tile.cols - way.cols
+    return whole + (0.5 if narrow and rest and rest + spare <= way.tile.cols / 2 else bool(rest))
 
 
 def busy_rows(way: TensorWay, problem: Problem) -> float:
@@ -117,11 +125,11 @@ def busy_rows(way: TensorWay, problem: Problem) -> float:
 def drawn_turns(way: TensorWay, problem: Problem, units: int) -> float:
     """Tiles of a multiprocessor, one after the other, where each draws the next when it is done: whole rounds, where
     there are one or two, a little more of them if sizes that nobody knows make a few tiles more than one fills."""
-    across = math.ceil(problem.n / way.cols)
-    rounds = expected_tiles(problem, way.tile.rows) * across / units
+    wide = across(way, problem)
+    rounds = expected_tiles(problem, way.tile.rows) * wide / units
     if rounds > 2 or problem.groups is None:
         return rounds + 0.5
-    unsure = UNSURE * across * math.sqrt(problem.groups.count) / units
+    unsure = UNSURE * wide * math.sqrt(problem.groups.count) / units
     return 1 + sum(0.5 + 0.5 * math.erf((rounds - whole) / unsure) for whole in (1, 2, 3))
 
 

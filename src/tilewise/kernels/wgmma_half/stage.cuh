@@ -10,6 +10,7 @@
 #define ARRIVING_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
 #define MAPS_OF_N (LAGGED ? 8 : 1)  // lines of N that start on no 16 bytes come by classes: see lags.cuh
+#define NARROWED (BY_ROWS && !N_ALONG_K && BLOCK_N >= 128)  // see wgmma_half.cu
 #define TILE_COLS (LAGGED ? BLOCK_N - 8 : BLOCK_N)  // columns of P that a tile makes
 #define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
 #define min_of(x, y) ((x) < (y) ? (x) : (y))
@@ -54,6 +55,11 @@ struct Skews {
 // as long as top + r < rows.
 // Its part of k begins `origin` elements behind the operands' own.
 struct Work { int at, rows, top, left, from, to, split, origin, depth; Member member; };
+
+// Whether a tile's columns of P are all in its left half.
+static __device__ __forceinline__ bool is_narrow(const Work& work, const Size& size) {
+    return size.n - work.left + (BLOCK_N - TILE_COLS) <= BLOCK_N / 2;
+}
 
 // Phases of a tile that `depth` elements of k take.
 static __device__ __forceinline__ int steps_of(int depth, const Skews& skews) {

@@ -83,6 +83,7 @@ def render_wgmma_half(
             kernel_text("shared/words.cuh"),
             kernel_text("wgmma_half/thin_edges.cuh"),
             product_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
+            narrow_product(tile.cols, kind, not m_along_k, not n_along_k),
             *map(kernel_text, ("shared/row_classes.cuh", "shared/add_up.cuh")),
             *(kernel_text(f"wgmma_half/{name}") for name in FILES),
         )
@@ -148,14 +149,37 @@ static __device__ __forceinline__ float widen(Element bits) {{ {widen} }}
 @lru_cache(maxsize=256)
 def product_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
     """The instruction has one operand for each of its sums, so its text is made for the width."""
+    return _product_of_tiles("wgmma", width, width, kind, transposed_m, transposed_n)
+
+
+@lru_cache(maxsize=256)
+def narrow_product(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
+    """`wgmma_of<NARROW>`: of all columns of a tile, or of its left half where it may be narrow."""
+    half = width // 2
+    choice = "if (NARROW) wgmma_left(sums, left, right);\n    else wgmma(sums, left, right);"
+    if half % 8 or width < 128:
+        return CHOICE.format(count=width // 2, choice="wgmma(sums, left, right);")
+    left = _product_of_tiles("wgmma_left", half, width, kind, transposed_m, transposed_n)
+    return left + CHOICE.format(count=width // 2, choice=choice)
+
+
+CHOICE = """template <bool NARROW> static __device__ __forceinline__ void wgmma_of(
+    float (&sums)[{count}], unsigned long long left, unsigned long long right)
+{{
+    {choice}
+}}
+"""
+
+
+def _product_of_tiles(function: str, width: int, of: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
     count = width // 2
     sums = ", ".join(f"%{i}" for i in range(count))
     bound = ", ".join(f'"+f"(sums[{i}])' for i in range(count))
     flags = f"1, 1, 1, {int(transposed_m)}, {int(transposed_n)}"
     name = f"wgmma.mma_async.sync.aligned.m64n{width}k16.f32.{kind}.{kind}"
     return f"""// sums += left * right for 64 x {width} of P and 16 of k, by 128 threads
-static __device__ __forceinline__ void wgmma(
-    float (&sums)[{count}], unsigned long long left, unsigned long long right)
+static __device__ __forceinline__ void {function}(
+    float (&sums)[{of // 2}], unsigned long long left, unsigned long long right)
 {{
     asm volatile("{name} {{{sums}}}, %{count}, %{count + 1}, {flags};"
                  : {bound}

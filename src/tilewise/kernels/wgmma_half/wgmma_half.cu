@@ -6,7 +6,8 @@
 // Row classes: rows of M that do not start on 16 bytes cannot be copied, but every CLASSES-th one starts equally far from
 //   such a boundary. A tile then takes rows of one class: its map begins up to 7 elements early (the skew), N begins as
 //   many rows early, which the copy fills with 0, and the consumers put 0 over what lies before their rows.
-// Lines of N that do not start on 16 bytes: see lags.cuh.
+// Lines of N that do not start on 16 bytes: see lags.cuh. Narrow tiles: of groups of rows, whose weights' columns seldom fill
+//   whole tiles, the last tile of a row is multiplied by half where its left half has them all.
 // Clusters: CLUSTER blocks take tiles above one another and the same tile of N: each brings a share of it to all of them.
 //   BESIDE of such columns stand side by side, and blocks of a row take the same tile of M: likewise.
 // Edges: the copy fills with 0 outside M and N, so pads only meet pads; P is stored through a guard.
@@ -18,7 +19,7 @@
 // Thin edges: with EDGES, `size` ends before a few last rows and columns of P, which the carriers make in the background
 //   while nothing waits to be carried (thin_edges.cuh).
 
-// `parts`: boxes of few lines across.
+// `parts`: boxes across.
 static __device__ __forceinline__ void bring_n(
     char* to, const TensorMap* map, Barrier* full, int start, int left, Member of, int parts)
 {
@@ -30,7 +31,8 @@ static __device__ __forceinline__ void bring_n(
         if (N_ALONG_K)
             bring_box(to, map, full, start, left, of);
         else
-            for (int part = 0; part < PARTS; ++part) bring_box(to + part * 8192, map, full, left + part * 64, start, of);
+            for (int part = 0; part < (NARROWED ? parts : PARTS); ++part)
+                bring_box(to + part * 8192, map, full, left + part * 64, start, of);
         return;
     }
     int rank = place_down(), column = ((1 << CLUSTER) - 1) << place_across() * CLUSTER;
@@ -79,7 +81,7 @@ static __device__ __forceinline__ void produce(
     for (int turn = 0; draw_work(turn, staging, size, skews, work); ++turn) {
         int busy = BY_ROWS ? min(CONSUMERS, (work.rows - work.top + 63) / 64) : CONSUMERS;  // consumers with rows of their own
         const TensorMap* map_m = &maps_m.of[work.at];
-        int strips = FEW_ACROSS ? (size.n + 7) / 8 : 0;
+        int strips = FEW_ACROSS ? (size.n + 7) / 8 : 0, parts = NARROWED && is_narrow(work, size) ? (PARTS + 1) / 2 : PARTS;
         Member of_m = member_of_m(work.member, size.stack), of_n = member_of_n(work.member, size.stack);
 #if ROLLED
         #pragma unroll 1
@@ -87,7 +89,7 @@ static __device__ __forceinline__ void produce(
         for (int step = work.from; step < work.to; ++step) {
             int start = work.origin + step * BLOCK_K;
             barrier_wait(&empty[stage], parity);
-            barrier_expect(&full[stage], BY_ROWS      ? busy * 64 * ROW_BYTES + TILE_N_BYTES
+            barrier_expect(&full[stage], BY_ROWS      ? busy * 64 * ROW_BYTES + (NARROWED ? parts * 8192 : TILE_N_BYTES)
                                          : FEW_ACROSS ? TILE_M_BYTES + strips * 1024
                                                       : ARRIVING_BYTES);
             char* tile_of_m = stages + stage * STAGE_BYTES;
@@ -98,7 +100,7 @@ static __device__ __forceinline__ void produce(
             else
                 bring_m(tile_of_m, map_m, &full[stage], phase.of_m, work.top, of_m);
             bring_n(tile_of_m + TILE_M_BYTES, &maps_n.of[phase.at], &full[stage], phase.of_n, work.left,
-                    LAGGED ? Member{0, 0} : of_n, strips);
+                    LAGGED ? Member{0, 0} : of_n, FEW_ACROSS ? strips : parts);
             if (++stage == STAGES) {
                 stage = 0;
                 parity ^= 1;
@@ -142,6 +144,46 @@ static __device__ __forceinline__ void cover_rest(char* tile_of_m, char* tile_of
     meet(1 + group, 128);
 }
 
+// The phases of a tile, one after the other; NARROW: of one whose columns are in its left half.
+template <bool NARROW>
+static __device__ __forceinline__ void multiply_phases(
+    float (&sums)[SUMS], char* stages, Barrier* full, Barrier* empty, int group, const Work& work, const Size& size,
+    const Skews& skews, int& stage, int& before, unsigned& parity)
+{
+#if ROLLED
+    #pragma unroll 1
+#endif
+    for (int step = work.from; step < work.to; ++step) {
+        if (LAGGED && step > 0 && begins_class(step, skews)) {
+            wgmma_wait<0>();
+            move_sums(sums, skews);
+        }
+        barrier_wait(&full[stage], parity);
+        char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
+        char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
+        unsigned long long of_m = tile_descriptor(tile_of_m, 8192, 1024);
+        unsigned long long of_n = FEW_ACROSS ? strip_descriptor(tile_of_n) : tile_descriptor(tile_of_n, 8192, 1024);
+        if (SKEWED && step == 0 && skews.of[work.at]) cover_skew(tile_of_m, skews.of[work.at], group);
+        if (BY_K && (step + 1) * BLOCK_K > work.depth) cover_rest(tile_of_m, tile_of_n, work.depth - step * BLOCK_K, group);
+        if (LAGGED) {
+            int lines = phase_of(step, 0, work, size, skews).lines;
+            if (lines < BLOCK_K) cover_rest(tile_of_m, tile_of_n, lines, group);
+        }
+        wgmma_fence();
+        #pragma unroll
+        for (int i = 0; i < BLOCK_K / 16; ++i)
+            wgmma_of<NARROW>(sums, of_m + i * (M_ALONG_K ? 2 : 128), of_n + i * (N_ALONG_K ? 2 : FEW_ACROSS ? 16 : 128));
+        wgmma_commit();
+        wgmma_wait<1>();  // the step before is done: its stage may be filled again
+        if (step > work.from) release(&empty[before]);
+        before = stage;
+        if (++stage == STAGES) {
+            stage = 0;
+            parity ^= 1;
+        }
+    }
+}
+
 static __device__ __forceinline__ void consume(
     char* stages, Barrier* full, Barrier* empty, char* staging, Barrier* staged, Barrier* carried, int group,
     const TensorMap* map_p, Element* P, float* partials, Size size, const Skews& skews, long long ldp,
@@ -172,41 +214,13 @@ static __device__ __forceinline__ void consume(
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) {
             sums[i] = 0.0f;
-            if (CUT) settle(sums[i]);  // zeros written behind the fence, of one turn alone, would serialise wgmma (C7515)
+            if (CUT || NARROWED) settle(sums[i]);  // zeros written behind the fence would serialise wgmma (C7515)
         }
 
-#if ROLLED
-        #pragma unroll 1
-#endif
-        for (int step = work.from; step < work.to; ++step) {
-            if (LAGGED && step > 0 && begins_class(step, skews)) {
-                wgmma_wait<0>();
-                move_sums(sums, skews);
-            }
-            barrier_wait(&full[stage], parity);
-            char* tile_of_m = stages + stage * STAGE_BYTES + group * 8192;
-            char* tile_of_n = stages + stage * STAGE_BYTES + TILE_M_BYTES;
-            unsigned long long of_m = tile_descriptor(tile_of_m, 8192, 1024);
-            unsigned long long of_n = FEW_ACROSS ? strip_descriptor(tile_of_n) : tile_descriptor(tile_of_n, 8192, 1024);
-            if (SKEWED && step == 0 && skews.of[work.at]) cover_skew(tile_of_m, skews.of[work.at], group);
-            if (BY_K && (step + 1) * BLOCK_K > work.depth) cover_rest(tile_of_m, tile_of_n, work.depth - step * BLOCK_K, group);
-            if (LAGGED) {
-                int lines = phase_of(step, 0, work, size, skews).lines;
-                if (lines < BLOCK_K) cover_rest(tile_of_m, tile_of_n, lines, group);
-            }
-            wgmma_fence();
-            #pragma unroll
-            for (int i = 0; i < BLOCK_K / 16; ++i)
-                wgmma(sums, of_m + i * (M_ALONG_K ? 2 : 128), of_n + i * (N_ALONG_K ? 2 : FEW_ACROSS ? 16 : 128));
-            wgmma_commit();
-            wgmma_wait<1>();  // the step before is done: its stage may be filled again
-            if (step > work.from) release(&empty[before]);
-            before = stage;
-            if (++stage == STAGES) {
-                stage = 0;
-                parity ^= 1;
-            }
-        }
+        if (NARROWED && is_narrow(work, size))
+            multiply_phases<NARROWED>(sums, stages, full, empty, group, work, size, skews, stage, before, parity);
+        else
+            multiply_phases<false>(sums, stages, full, empty, group, work, size, skews, stage, before, parity);
         wgmma_wait<0>();
         if (work.to > work.from) release(&empty[before]);
         int top = work.top + group * 64, rows = top + threadIdx.x / 32 % 4 * 16;  // of this group, and of this warp
