@@ -55,6 +55,9 @@ FIGURES = Figures(
 )  # fmt: skip
 # From these sides on other semirings are slower, by so much where a step is two slots (min_plus) and where it is more:
 SLOWER_SIDE, SLOWER_PAIR, SLOWER_REST = 200, 1.7, 1.21  # as stacks of min_plus and max_min of 256 to 1000 took
+SLOWER_WHOLE = 1.12  # where such a step is one instruction on whole numbers
+# and their tiles' shares are these of plus_times': 35 stacks of five semirings, each in 6 ways, took so long.
+OTHER_SHARES = (1.0, 1.0, 1.0, 1.0, 1.0, 1.12, 1.06, 0.98, 1.05, 1.1, 0.89, 1.0)
 FEWEST = 0.15  # share of the units, below which nothing is faster any more
 
 
@@ -152,9 +155,9 @@ def _table(algebra: Algebra, machine: Machine, slower: float) -> tuple[tuple[Buf
     a block has a unit to itself; of each k on the cores of a unit that has many, and on its way into shared memory; of
     a block beside its strips, and of its stores; of a launch; blocks of a cluster."""
     rows, ways = list[tuple[float, ...]](), list[BufferedWay]()
-    for tile, strip, share in zip(TILES, FIGURES.strip, FIGURES.shares, strict=True):
+    for tile, strip, share, other in zip(TILES, FIGURES.strip, FIGURES.shares, OTHER_SHARES, strict=True):
         held = min(machine.resident_threads // tile.threads, tile.resident, UNIT_SHARED // (tile.shared_bytes + 1024))
-        rate = rate_of(algebra, machine) / slower / machine.units * share
+        rate = rate_of(algebra, machine) / slower / machine.units * share * (other if slower > 1 else 1.0)
         cells = tile.rows * tile.cols
         for cluster in clusters_of(machine):
             meeting = FIGURES.meet + FIGURES.met * cluster if cluster > 1 else 0.0
@@ -235,7 +238,8 @@ def _slower(p: Problem) -> float:
     """By how much steps of larger members take longer in other semirings than plus_times."""
     if is_plus_times(p.semiring) or min(p.m, p.k, p.n) < SLOWER_SIDE:
         return 1.0
-    return SLOWER_PAIR if step_slots(p.algebra) <= 2 else SLOWER_REST
+    pair = SLOWER_PAIR if p.dtype.kind == "f" else SLOWER_WHOLE
+    return pair if step_slots(p.algebra) <= 2 else SLOWER_REST
 
 
 def tiles_of(problem: Problem, tile: BufferedTile) -> tuple[int, int]:

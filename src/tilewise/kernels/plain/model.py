@@ -11,6 +11,7 @@ from dataclasses import dataclass, replace
 from functools import lru_cache
 from operator import attrgetter
 
+from tilewise.algebra.builtin import is_plus_times
 from tilewise.algebra.dtypes import DType
 from tilewise.errors import DtypeError
 from tilewise.kernels.gemv.model import FEW, lines_of_long
@@ -42,6 +43,7 @@ PACKING = 0.65  # share of the memory's bandwidth that packing reaches
 READING = 0.8  # share of it that a kernel with little to compute reaches
 TURNED, SMALL = 1.085, 1.11  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 SEEK_SECONDS = 8e-6  # for a kernel that finds out that it is not its turn
+STACKED_SIDE, STACKED_SLOW = 200, 1.1  # from these sides on, stacks of other semirings than plus_times are slower
 LEAVE_SECONDS = 1e-6  # and a round of its blocks more, of stacks
 
 
@@ -186,8 +188,11 @@ def _shared(
         START_SECONDS + cells * p.dtype.itemsize / (0.8 * machine.bandwidth) if may else 0.0
         for may, cells in zip(thin, (p.k * p.n, p.m * p.k), strict=True)
     ]
+    rate = machine.step_rate("float32") / machine.units
+    if p.members > 1 and min(p.m, p.k, p.n) >= STACKED_SIDE and not is_plus_times(p.semiring):
+        rate /= STACKED_SLOW
     return (
-        p.m, p.n, words, p.members, machine.units, machine.step_rate("float32") / machine.units, way.slots,
+        p.m, p.n, words, p.members, machine.units, rate, way.slots,
         way.per_word, machine.bandwidth, memory, planes, *edges, _may_have_a_tail(p), p.result.itemsize, len(packings),
         *(number for _, seconds, slower in packings for number in (seconds, slower)),
     )  # fmt: skip
