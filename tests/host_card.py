@@ -13,6 +13,7 @@ from tilewise import prepared
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.registry import family_named, family_of
+from tilewise.named_texts import words
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, Problem
 from tilewise.recipe import Zero
@@ -50,7 +51,7 @@ def run_recipe(recipe, folder, reads=(), **bases):
             ctypes.c_uint.from_address(bases[step.address.base] + step.address.offset).value = 0
             continue
         if (step.source, step.name) not in _known:
-            _known[step.source, step.name] = built(step.source, step.name, folder)
+            _known[step.source, step.name] = built(words(step.source), step.name, folder)
         arguments = [parameter(argument, bases) for argument in step.arguments]
         _known[step.source, step.name](step.grid, step.block, arguments, step.cluster, reads)
 

@@ -10,6 +10,7 @@ import pytest
 from tilewise.kernels.detours import recipe_of
 from tilewise.kernels.shared.early import begins_by_waiting, early
 from tilewise.machine import KNOWN_CARDS
+from tilewise.named_texts import words
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
 from tilewise.recipe import Launch
@@ -56,7 +57,7 @@ def test_whatever_overlaps_waits_and_the_first_of_a_product_waits_with_all_its_t
                 assert not any(step.overlap for step in launches)
                 continue
             for step in launches:
-                assert not step.overlap or re.search(r"wait_for_(the_one|kernel)_before\(\);", step.source), step
+                assert not step.overlap or re.search(r"wait_for_(the_one|kernel)_before\(\);", words(step.source)), step
             first = launches[0]
             if first.name == "pack_words":  # which waits at its end, being in turn with others of its product
                 continue

@@ -6,21 +6,20 @@ import os
 import subprocess
 import sys
 import time
-import zipfile
 
 import pytest
 
 import tilewise as tw
 from tilewise import warming
-from tilewise.engines.cuda import builders, prebuilt
+from tilewise.engines.cuda import builders, bundle, shelves
 from tilewise.engines.cuda import compile as compiling
-from tilewise.engines.cuda.prebuilt import write_archive
+from tilewise.engines.cuda.bundle import bundled, edition
 from tilewise.kernels.shared.text import render_pack
 from tilewise.machine import KNOWN_CARDS
 from tilewise.problem import problem_of_shape
 
 F32 = tw.plan([[1.0]], [[1.0]]).problem.dtype
-TEXTS = [render_pack(F32, F32, along) for along in (False, True)]
+TEXTS = [render_pack.named(F32, F32, along) for along in (False, True)]
 ARCH = "sm_80"
 
 
@@ -38,15 +37,19 @@ def cache(tmp_path, monkeypatch):
 @pytest.fixture
 def package(tmp_path, monkeypatch):
     """`tilewise_kernels` as if it were installed."""
-    home = tmp_path / "site" / prebuilt.PACKAGE
+    home = tmp_path / "site" / shelves.PACKAGE
     home.mkdir(parents=True)
     (home / "__init__.py").write_text("")
     monkeypatch.syspath_prepend(str(home.parent))
-    prebuilt.folder.cache_clear()
-    prebuilt._archive.cache_clear()
+    shelves.folder.cache_clear()
+    shelves._packaged.cache_clear()
     yield home
-    prebuilt.folder.cache_clear()
-    prebuilt._archive.cache_clear()
+    shelves.folder.cache_clear()
+    shelves._packaged.cache_clear()
+
+
+def bundle_of(code, of=None):
+    return bundled(of or edition(), {TEXTS[0]: (code, ["pack"])}, {"float32": TEXTS[:1]})
 
 
 def in_a_process(code, **environment):
@@ -70,7 +73,7 @@ def test_processes_build_into_the_cache_and_then_nothing_loads_the_compiler(cach
 from tilewise.engines.cuda.compile import compile_source
 from tilewise.kernels.shared.text import render_pack
 from tilewise.algebra.dtypes import DTYPES
-text = render_pack(DTYPES[{F32.name!r}], DTYPES[{F32.name!r}], True)
+text = render_pack.named(DTYPES[{F32.name!r}], DTYPES[{F32.name!r}], True)
 assert compile_source(text, {ARCH!r})[1:4] == b"ELF"
 import sys
 try:
@@ -101,25 +104,20 @@ def test_what_fails_is_told_once_and_ends_it(cache):
 
 def test_the_package_is_looked_up_first(cache, package, monkeypatch):
     monkeypatch.setenv("TILEWISE_COMPILE", "never")
-    assert write_archive(package / f"{ARCH}.zip", {TEXTS[0]: b"machine code"}) == 12
+    (package / f"{ARCH}.kernels").write_bytes(bundle_of(b"machine code"))
     assert compiling.compile_source(TEXTS[0], ARCH) == b"machine code"
     assert compiling.missing(TEXTS, ARCH) == TEXTS[1:]
     assert list(cache.rglob("*")) == [], "nothing was written"
-    first = (package / f"{ARCH}.zip").read_bytes()
-    write_archive(package / f"{ARCH}.zip", {TEXTS[0]: b"machine code"})
-    assert (package / f"{ARCH}.zip").read_bytes() == first, "the same bytes each time"
+    assert bundle_of(b"machine code") == bundle_of(b"machine code"), "the same bytes each time"
 
 
-@pytest.mark.parametrize("damage", ["no archive", "cut", "flipped"])
+@pytest.mark.parametrize("damage", ["no bundle", "cut", "flipped", "flipped index", "of other code"])
 def test_a_damaged_package_costs_a_compilation(cache, package, monkeypatch, damage):
-    path = package / f"{ARCH}.zip"
-    write_archive(path, {TEXTS[0]: os.urandom(4096)})
-    data = bytearray(path.read_bytes())
-    if damage == "flipped":
-        with zipfile.ZipFile(path) as archive:
-            start = archive.infolist()[0].header_offset + 30 + 64
-        data[start + 2000] ^= 0xFF
-    path.write_bytes({"no archive": b"", "cut": bytes(data[:2000]), "flipped": bytes(data)}[damage])
+    data = bytearray(bundle_of(os.urandom(4096), "e" * 64 if damage == "of other code" else None))
+    if damage.startswith("flipped"):
+        data[-2000 if damage == "flipped" else -4100] ^= 0xFF
+    kept = {"no bundle": 0, "cut": len(data) - 2000}.get(damage, len(data))
+    (package / f"{ARCH}.kernels").write_bytes(data[:kept])
     monkeypatch.setattr(compiling, "_compile", lambda source, arch: b"compiled")
     assert compiling.compile_source(TEXTS[0], ARCH) == b"compiled"
 
@@ -203,3 +201,73 @@ def test_without_waiting_another_kernel_serves_until_the_best_is_there(monkeypat
     monkeypatch.setenv("TILEWISE_WAIT", "perhaps")
     with pytest.raises(tw.UsageError, match="TILEWISE_WAIT='perhaps' must be 0 or 1"):
         warming.waits()
+
+
+def test_what_warm_built_is_found_by_its_name_and_no_text_is_written(cache, monkeypatch):
+    monkeypatch.setattr(warming, "kernel_set", lambda problem, machine: tuple(TEXTS))
+    tw.warm(dtype="fp64", arch=ARCH, workers=1)
+    code = f"""
+from tilewise.algebra.dtypes import DTYPES
+from tilewise.engines.cuda.compile import at_hand, compile_source
+from tilewise.kernels.shared import text
+text.kernel_text = None  # whoever writes a text needs it
+named = text.render_pack.named(DTYPES[{F32.name!r}], DTYPES[{F32.name!r}], True)
+assert at_hand(named, {ARCH!r}) and compile_source(named, {ARCH!r})[1:4] == b"ELF"
+"""
+    done = in_a_process(code, TILEWISE_COMPILE="never", TILEWISE_CACHE_DIR=str(cache))
+    assert done.returncode == 0, done.stderr
+
+
+def test_a_bundle_is_noticed_when_it_is_written_and_left_alone_when_it_has_everything(cache, monkeypatch):
+    monkeypatch.setattr(compiling, "_compile", lambda source, arch: source.encode()[:40])
+    assert not compiling.at_hand(TEXTS[0], ARCH)
+    built = {text: (b"code of " + text.encode(), ["pack"]) for text in TEXTS}
+    shelves.keep("float32", {TEXTS[0]: built[TEXTS[0]]}, ARCH)
+    assert compiling.at_hand(TEXTS[0], ARCH)
+    assert not compiling.at_hand(TEXTS[1], ARCH)
+    shelves.keep("float64", {TEXTS[1]: built[TEXTS[1]]}, ARCH)
+    assert [compiling.compile_source(text, ARCH) for text in TEXTS] == [built[text][0] for text in TEXTS]
+    assert shelves.set_of("float64", ARCH) == [(TEXTS[1], ["pack"])]
+    (path,) = (cache / "cubin").iterdir()
+    before = path.stat()
+    shelves.keep("float32", {TEXTS[0]: built[TEXTS[0]]}, ARCH)
+    assert path.stat().st_ino == before.st_ino, "nothing was written"
+
+
+def test_a_damaged_kernel_of_a_bundle_is_built_again_and_the_others_are_not(cache, monkeypatch):
+    monkeypatch.setattr(compiling, "_compile", lambda source, arch: b"compiled")
+    shelves.keep("float32", {text: (os.urandom(3000), ["pack"]) for text in TEXTS}, ARCH)
+    (path,) = (cache / "cubin").iterdir()
+    data = bytearray(path.read_bytes())
+    data[-100] ^= 1  # of the last one
+    path.write_bytes(data)
+    found = [compiling.compile_source(text, ARCH) for text in sorted(TEXTS)]
+    assert (len(found[0]), found[1]) == (3000, b"compiled")
+    assert compiling.compile_source(sorted(TEXTS)[1], ARCH) == b"compiled"
+
+
+def test_those_who_write_a_bundle_at_once_lose_nothing(cache):
+    built = {f"text {number}": (b"%d" % number, ["pack"]) for number in range(8)}
+    (cache / "cubin").mkdir(mode=0o700)
+    code = f"""
+import sys
+from tilewise.engines.cuda.shelves import keep
+sys.stdin.read(1)
+keep(sys.argv[1], {{sys.argv[1]: (b"code", ["pack"])}}, {ARCH!r})
+"""
+    way = {**builders.environment(), "TILEWISE_CACHE_DIR": str(cache)}
+    running = [subprocess.Popen([sys.executable, "-c", code, name], env=way, stdin=subprocess.PIPE) for name in built]
+    for process in running:
+        process.stdin.close()
+    assert [process.wait(60) for process in running] == [0] * len(built)
+    assert [name for name in built if not shelves.is_kept(name, [name], ARCH)] == []
+
+
+def test_code_that_was_changed_since_it_was_read_has_no_bundle(cache, monkeypatch):
+    edition.cache_clear()
+    monkeypatch.setattr(bundle, "_BEGAN", 0.0)
+    assert edition() is None
+    shelves.keep("float32", {TEXTS[0]: (b"code", ["pack"])}, ARCH)
+    assert not (cache / "cubin").exists()
+    assert not shelves.on_a_shelf(TEXTS[0], ARCH)
+    edition.cache_clear()

@@ -100,6 +100,21 @@ class DiskCache:
         """The entry for this key, or None where it is not there or not whole."""
         return self._read(self.path(parts))
 
+    def put(self, parts: tuple[str, ...], body: bytes) -> None:
+        """Keep an entry under this key, in place of what is there."""
+        self._write(self.path(parts), body)
+
+    def opened(self, parts: tuple[str, ...]) -> tuple[int, int] | None:
+        """A file open on the entry for this key, and where what was kept begins in it; None where it is not there.
+        Whether it is whole is for the reader to see: of a large one he may want a part."""
+        path = self.path(parts)
+        handle = self._open(path) if self._usable() else None
+        if handle is None:
+            return None
+        with contextlib.suppress(OSError):
+            os.utime(path)
+        return handle, _DIGEST().digest_size
+
     def holds(self, parts: tuple[str, ...]) -> bool:
         """Whether there is an entry; whether it is whole shows when it is read."""
         return self._usable() and self.path(parts).is_file()
@@ -135,17 +150,22 @@ class DiskCache:
     def _places(self) -> tuple[Path, Path]:
         return self.root, self.folder
 
-    def _read(self, path: Path) -> bytes | None:
-        if not self._usable():
-            return None
+    def _open(self, path: Path) -> int | None:
+        """A regular file that nobody else can have written, or None."""
         how = os.O_RDONLY | getattr(os, "O_BINARY", 0) | getattr(os, "O_NOFOLLOW", 0) | getattr(os, "O_NONBLOCK", 0)
         try:
             handle = os.open(path, how)
         except OSError:
             return None
         about = os.fstat(handle)
-        if not stat.S_ISREG(about.st_mode) or not _trusted(about):
-            os.close(handle)
+        if stat.S_ISREG(about.st_mode) and _trusted(about):
+            return handle
+        os.close(handle)
+        return None
+
+    def _read(self, path: Path) -> bytes | None:
+        handle = self._open(path) if self._usable() else None
+        if handle is None:
             return None
         try:
             with os.fdopen(handle, "rb") as file:

@@ -23,14 +23,16 @@ from tilewise.engines.cuda.builders import build, environment, workers_for
 from tilewise.engines.cuda.compile import at_hand, compile_source, missing, policy
 from tilewise.engines.cuda.device import arch_of
 from tilewise.engines.cuda.launcher import Launcher
-from tilewise.engines.cuda.loading import is_loading, load_behind
+from tilewise.engines.cuda.loading import is_loading, kernel_names, load_behind
+from tilewise.engines.cuda.shelves import is_kept, keep
 from tilewise.epilogue import Epilogue
 from tilewise.errors import UsageError
 from tilewise.kernels.choosing import plans_in_turn
 from tilewise.kernels.cross_entropy.text import render_cross_entropy, render_scaled
 from tilewise.kernels.detours import recipe_of
-from tilewise.kernels.kernel_set import kernel_set, one_by_one
+from tilewise.kernels.kernel_set import kernel_set
 from tilewise.machine import Machine
+from tilewise.named_texts import Named, words
 from tilewise.plans import Plan
 from tilewise.problem import Groups, Problem, problem_of_shape
 
@@ -91,7 +93,7 @@ def warm(
         texts = tuple(dict.fromkeys(texts))
         made.append(_warmed(texts, kind, machine, workers, progress))
         if arch is None:
-            load_behind(kind, texts.__iter__, full_name(device), machine.arch, again=True).join()
+            load_behind(kind, full_name(device), again=True).join()
     return made
 
 
@@ -100,7 +102,7 @@ def layer_set(problem: Problem, machine: Machine) -> tuple[str, ...]:
     texts = kernel_set(replace(problem, epilogue=Epilogue(bias=problem.dtype)), machine)
     if problem.dtype.name not in ("bfloat16", "float16", "float32"):
         return texts
-    return (*texts, render_cross_entropy(problem.dtype), render_scaled(problem.dtype))
+    return (*texts, render_cross_entropy.named(problem.dtype), render_scaled.named(problem.dtype))
 
 
 def kinds_of(dtype: Any, ordinary: bool = True) -> tuple[str, ...]:
@@ -132,11 +134,12 @@ def _machine(device: str, arch: str | None) -> Machine:
 def _warmed(
     texts: Sequence[str], kind: str, machine: Machine, workers: int | None, progress: Progress | None
 ) -> Warmed:
-    start, sizes = time.perf_counter(), list[int]()
+    start, sizes, together = time.perf_counter(), list[int](), _Together(kind, machine.arch)
     lacking = missing(texts, machine.arch)
 
     def done(answer: dict[str, Any]) -> None:
         sizes.append(int(answer["bytes"]))
+        together.add(answer["source"])
         if progress is not None:
             progress(kind, len(texts) - len(lacking) + len(sizes), len(texts))
 
@@ -144,7 +147,31 @@ def _warmed(
         progress(kind, len(texts) - len(lacking), len(texts))
     if lacking:
         build(lacking, machine.arch, workers_for(len(lacking), workers), done)
+    together.keep(texts)
     return Warmed(kind, machine.arch, len(texts), len(lacking), sum(sizes), time.perf_counter() - start)
+
+
+class _Together:
+    """Kernels of a kind on their way into a bundle: read while others are still compiled."""
+
+    def __init__(self, kind: str, arch: str) -> None:
+        self._kind, self._arch = kind, arch
+        self._built: dict[str, tuple[bytes, list[str]]] = {}
+
+    def add(self, text: str) -> None:
+        """One that is on disk now."""
+        if text.__class__ is Named:
+            self._built[text] = compile_source(text, self._arch), kernel_names(words(text))
+
+    def keep(self, texts: Iterable[str]) -> None:
+        """All of them, those that were there before too."""
+        named = [text for text in texts if text.__class__ is Named]
+        if is_kept(self._kind, named, self._arch):
+            return
+        for text in named:
+            if text not in self._built:
+                self.add(text)
+        keep(self._kind, self._built, self._arch)
 
 
 def laid_out(plan: Plan, device: str, scales: Any, spans: dict[str, tuple[int, int]]) -> Launcher:
@@ -152,7 +179,7 @@ def laid_out(plan: Plan, device: str, scales: Any, spans: dict[str, tuple[int, i
     recipe = recipe_of(plan, scales)
     made_ready(recipe.sources, plan.problem, arch_of(device))
     made = Launcher(recipe, device, spans)
-    loaded_behind(plan.problem, plan.machine, device)
+    loaded_behind(plan.problem, device)
     return made
 
 
@@ -185,12 +212,11 @@ def _kind(problem: Problem) -> str | None:
     return "tf32" if problem.precision == "tf32" and problem.dtype.name == "float32" else problem.dtype.name
 
 
-def loaded_behind(problem: Problem, machine: Machine, device: str) -> None:
+def loaded_behind(problem: Problem, device: str) -> None:
     """Start loading what is built of a dtype's set onto the card, once: whoever multiplied one shape meets others."""
     kind = _kind(problem)
     if kind is not None and not is_loading(kind, device) and preloads():
-        alike = problem_of_kind(SEMIRINGS["plus_times"], kind)
-        load_behind(kind, lambda: one_by_one(alike, machine), device, machine.arch)
+        load_behind(kind, device)
 
 
 def preloads() -> bool:
@@ -266,8 +292,11 @@ def main() -> None:
         os._exit(0)
 
     Thread(target=until_it_ends, daemon=True).start()
-    lacking = missing(kernel_set(problem_of_kind(find_semiring(ring), kind), machine_of_arch(arch)), arch)
-    build(lacking, arch, max(1, workers_for(len(lacking)) - 1), lambda _: None, background=True)
+    texts = kernel_set(problem_of_kind(find_semiring(ring), kind), machine_of_arch(arch))
+    lacking, together = missing(texts, arch), _Together(kind, arch)
+    workers = max(1, workers_for(len(lacking)) - 1)
+    build(lacking, arch, workers, lambda one: together.add(one["source"]), background=True)
+    together.keep(texts)
 
 
 if __name__ == "__main__":

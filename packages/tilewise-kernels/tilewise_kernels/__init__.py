@@ -1,1 +1,1 @@
-"""Built kernels of tilewise, an archive an arch. tilewise looks here first; `built.json` says what was built."""
+"""Built kernels of tilewise, a bundle an arch. tilewise looks here first; `built.json` says what was built."""

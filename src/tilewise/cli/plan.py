@@ -72,8 +72,9 @@ def command(
         if plan.engine != "cuda":
             raise UsageError("--source shows a kernel's text: name a card, for example --device h200")
         from tilewise.kernels.detours import recipe_of
+        from tilewise.named_texts import words
 
-        sys.stdout.write("\n".join(recipe_of(plan).sources))
+        sys.stdout.write("\n".join(map(words, recipe_of(plan).sources)))
     elif as_json:
         print_json(plan.to_json())
     else:

@@ -84,7 +84,7 @@ def copies(source: Placed, target: Placed, stack: tuple[int, ...]) -> list[Step]
         return []
     source, target, stack = _merged(source, target, stack)
     along_rows = abs(source.layout.row) < abs(source.layout.col)
-    text = render_pack(source.dtype, target.dtype, along_rows)
+    text = render_pack.named(source.dtype, target.dtype, along_rows)
     made: list[Step] = []
     for member in members(stack):
         for top, rows, left, cols in _bands(source.rows, source.cols, along_rows):

@@ -48,9 +48,9 @@ def _as_groups(p: Problem) -> Problem:
 def _texts(problem: Problem, machine: Machine) -> Iterator[str]:
     for along_rows in (False, True):
         for dtype in dict.fromkeys((problem.dtype, problem.result)):
-            yield render_pack(dtype, dtype, along_rows)
+            yield render_pack.named(dtype, dtype, along_rows)
     if problem.epilogue:  # of what does not fuse it
-        yield render_add_parts(problem.dtype, problem.result, False, 1, problem.epilogue)
+        yield render_add_parts.named(problem.dtype, problem.result, False, 1, problem.epilogue)
     for family in FAMILIES:
         takes = not family.teaches and (family.groups or not problem.groups)
         asked = problem if family.fuses or not problem.epilogue else problem.bare

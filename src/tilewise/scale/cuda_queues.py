@@ -137,7 +137,7 @@ class CudaQueues:
     def round(self, sums: int, lead: int, rows: int, cols: int, kinds: tuple[DType, DType], stream: Any) -> None:
         arguments = (ctypes.c_void_p(sums), ctypes.c_int(rows), ctypes.c_int(cols), ctypes.c_longlong(lead))
         blocks = (min(rows, ROUND_BLOCKS),)
-        launch_now(render_round(*kinds), "round_rows", blocks, (512,), arguments, self.device, stream)
+        launch_now(render_round.named(*kinds), "round_rows", blocks, (512,), arguments, self.device, stream)
 
     def close(self) -> None:
         from cuda.bindings import driver

@@ -24,6 +24,7 @@ from tilewise.kernels.plain.forms import behind_stacks
 from tilewise.kernels.plain.model import whole_tiles
 from tilewise.kernels.plain.text import render_combine
 from tilewise.machine import KNOWN_CARDS
+from tilewise.named_texts import words
 from tilewise.planning import make_plan
 from tilewise.problem import Layout, problem_of_shape
 
@@ -134,7 +135,7 @@ def test_the_fallback_asks_first_and_so_do_the_products():
     steps = [step for step in recipe_of(make_plan(p, H200, "bf16x6")).steps if step.name in ("plain", "combine")]
     wanted = []
     for step in steps:
-        assert "    if (verdict && *verdict != wanted) return;" in step.source
+        assert "    if (verdict && *verdict != wanted) return;" in words(step.source)
         verdict = next(at for at, argument in enumerate(step.arguments) if argument.holes and at > 2)
         wanted.append(int.from_bytes(step.arguments[verdict + 1].data, "little"))
     assert 1 in wanted

@@ -14,6 +14,7 @@ from tilewise.epilogue import Epilogue
 from tilewise.errors import TilewiseError
 from tilewise.kernels.detours import recipe_of
 from tilewise.machine import KNOWN_CARDS
+from tilewise.named_texts import words
 from tilewise.planning import make_plan
 from tilewise.problem import problem_of_shape
 
@@ -24,7 +25,7 @@ KERNELS = [None, "mma_sync", "wgmma_half", "k_major", "plain", "bf16x6", "direct
 def applied(step):
     """Whether a launch's text does more than store sums."""
     return any(
-        re.search(rf"#define {word} [1-9]", getattr(step, "source", "") or "")
+        re.search(rf"#define {word} [1-9]", words(getattr(step, "source", "")))
         for word in ("ACTIVATION", "ALPHA", "BIAS")
     )
 

@@ -192,13 +192,15 @@ def loaded(monkeypatch):
     """Weak references to the kernels that were loaded, by a driver that only nods."""
     made = []
 
-    def load(source, name, device):
+    def load(code, name, device):
         kernel = Kernel()
         made.append(weakref.ref(kernel))
         return kernel
 
     driver = SimpleNamespace(cuKernelGetFunction=lambda handle: (0, 7))
     monkeypatch.setattr(loading, "load_kernel", load)
+    monkeypatch.setattr(loading, "compile_source", lambda source, arch: b"code")
+    monkeypatch.setattr(loading, "arch_of", lambda device: "sm_90a")
     monkeypatch.setattr(loading, "_driver", lambda: driver)
     monkeypatch.setattr(launcher, "make_current", lambda device: None)
     monkeypatch.setattr(launcher, "driver_functions", lambda: dict.fromkeys(native.DRIVER, 0))

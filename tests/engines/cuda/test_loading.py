@@ -14,6 +14,7 @@ from tilewise.engines.cuda import loading
 from tilewise.engines.cuda.device import machine_of_arch
 from tilewise.errors import UsageError
 from tilewise.kernels.detours import recipe_of
+from tilewise.named_texts import words
 from tilewise.planning import make_plan
 from tilewise.problem import problem_of_shape
 from tilewise.recipe import Launch
@@ -26,7 +27,7 @@ def card(monkeypatch):
     """A card that only nods: the names that were loaded, in turn."""
     made = []
 
-    def load(source, name, device):
+    def load(code, name, device):
         made.append(name)
         return SimpleNamespace(handle=len(made))
 
@@ -36,7 +37,10 @@ def card(monkeypatch):
     monkeypatch.setattr(loading, "_driver", lambda: driver)
     monkeypatch.setattr(loading, "driver_library", lambda: library)
     monkeypatch.setattr(loading, "make_current", lambda device: None)
-    monkeypatch.setattr(loading, "at_hand", lambda text, arch: text != TEXTS[1])
+    monkeypatch.setattr(loading, "arch_of", lambda device: "sm_90a")
+    monkeypatch.setattr(loading, "compile_source", lambda text, arch: b"code")
+    monkeypatch.setattr(loading, "machine_code", lambda text, arch: None if text == TEXTS[1] else b"code")
+    monkeypatch.setattr(loading, "set_of", lambda kind, arch: [(text, loading.kernel_names(text)) for text in TEXTS])
     for held in ("_functions", "_kernels", "_threads", "_room"):
         monkeypatch.setattr(loading, held, {})
     return made
@@ -44,12 +48,12 @@ def card(monkeypatch):
 
 def test_a_set_is_loaded_once_and_what_is_not_built_is_left(card):
     for _ in range(2):
-        loading.load_behind("some", lambda: iter(TEXTS), "cuda:0", "sm_90a").join()
+        loading.load_behind("some", "cuda:0").join()
     assert card == ["mode 2", "k0", "k2", "k3"], "relaxed: another thread may be capturing a graph"
     loading.kernel_function(TEXTS[2], "k2", "cuda:0")
     assert len(card) == 4, "it was there"
     loading.kernel_function(TEXTS[1], "k1", "cuda:0")
-    loading.load_behind("some", lambda: iter(TEXTS), "cuda:0", "sm_90a", again=True).join()
+    loading.load_behind("some", "cuda:0", again=True).join()
     assert card[4:] == ["k1", "mode 2"]
 
 
@@ -71,13 +75,13 @@ def test_nobody_waits_for_a_kernel_that_is_there(card, monkeypatch):
     loading.kernel_function(TEXTS[0], "k0", "cuda:0")
     reached, go_on = Event(), Event()
 
-    def slow(source, name, device):
+    def slow(code, name, device):
         reached.set()
         go_on.wait(10)
         return SimpleNamespace(handle=9)
 
     monkeypatch.setattr(loading, "load_kernel", slow)
-    thread = loading.load_behind("slow", lambda: iter(TEXTS[2:]), "cuda:0", "sm_90a")
+    thread = loading.load_behind("slow", "cuda:0")
     assert reached.wait(10)
     assert loading.kernel_function(TEXTS[0], "k0", "cuda:0").handle == 1
     go_on.set()
@@ -85,11 +89,11 @@ def test_nobody_waits_for_a_kernel_that_is_there(card, monkeypatch):
 
 
 def test_what_fails_behind_a_call_is_left_to_the_call_that_needs_it(card, monkeypatch):
-    def refused(source, name, device):
+    def refused(code, name, device):
         raise RuntimeError("no room")
 
     monkeypatch.setattr(loading, "load_kernel", refused)
-    loading.load_behind("refused", lambda: iter(TEXTS), "cuda:0", "sm_90a").join()
+    loading.load_behind("refused", "cuda:0").join()
     with pytest.raises(RuntimeError, match="no room"):
         loading.kernel_function(TEXTS[0], "k0", "cuda:0")
 
@@ -105,29 +109,28 @@ def test_the_kernels_of_a_text_are_found_in_it():
         plan = make_plan(problem_of_shape(*shape, dtype, precision=precision), machine)
         for step in recipe_of(plan).steps:
             if isinstance(step, Launch):
-                assert step.name in loading.kernel_names(step.source), (seed, shape, kind)
+                assert step.name in loading.kernel_names(words(step.source)), (seed, shape, kind)
 
 
 def test_every_text_of_a_set_has_a_kernel_that_is_found():
     machine = machine_of_arch("sm_90a")
     for kind in warming.USUAL:
         texts = warming.kernel_set(warming.problem_of_kind(warming.SEMIRINGS["plus_times"], kind), machine)
-        assert not [text[-2000:] for text in texts if not loading.kernel_names(text)], kind
+        assert not [text for text in texts if not loading.kernel_names(words(text))], kind
 
 
 def test_the_set_of_a_call_is_loaded_behind_it_if_that_is_wanted(card, monkeypatch):
-    machine, problem = machine_of_arch("sm_90a"), problem_of_shape(8, 8, 8)
-    monkeypatch.setattr(warming, "one_by_one", lambda problem, machine: iter(TEXTS))
-    warming.loaded_behind(problem_of_shape(8, 8, 8, "float32", "min_plus"), machine, "cuda:0")
+    problem = problem_of_shape(8, 8, 8)
+    warming.loaded_behind(problem_of_shape(8, 8, 8, "float32", "min_plus"), "cuda:0")
     monkeypatch.delenv("TILEWISE_PRELOAD", raising=False)
-    warming.loaded_behind(problem, machine, "cuda:0")
+    warming.loaded_behind(problem, "cuda:0")
     assert card == []
     monkeypatch.setenv("TILEWISE_PRELOAD", "often")
     with pytest.raises(UsageError, match="TILEWISE_PRELOAD='often' must be 0 or 1"):
-        warming.loaded_behind(problem, machine, "cuda:0")
+        warming.loaded_behind(problem, "cuda:0")
     monkeypatch.setenv("TILEWISE_PRELOAD", "1")
     for _ in range(2):
-        warming.loaded_behind(problem, machine, "cuda:0")
+        warming.loaded_behind(problem, "cuda:0")
         loading._threads["float32", "cuda:0"].join()
     assert card[1:] == ["k0", "k2", "k3"], "once"
 
@@ -136,15 +139,15 @@ def test_whoever_multiplies_meanwhile_has_the_interpreter_for_half_of_the_time(c
     """A kernel takes as long as the rest behind it; who waits for all of them has them without a rest."""
     rests = []
     monkeypatch.setattr(loading._stopping, "wait", lambda seconds: rests.append(seconds) or False)
-    loading.load_behind("all", lambda: iter(TEXTS), "cuda:0", "sm_90a").join()
+    loading.load_behind("all", "cuda:0").join()
     assert len(rests) == len(TEXTS)
     assert min(rests) > 0
-    loading.load_behind("all", lambda: iter(TEXTS), "cuda:0", "sm_90a", again=True).join()
+    loading.load_behind("all", "cuda:0", again=True).join()
     assert rests[len(TEXTS) :] == [0.0] * len(TEXTS)
 
 
 def test_loading_ends_with_the_process(card, monkeypatch):
     monkeypatch.setattr(loading, "_stopping", Event())
     loading._stopping.set()
-    loading.load_behind("some", lambda: iter(TEXTS), "cuda:0", "sm_90a").join()
+    loading.load_behind("some", "cuda:0").join()
     assert card == ["mode 2", "k0"], "the one that was begun"

@@ -29,6 +29,7 @@ from tilewise.kernels.plain.text import (
 from tilewise.kernels.plain.tiles import tiles_of
 from tilewise.kernels.plain.ways import way_of
 from tilewise.machine import KNOWN_CARDS
+from tilewise.named_texts import words
 from tilewise.planning import make_plan
 from tilewise.problem import problem_of_shape
 
@@ -154,7 +155,7 @@ def test_the_way_a_semiring_is_stepped(name, dtype, machine, how, way):
 def test_a_plan_shows_the_text_it_runs():
     for shape in ((512, 512, 512), (4, 5000, 5000), (5000, 5000, 4)):
         plan = make_plan(problem_of_shape(*shape, semiring="min_plus"), H200)
-        texts = recipe_of(plan).sources
+        texts = list(map(words, recipe_of(plan).sources))
         assert not any("#include" in text for text in texts)
         assert any(re.search(rf"\b{plan.kernel}\(", text) for text in texts)
 

@@ -14,6 +14,7 @@ from threading import Thread
 from typing import Any
 
 from tilewise.errors import EngineError
+from tilewise.named_texts import words
 
 Done = Callable[[dict[str, Any]], None]
 WORKER = "tilewise.engines.cuda.build_worker"
@@ -60,7 +61,7 @@ def _feed(waiting: SimpleQueue[str], arch: str, done: Done, failed: list[str], b
             while not failed:
                 with suppress(Empty):
                     source = waiting.get_nowait()
-                    worker.stdin.write(json.dumps({"arch": arch, "source": source}) + "\n")
+                    worker.stdin.write(json.dumps({"arch": arch, "source": words(source)}) + "\n")
                     worker.stdin.flush()
                     answer = json.loads(worker.stdout.readline() or '{"error": "a process that compiles ended early"}')
                     if answer["error"]:

@@ -1,64 +1,69 @@
-"""CUDA C++ text → cubin: from the package of built kernels, from disk, else by NVRTC, with no toolkit and no card.
+"""CUDA C++ text → cubin: from a bundle by its name, from disk by its words, else by NVRTC, with no toolkit and no card.
 
 The arch is always named: then NVRTC makes machine code even where there is no driver, so every kernel is compiled in
-the tests of a machine without a card. The key on disk is the text's digest, the options and the compiler's version,
-which is read off the installed package: NVRTC itself is loaded when something has to be compiled, and not before.
+the tests of a machine without a card. The key on disk is the text's digest, the options and the compiler's version.
 """
 
 from __future__ import annotations
 
 import contextlib
+import hashlib
 import os
 from collections.abc import Iterable
-from functools import lru_cache
 from typing import Any
 from weakref import finalize
 
-from tilewise.arrays.card import INSTALL, cuda_core, make_current
-from tilewise.cache import PLACES, DiskCache
-from tilewise.engines.cuda.prebuilt import built_before, digest_of
-from tilewise.errors import DeviceError, EngineError, UsageError
+from tilewise.arrays.card import cuda_core, make_current
+from tilewise.cache import DiskCache
+from tilewise.engines.cuda.shelves import machine_code, on_a_shelf
+from tilewise.engines.cuda.store import OPTIONS, compiler, store
+from tilewise.errors import EngineError, UsageError
+from tilewise.named_texts import Named, words
 from tilewise.system.interruptible import interruptible
 
-OPTIONS = ("std=c++17",)
 POLICIES = ("auto", "alone", "never")  # TILEWISE_COMPILE
-PACKAGES = ("nvidia-cuda-nvrtc", "nvidia-cuda-nvrtc-cu13", "nvidia-cuda-nvrtc-cu12")
 _there: set[tuple[str, str]] = set()  # texts, by arch, that were found or built in this process
 _read: dict[tuple[str, str], bytes] = {}  # machine code that `at_hand` read and nobody has taken yet
 
 
 def compile_source(source: str, arch: str, cache: DiskCache | None = None) -> bytes:
-    """The cubin of a self-contained source for an arch such as sm_90a."""
+    """The cubin of a self-contained source, or of one's name, for an arch such as sm_90a."""
     if not arch.startswith("sm_"):
         raise EngineError(f"arch={arch!r} must be a real one, such as sm_80 or sm_90a: others give no machine code")
-    found = None if cache is not None else _read.pop((source, arch), None) or built_before(source, arch)
+    found = None if cache is not None else _read.pop((source, arch), None) or _shelved(source, arch)
     if found is None:
-        store = cache if cache is not None else _store()
-        key = _key(source, arch)
-        found = store.get(key)
+        text, kept = words(source), cache if cache is not None else store()
+        key = _key(text, arch)
+        found = kept.get(key)
         if found is None:  # seconds; who interrupts them finds the machine code on disk the next time
             building = contextlib.nullcontext()  # NVRTC compiles side by side, and in a child forked meanwhile
-            found = interruptible(lambda: store.get_or_build(key, lambda: _compile(source, arch)), building)
+            found = interruptible(lambda: kept.get_or_build(key, lambda: _compile(text, arch)), building)
     _there.add((source, arch))
     return found
+
+
+def _shelved(source: str, arch: str) -> bytes | None:
+    return machine_code(source, arch) if source.__class__ is Named else None
 
 
 def at_hand(source: str, arch: str) -> bool:
     """The same as `is_there` for a text that is about to be loaded: its machine code is read once, here."""
     if (source, arch) in _there:
         return True
-    found = built_before(source, arch) or _store().get(_key(source, arch))
-    if found is not None:
+    if source.__class__ is not Named or not on_a_shelf(source, arch):  # a bundle is read when a kernel is loaded
+        found = store().get(_key(words(source), arch))
+        if found is None:
+            return False
         _read[source, arch] = found
-        _there.add((source, arch))
-    return found is not None
+    _there.add((source, arch))
+    return True
 
 
 def is_there(source: str, arch: str) -> bool:
     """Whether a text needs no compiler any more."""
     if (source, arch) in _there:
         return True
-    found = built_before(source, arch) is not None or _store().holds(_key(source, arch))
+    found = (source.__class__ is Named and on_a_shelf(source, arch)) or store().holds(_key(words(source), arch))
     if found:
         _there.add((source, arch))
     return found
@@ -78,18 +83,8 @@ def policy() -> str:
     return asked
 
 
-def _store() -> DiskCache:
-    """The cache on disk; the environment may name another at any time."""
-    return _store_for(*map(os.environ.get, PLACES))
-
-
-@lru_cache(maxsize=8)
-def _store_for(*_places: str | None) -> DiskCache:
-    return DiskCache("cubin")
-
-
-def _key(source: str, arch: str) -> tuple[str, ...]:
-    return digest_of(source), arch, *OPTIONS, compiler()
+def _key(text: str, arch: str) -> tuple[str, ...]:
+    return hashlib.sha256(text.encode()).hexdigest(), arch, *OPTIONS, compiler()
 
 
 def _compile(source: str, arch: str) -> bytes:
@@ -107,28 +102,6 @@ def _compile(source: str, arch: str) -> bytes:
     return bytes(code)
 
 
-@lru_cache(maxsize=1)
-def compiler() -> str:
-    """NVRTC's version, off its package where it came as one."""
-    from importlib.metadata import PackageNotFoundError, version
-
-    for name in PACKAGES:
-        with contextlib.suppress(PackageNotFoundError):
-            return f"{name} {version(name)}"
-    return nvrtc_version()
-
-
-@lru_cache(maxsize=1)
-def nvrtc_version() -> str:
-    try:
-        from cuda.bindings import nvrtc
-
-        _, major, minor = nvrtc.nvrtcVersion()
-    except (ImportError, RuntimeError) as error:
-        raise DeviceError(f"compiling a kernel needs NVRTC, which is not installed ({error}): {INSTALL}") from None
-    return f"nvrtc {major}.{minor}"
-
-
 class Kernel:
     """A kernel on a card, for as long as it is held."""
 
@@ -139,13 +112,10 @@ class Kernel:
         finalize(self, driver.cuLibraryUnload, library).atexit = False  # the driver may be gone by then
 
 
-def load_kernel(source: str, name: str, device: str) -> Kernel:
-    """The kernel, ready to launch on a card."""
+def load_kernel(code: bytes, name: str, device: str) -> Kernel:
+    """A kernel of some machine code, ready to launch on a card."""
     from cuda.bindings import driver
 
-    from tilewise.engines.cuda.device import arch_of
-
-    code = compile_source(source, arch_of(device))
     make_current(device)
     status, library = driver.cuLibraryLoadData(code, [], [], 0, [], [], 0)
     if not int(status):

@@ -11,14 +11,15 @@ import atexit
 import ctypes
 import os
 import re
-from collections.abc import Callable, Iterable
 from threading import Event, Lock, Thread
 from time import perf_counter
 from typing import Any, NamedTuple
 
 from tilewise.arrays.card import make_current
-from tilewise.engines.cuda.compile import at_hand, load_kernel
+from tilewise.engines.cuda.compile import compile_source, load_kernel
+from tilewise.engines.cuda.device import arch_of
 from tilewise.engines.cuda.native import driver_library
+from tilewise.engines.cuda.shelves import machine_code, set_of
 from tilewise.errors import EngineError
 
 PORTABLE_CLUSTER = 8  # blocks; a kernel must be allowed more
@@ -50,7 +51,9 @@ def kernel_function(source: str, name: str, device: str, shared_bytes: int = 0, 
     with _loading:
         found = _functions.get(key)
         if found is None:
-            found = _kernel(source, name, device)
+            found = _kernels.get((source, name, device)) or _kernel(
+                compile_source(source, arch_of(device)), source, name, device
+            )
             _allow(found, name, device, shared_bytes, cluster > PORTABLE_CLUSTER)
             _keep(_functions, key, found)
     return found
@@ -78,18 +81,15 @@ def _allow(function: Function, name: str, device: str, shared_bytes: int, wide_c
     _room[function.handle] = max(shared_bytes, _room.get(function.handle, 0))
 
 
-def _kernel(source: str, name: str, device: str) -> Function:
+def _kernel(code: bytes, source: str, name: str, device: str) -> Function:
     """With `_loading` held."""
-    key = source, name, device
-    found = _kernels.get(key)
-    if found is None:
-        kernel = load_kernel(source, name, device)
-        code, handle = _driver().cuKernelGetFunction(kernel.handle)
-        if int(code):
-            raise EngineError(f"{name} cannot be loaded on {device}: {code}")
-        found = Function(int(handle), kernel)
-        _room.pop(found.handle, None)  # of a kernel that was there before
-        _keep(_kernels, key, found)
+    kernel = load_kernel(code, name, device)
+    status, handle = _driver().cuKernelGetFunction(kernel.handle)
+    if int(status):
+        raise EngineError(f"{name} cannot be loaded on {device}: {status}")
+    found = Function(int(handle), kernel)
+    _room.pop(found.handle, None)  # of a kernel that was there before
+    _keep(_kernels, (source, name, device), found)
     return found
 
 
@@ -102,35 +102,35 @@ _stopping = Event()
 _threads: dict[tuple[str, str], Thread] = {}
 
 
-def load_behind(what: str, texts: Callable[[], Iterable[str]], device: str, arch: str, again: bool = False) -> Thread:
-    """Load those texts that are built, in a thread of its own: once for each name `what` and card; or `again`, and
-    without a rest, for somebody who waits for it."""
-    held = _threads.get((what, device))
+def load_behind(kind: str, device: str, again: bool = False) -> Thread:
+    """Load what bundles have of a kind, in a thread of its own: once for each kind and card; or `again`, and without a
+    rest, for somebody who waits for it."""
+    held = _threads.get((kind, device))
     if held is not None and not again:
         return held
-    thread = _threads[what, device] = Thread(target=_load_all, args=(texts, device, arch, not again), daemon=True)
+    thread = _threads[kind, device] = Thread(target=_load_all, args=(kind, device, not again), daemon=True)
     thread.start()
     return thread
 
 
-def is_loading(what: str, device: str) -> bool:
+def is_loading(kind: str, device: str) -> bool:
     """Whether `load_behind` was called for these, now or before."""
-    return (what, device) in _threads
+    return (kind, device) in _threads
 
 
-def _load_all(texts: Callable[[], Iterable[str]], device: str, arch: str, rests: bool) -> None:
+def _load_all(kind: str, device: str, rests: bool) -> None:
     """One by one, so that nobody waits for more than one of them, and with as much rest between two as the last one
-    took: whoever multiplies meanwhile needs the interpreter's lock. What is not built, or fails, is left for whoever
-    asks for it."""
+    took: whoever multiplies meanwhile needs the interpreter's lock. What fails is left for whoever asks for it."""
     try:
         make_current(device)
         mode = ctypes.c_int(RELAXED)  # else another thread's capture of a graph would be broken off
         driver_library().cuThreadExchangeStreamCaptureMode(ctypes.byref(mode))
-        since = perf_counter()
-        for text in texts():
-            for name in kernel_names(text) if at_hand(text, arch) else ():
+        arch, since = arch_of(device), perf_counter()
+        for source, names in set_of(kind, arch):
+            for name in names:
                 with _loading:
-                    _kernel(text, name, device)
+                    if (source, name, device) not in _kernels and (code := machine_code(source, arch)) is not None:
+                        _kernel(code, source, name, device)
             if _stopping.wait(perf_counter() - since if rests else 0.0):
                 return
             since = perf_counter()

@@ -67,9 +67,9 @@ class BF16x6(Family):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         """The plain kernels, for what planes of bfloat16 cannot hold, are its family's, but for those behind stacks."""
         if self.offered(problem, machine):
-            yield render_split()
+            yield render_split.named()
             yield from behind_stacks(problem.algebra, machine)
-            yield from (render_bf16x6(tile) for tile in model.TILES)
+            yield from (render_bf16x6.named(tile) for tile in model.TILES)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -155,7 +155,7 @@ class _Product:
             largest,
         )
         grid = (self._blocks,) if self._members == 1 else (self._blocks, self._members)
-        return Launch.of(render_split(), "split", grid, (32 * WARPS,), arguments)
+        return Launch.of(render_split.named(), "split", grid, (32 * WARPS,), arguments)
 
     def _multiply(self, depth: int, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p, way, cut = self._plan.problem, self._way, self._way.splits > 1
@@ -174,12 +174,14 @@ class _Product:
             structure(_Stack, self._members, *apart, cells),
         )
         blocks, block = way.blocks(p.m, p.n, self._plan.machine.units, self._members), (self._plan.geometry.block[0],)
-        return Launch.of(render_bf16x6(way.tile), KERNEL, (blocks,), block, arguments, way.tile.shared_bytes, True)
+        return Launch.of(
+            render_bf16x6.named(way.tile), KERNEL, (blocks,), block, arguments, way.tile.shared_bytes, True
+        )
 
     def _gather(self, held: dict[str, Address], verdict: Address, onto: bool) -> Launch:
         p = self._plan.problem
         share = combine_share(self._way.splits)
-        source = render_combine(p.algebra, self._fallback.choice.way, onto, share)
+        source = render_combine.named(p.algebra, self._fallback.choice.way, onto, share)
         arguments = (
             held["partials"], self._P.pointer, ctypes.c_int(p.m), ctypes.c_int(p.n),
             ctypes.c_longlong(p.n), ctypes.c_longlong(self._lead), ctypes.c_longlong(1),

@@ -2,20 +2,19 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.kernels.bf16x6.model import DEPTH, SEGMENT, SplitTile
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.named_texts import Written
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 
 
-@lru_cache(maxsize=1)
+@Written
 def render_split() -> str:
     return "\n".join(map(kernel_text, ("shared/ptx.cuh", "bf16x6/split.cu")))
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_bf16x6(tile: SplitTile) -> str:
     """One text for every layout: `split` has settled what the operands are like."""
     defines = {

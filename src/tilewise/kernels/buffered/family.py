@@ -51,8 +51,10 @@ class Buffered(ByWays):
         return launches(plan, given, scratch)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        ways = product(model.TILES, product((False, True), repeat=2))
-        return (render_buffered(problem.algebra, tile, along, False) for tile, along in ways)
+        ways = product(model.TILES, (False, True), (False, True))
+        return (
+            render_buffered.named(problem.algebra, tile, (along_m, along_n), False) for tile, along_m, along_n in ways
+        )
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)

@@ -20,7 +20,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     of_n = lines_of(given.N.layout, p.n, p.k, turned=True)
     assert of_m is not None
     assert of_n is not None
-    source = render_buffered(p.algebra, way.tile, (of_m[0], of_n[0]), p.accumulate)
+    source = render_buffered.named(p.algebra, way.tile, (of_m[0], of_n[0]), p.accumulate)
     row, col = given.P.layout.row, given.P.layout.col
     down, across = tiles_of(p, way.tile)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])

@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.kernels.buffered.model import BufferedTile
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 
-@lru_cache(maxsize=1024)
+@Written
 def render_buffered(algebra: Algebra, tile: BufferedTile, along_k: tuple[bool, bool], accumulate: bool) -> str:
     """`along_k`: whether neighbours of M, and of N, lie along k."""
     macros: dict[str, object] = {

@@ -58,7 +58,7 @@ class BulkLines(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
-            yield render_bulk_lines(problem.dtype, tile, (m_along_k, n_along_k))
+            yield render_bulk_lines.named(problem.dtype, tile, (m_along_k, n_along_k))
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.BulkWay]:
         return search.ways(problem)

@@ -44,7 +44,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     memory, (lead_p, pitch_p) = memory_of(cut_over(shared, way.cluster), way), rows_of_p(shared, way.tile, P.lead)
     assert memory is not None
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-    source = render_bulk_lines(p.dtype, way.tile, lying)
+    source = render_bulk_lines.named(p.dtype, way.tile, lying)
     down, across = tiles_of(shared, way.tile)
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)], MOST_ITEMS // (down * across))
     for first, count in runs.starts():

@@ -2,19 +2,18 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.kernels.bulk_lines.model import MOST_STAGES, PIECE, BulkTile
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.sums import render_numbers
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.named_texts import Written
 
 FILES = ("tensor_cores.cuh", "bring.cuh", "stores.cuh", "bulk_lines.cu")
 
 
-@lru_cache(maxsize=256)
+@Written
 def render_bulk_lines(dtype: DType, tile: BulkTile, along_k: tuple[bool, bool]) -> str:
     """`along_k`: whether the k of M and of N lie side by side."""
     sums, size = DTYPES["float32"], dtype.itemsize

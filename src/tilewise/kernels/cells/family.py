@@ -47,7 +47,7 @@ class Cells(Family):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for cut, accumulate in product(model.CUTS, (False, True)):
-            yield render_cells(problem.algebra, cut, accumulate)
+            yield render_cells.named(problem.algebra, cut, accumulate)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

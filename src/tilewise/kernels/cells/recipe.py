@@ -18,7 +18,7 @@ MOST_BLOCKS = 2**31 - 1
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
     p, matrices, made = plan.problem, (given.M, given.N, given.P), []
-    source = render_cells(p.algebra, cut(p), p.accumulate)
+    source = render_cells.named(p.algebra, cut(p), p.accumulate)
     runs = Runs(p.stack, [x.layout.stack for x in matrices], MOST_BLOCKS)
     each = threads_of_a_member(p)
     for first, count in runs.starts():

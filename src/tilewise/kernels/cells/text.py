@@ -2,15 +2,14 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.kernels.cells.model import Cut
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 
-@lru_cache(maxsize=256)
+@Written
 def render_cells(algebra: Algebra, cut: Cut, accumulate: bool) -> str:
     head = defined({"WIDTH": cut.width, "DOWN": int(cut.down)})
     body = map(kernel_text, ("plain/in_turn.cuh", "cells/cells.cu"))

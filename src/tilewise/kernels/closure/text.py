@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass, replace
-from functools import lru_cache
 
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.expression import Number
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import c_name, literal, prelude, widened
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 SIDE = 64  # nodes that one block closes
 
@@ -30,7 +30,7 @@ class ClosureForm:
         return self.given.semiring != self.work.semiring
 
 
-@lru_cache(maxsize=256)
+@Written
 def render_closure(kernel: str, form: ClosureForm) -> str:
     """One of the kernels in `kernels/closure/`."""
     work, given, t = form.work, form.given, form.work.partial

@@ -2,11 +2,10 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import BFLOAT_TO_FLOAT, FLOAT_TO_BFLOAT, FLOAT_TO_HALF, FUNCTION, HALF_TO_FLOAT, c_name
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 THREADS = 512
 WORD = 16  # bytes that are read at a time
@@ -46,13 +45,13 @@ PACKED = {
 }
 
 
-@lru_cache(maxsize=8)
+@Written
 def render_cross_entropy(dtype: DType) -> str:
     """The kernels for logits of this dtype; sums are float32."""
     return _rendered(dtype, "cross_entropy")
 
 
-@lru_cache(maxsize=8)
+@Written
 def render_scaled(dtype: DType) -> str:
     """Gradients of this dtype times a number."""
     return _rendered(dtype, "scaled")

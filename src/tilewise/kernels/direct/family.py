@@ -55,7 +55,7 @@ class Direct(ByWays):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         every = model.every_way(problem.algebra.partial.itemsize, model.clusters_of(machine))
         for way, accumulate in product(every, (False, True)):
-            yield render_direct(problem.algebra, way, accumulate)
+            yield render_direct.named(problem.algebra, way.tile, way.groups, accumulate)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:
         return model.least_seconds(problem, machine)

@@ -15,7 +15,7 @@ from tilewise.recipe import Launch, Scratch
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
     p, way, matrices, made = plan.problem, plan.way, (given.M, given.N, given.P), []
-    source = render_direct(p.algebra, way, p.accumulate)
+    source = render_direct.named(p.algebra, way.tile, way.groups, p.accumulate)
     m, n, P = (x.layout for x in matrices)
     down, across = tiles_of(p, way.tile)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])

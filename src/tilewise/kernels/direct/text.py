@@ -2,24 +2,23 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
-from tilewise.kernels.direct.model import DirectWay
+from tilewise.kernels.direct.model import DirectTile, DirectWay
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 
-@lru_cache(maxsize=1024)
-def render_direct(algebra: Algebra, way: DirectWay, accumulate: bool) -> str:
-    tile = way.tile
+@Written
+def render_direct(algebra: Algebra, tile: DirectTile, groups: int, accumulate: bool) -> str:
+    """`groups` of threads share a strip's k; how many blocks share all of it is said when it is launched."""
     macros: dict[str, object] = {
         "TM": tile.rows,
         "TN": tile.cols,
         "RM": tile.tm,
         "RN": tile.tn,
-        "KC": way.depth(algebra.partial.itemsize),
-        "GROUPS": way.groups,
+        "KC": DirectWay(tile, groups, 1).depth(algebra.partial.itemsize),
+        "GROUPS": groups,
     }
     files = map(kernel_text, ("shared/cluster.cuh", "plain/in_turn.cuh", "direct/direct.cu"))
     return "\n".join((*defined(macros), "", prelude(algebra, accumulate=accumulate), *files))

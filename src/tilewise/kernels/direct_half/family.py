@@ -67,10 +67,10 @@ class DirectHalf(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         if problem.groups:
-            yield render_walk(problem.groups.wide)
+            yield render_walk.named(problem.groups.wide)
         for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
             lying, by_rows = (m_along_k, n_along_k), problem.groups is not None
-            yield render_direct_half(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
+            yield render_direct_half.named(problem.dtype, tile, lying, epilogue=problem.epilogue, by_rows=by_rows)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.HalfTile]:
         return alone.every(problem, machine) if _is_single(problem) else model.TILES

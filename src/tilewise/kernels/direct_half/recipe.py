@@ -4,6 +4,7 @@ from __future__ import annotations
 
 import ctypes
 from collections.abc import Sequence
+from dataclasses import replace
 from typing import Any
 
 from tilewise.kernels.direct_half.model import KERNEL, HalfTile, Tile, tiles_of
@@ -31,7 +32,8 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     p, tile, M, N = plan.problem, plan.way, given.M, given.N
     assert isinstance(tile, HalfTile)
     lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-    source = render_direct_half(p.dtype, tile, lying, p.accumulate, p.epilogue, p.groups is not None)
+    one = tile if tile.cluster == 1 else replace(tile, cluster=1)  # over how many blocks k is cut, the launch says
+    source = render_direct_half.named(p.dtype, one, lying, p.accumulate, p.epilogue, p.groups is not None)
     return launches_of(plan, given, scratch, KERNEL, source)
 
 

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.direct_half.model import HalfTile
@@ -12,9 +10,10 @@ from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.sums import render_numbers
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.named_texts import Written
 
 
-@lru_cache(maxsize=256)
+@Written
 def render_direct_half(
     dtype: DType,
     tile: HalfTile,

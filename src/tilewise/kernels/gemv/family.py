@@ -90,7 +90,7 @@ class Gemv(Family):
         yield from every_few(problem.algebra, machine)
         way = model.few_way(problem.algebra, machine, False)
         for accumulate, share in product((False, True), (1, 8)):
-            yield render_combine(problem.algebra, way, accumulate, share)
+            yield render_combine.named(problem.algebra, way, accumulate, share)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -8,11 +8,11 @@ from dataclasses import dataclass
 
 from tilewise.algebra.builtin import is_plus_times
 from tilewise.kernels.gemv.model import FewTile, few_pieces, few_tile
-from tilewise.kernels.gemv.text import render_few
+from tilewise.kernels.gemv.text import few_text
 from tilewise.kernels.plain.text import combine_share, render_combine
 from tilewise.kernels.shared.layouts import long_lines
 from tilewise.kernels.shared.placed import Operands, Placed, members
-from tilewise.kernels.shared.stacked import Runs, stacked
+from tilewise.kernels.shared.stacked import Runs
 from tilewise.machine import Machine, starts_early
 from tilewise.plans import Plan
 from tilewise.problem import Problem
@@ -119,7 +119,6 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
     pieces = max(1, math.ceil(job.k / max(each, 1)))
     split = job.in_planes
     plane = job.few * job.length
-    source = render_few(p.algebra, tile, accumulate=p.accumulate and not split)
     grid = (math.ceil(job.length / tile.across), 1, pieces)
     targets = [_target(x, member, job.swapped) for x in (job.P, *(() if job.where is None else (job.where,)))]
     made = targets
@@ -136,7 +135,7 @@ def _member_launches(job: FewJob, planes: Address | None, member: tuple[int, ...
         ctypes.c_longlong(plane if split else 0),
         *(ctypes.c_longlong(0) for _ in (short, long, *targets)),  # from member to member of a stack
     )
-    source = stacked(source, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])
+    source = few_text(p.algebra, tile, p.accumulate and not split, ("A", "B", "P", "Pwhere")[: 2 + len(targets)])
     reading = Launch.of(source, tile.kernel, grid, (32 * 8,), arguments, overlap=starts_early(job.machine.arch))
     return (reading, _combine(job, tile, made, targets, pieces)) if split else (reading,)
 
@@ -160,7 +159,7 @@ def _pointers(targets: list[Target]) -> tuple[Value, ...]:
 def _combine(job: FewJob, tile: FewTile, made: list[Target], targets: list[Target], pieces: int) -> Launch:
     p = job.problem
     share = combine_share(pieces)
-    source_text = render_combine(p.algebra, tile.way, p.accumulate, share)
+    source_text = render_combine.named(p.algebra, tile.way, p.accumulate, share)
     places: list[Value] = []
     for source, target in zip(made[1:], targets[1:], strict=True):
         places += [source[0], target[0]]

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Iterator
-from functools import lru_cache
+from dataclasses import replace
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.gemv.model import FewTile, dots_tile, few_way, room_for, rows_tile
@@ -12,9 +12,17 @@ from tilewise.kernels.plain.ways import binary
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.machine import Machine
+from tilewise.named_texts import Written
 
 
-@lru_cache(maxsize=1024)
+def few_text(algebra: Algebra, tile: FewTile, accumulate: bool, pointers: tuple[str, ...]) -> str:
+    """The name of a text for members of a stack; factors that may be swapped are not."""
+    if tile.swapped and _either_way(algebra):
+        tile = replace(tile, swapped=False)
+    return stacked.named(render_few.named(algebra, tile, accumulate=accumulate), pointers)
+
+
+@Written
 def render_few(algebra: Algebra, tile: FewTile, *, accumulate: bool) -> str:
     """Whether sums of a piece of k go to a plane of their own is said when it is launched."""
     swapped = tile.swapped and not _either_way(algebra)
@@ -55,4 +63,4 @@ def every_few(algebra: Algebra, machine: Machine) -> Iterator[str]:
             if vector <= room_for(way, held):
                 tiles.append(rows_tile(way, held, vector, size, False))
             for tile in tiles:
-                yield stacked(render_few(algebra, tile, accumulate=False), ("A", "B", "P"))
+                yield few_text(algebra, tile, False, ("A", "B", "P"))

@@ -10,7 +10,7 @@ from typing import ClassVar
 from tilewise.kernels.family import Family, own_tiles
 from tilewise.kernels.grouped import model
 from tilewise.kernels.grouped.recipe import launches
-from tilewise.kernels.grouped.text import render_grouped
+from tilewise.kernels.grouped.text import grouped_text
 from tilewise.kernels.shared.groups import render_walk
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
@@ -44,7 +44,7 @@ class Grouped(Family):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         assert problem.groups is not None
-        yield render_walk(problem.groups.wide)
+        yield render_walk.named(problem.groups.wide)
         either = (False, True)
         for k_along_m, k_along_n, accumulate in product(either, either, either):
-            yield render_grouped(problem.algebra, problem.groups, (k_along_m, k_along_n), accumulate)
+            yield grouped_text(problem.algebra, problem.groups, (k_along_m, k_along_n), accumulate)

@@ -6,7 +6,7 @@ import ctypes
 import math
 
 from tilewise.kernels.grouped.model import KERNEL, SIDE, THREADS
-from tilewise.kernels.grouped.text import render_grouped
+from tilewise.kernels.grouped.text import grouped_text
 from tilewise.kernels.shared.groups import OFFSETS, most_tiles, walk_launch
 from tilewise.kernels.shared.placed import Operands
 from tilewise.plans import Plan
@@ -19,7 +19,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     assert p.groups is not None
     by_k = p.groups.along == "k"
     k_along = abs(given.M.layout.col) <= abs(given.M.layout.row), abs(given.N.layout.row) < abs(given.N.layout.col)
-    source = render_grouped(p.algebra, p.groups, k_along, p.accumulate)
+    source = grouped_text(p.algebra, p.groups, k_along, p.accumulate)
     made, groups, down = [], OFFSETS, math.ceil(p.m / SIDE)
     if not by_k:
         walk, groups = walk_launch(p, SIDE, scratch)

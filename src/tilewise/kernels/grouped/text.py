@@ -2,23 +2,23 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 from tilewise.problem import Groups
 
 
-def render_grouped(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool], accumulate: bool) -> str:
-    """`k_along`: whether the k of M and of N lie side by side."""
+def grouped_text(algebra: Algebra, groups: Groups, k_along: tuple[bool, bool], accumulate: bool) -> str:
+    """Its name; how many groups there are is said when it is launched."""
     by_k = groups.along == "k"
-    return _render(algebra, by_k, groups.wide and by_k, k_along, accumulate)
+    return render_grouped.named(algebra, by_k, groups.wide and by_k, k_along, accumulate)
 
 
-@lru_cache(maxsize=256)
-def _render(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
+@Written
+def render_grouped(algebra: Algebra, by_k: bool, wide: bool, k_along: tuple[bool, bool], accumulate: bool) -> str:
+    """`k_along`: whether the k of M and of N lie side by side."""
     macros: dict[str, object] = {f"K_ALONG_{name}": int(along) for name, along in zip("MN", k_along, strict=True)}
     macros["BY_K"] = int(by_k)
     head = (*defined(macros), offset_type(wide), "", prelude(algebra, accumulate=accumulate))

@@ -60,7 +60,7 @@ class HalfDots(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         for tile in TILES:
-            yield render_half_dots(problem.dtype, tile, epilogue=problem.epilogue)
+            yield render_half_dots.named(problem.dtype, tile, epilogue=problem.epilogue)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[DotsWay]:
         return model.ways(problem, machine)

@@ -37,7 +37,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
         *_strides(given.P, way.swapped), count, p.k, length, way.classes, way.slices, way.stage(p.k), way.swapped,
         _log_lanes(count),
     )  # fmt: skip
-    source = render_half_dots(p.dtype, way.tile, p.accumulate, p.epilogue)
+    source = render_half_dots.named(p.dtype, way.tile, p.accumulate, p.epilogue)
     arguments = lines, epilogue_argument(p.epilogue, "float32", given.bias)
     grid, shared = (way.blocks(length),), way.shared_bytes(p.k)
     return [Launch.of(source, KERNEL, grid, (32 * WARPS,), arguments, shared, cluster=way.cluster)]

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.half_dots.ways import WARPS, DotsTile
@@ -12,11 +10,12 @@ from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.sums import render_numbers
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 FILES = ("lines.cuh", "ends.cuh", "stores.cuh", "half_dots.cu")
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_half_dots(dtype: DType, tile: DotsTile, accumulate: bool = False, epilogue: Epilogue = PLAIN) -> str:
     sums = DTYPES["float32"]
     macros: dict[str, object] = {

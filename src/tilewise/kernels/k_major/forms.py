@@ -12,16 +12,16 @@ from tilewise.kernels.k_major.text import render_k_across, render_k_major, rende
 
 def texts(kinds: tuple[str, str], result: str) -> Iterator[str]:
     """Without scales, which are compiled when they are asked for."""
-    yield render_turn(kinds[0])
+    yield render_turn.named(kinds[0])
     kind = KINDS[kinds[0]]
     halves = result in ("bfloat16", "float16")
     for tile, boxed, paired in product(TILES, (False, True), (False, True) if halves else (False,)):
         if tile.takes(kind):
-            yield render_k_major(kinds, tile, boxed=boxed, result=result, paired=paired)
+            yield render_k_major.named(kinds, tile, boxed=boxed, result=result, paired=paired)
     if kind.size == 4:
         for tile, apart, classes in product(ACROSS_TILES, (False, True), (1, CLASSES)):
             if classes > 1 and not tile.beside:
                 continue
             for boxed, onto in ((False, False), (False, True), (True, False)):
                 if not (boxed and classes > 1):
-                    yield render_k_across(tile, apart=apart, classes=classes, boxed=boxed, onto=onto)
+                    yield render_k_across.named(tile, apart=apart, classes=classes, boxed=boxed, onto=onto)

@@ -101,7 +101,7 @@ def turning(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Laun
         len(lines),
     )
     turned = [x.transposed(member, to) for x, to in sides]
-    return Launch.of(render_turn(lines[0].x.dtype.name), "turn", grid, (256,), (turned[0], turned[-1]))
+    return Launch.of(render_turn.named(lines[0].x.dtype.name), "turn", grid, (256,), (turned[0], turned[-1]))
 
 
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
@@ -167,7 +167,7 @@ class _Product:
                 None, ctypes.c_uint(0),
             )  # fmt: skip
             share = combine_share(way.splits)
-            text = render_combine(p.algebra, way_of(p.algebra, self.plan.machine), p.accumulate, share)
+            text = render_combine.named(p.algebra, way_of(p.algebra, self.plan.machine), p.accumulate, share)
             made.append(Launch.of(text, "combine", (math.ceil(p.m * p.n * share / 256),), (256,), adding))
         return made
 
@@ -182,7 +182,7 @@ class _Product:
         p, way, P, operands, held = self.plan.problem, self.way, into.P, self.operands, self.held
         aligned = into.pointer.alignment
         words = paired(P.layout, P.rows, P.cols, aligned, P.dtype.itemsize) and not p.accumulate
-        source = render_k_major(
+        source = render_k_major.named(
             (p.dtype_m.name, p.dtype_n.name),
             way.tile,
             boxed=into.by_boxes,
@@ -219,7 +219,7 @@ class _Product:
         maps_n, skews_n = across.maps_of_n(N, way, self.member, tensor_map)
         into = replace(into, by_boxes=into.by_boxes and way.classes == 1)
         apart_n = lines_apart(N.layout)
-        source = render_k_across(tile, apart=apart_n, classes=way.classes, boxed=into.by_boxes, onto=p.accumulate)
+        source = render_k_across.named(tile, apart=apart_n, classes=way.classes, boxed=into.by_boxes, onto=p.accumulate)
         skews = skews_m + skews_n
         arguments = (
             array(maps_m),

@@ -2,10 +2,9 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.kernels.k_major.model import KINDS, AcrossTile, KMajorTile
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.named_texts import Written
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
 TALL_GROUP = 8  # the same, of tiles about twice as tall
@@ -27,7 +26,7 @@ RESULTS = {
 }  # how P is spelled, a sum stored, and what P holds taken up again
 
 
-@lru_cache(maxsize=4)
+@Written
 def render_turn(kind: str) -> str:
     if KINDS[kind].size == 4:  # rounded to the nearest tf32 on the way
         element = (
@@ -43,7 +42,7 @@ def render_turn(kind: str) -> str:
     return "\n".join((element, kernel_text("shared/ptx.cuh"), kernel_text("k_major/turn.cu")))
 
 
-@lru_cache(maxsize=256)
+@Written
 def render_k_major(
     kinds: tuple[str, str],
     tile: KMajorTile,
@@ -107,7 +106,7 @@ static __device__ __forceinline__ void wgmma(
 """
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_k_across(tile: AcrossTile, *, apart: bool, classes: int, boxed: bool, onto: bool) -> str:
     """`apart`: lines of N start differently far from 16-byte boundaries; `classes`: of rows of M, 1 where they lie on
     such; `boxed`: the copy engine stores P; `onto`: P is added to."""

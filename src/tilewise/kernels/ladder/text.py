@@ -5,12 +5,11 @@ The text that comes out is what NVRTC compiles and what the interpreter executes
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.kernels.ladder.model import COARSE, register_depth
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.named_texts import Written
 from tilewise.plans import Plan
 
 
@@ -26,7 +25,7 @@ def render(plan: Plan) -> str:
     )
 
 
-@lru_cache(maxsize=1024)
+@Written
 def render_rung(
     kernel: str, algebra: Algebra, tile: int, *, index: str = "int", accumulate: bool = False, aligned: bool = False
 ) -> str:

@@ -5,12 +5,12 @@ from __future__ import annotations
 import ctypes
 import math
 from collections.abc import Sequence
-from functools import lru_cache
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import prelude
 from tilewise.kernels.grouped.model import SIDE, THREADS
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 from tilewise.recipe import Launch, Recipe
 
 JOBS = 40  # of a launch, whose parameters have 4 KiB
@@ -32,7 +32,7 @@ class Job(ctypes.Structure):
         return made
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_many(algebra: Algebra) -> str:
     head = (*defined({"JOBS": JOBS}), prelude(algebra, accumulate=False))
     return "\n".join((*head, kernel_text("grouped/tile.cuh"), kernel_text("many/many.cu")))
@@ -47,5 +47,7 @@ def many_recipe(algebra: Algebra, jobs: Sequence[Job]) -> Recipe:
             job.first = first
             first += job.blocks
         table = (Job * JOBS)(*some)
-        made.append(Launch.of(render_many(algebra), "many", (first,), (THREADS,), (table, ctypes.c_int(len(some)))))
+        made.append(
+            Launch.of(render_many.named(algebra), "many", (first,), (THREADS,), (table, ctypes.c_int(len(some))))
+        )
     return Recipe(tuple(made))

@@ -54,7 +54,7 @@ class MmaSmall(ByWays):
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         arch = min(90, arch_number(machine.arch))
         kernel = model.kernel_for(problem)
-        return (render_small(problem.dtype, kernel, tile, arch) for tile in model.tiles_for(problem))
+        return (render_small.named(problem.dtype, kernel, tile, arch) for tile in model.tiles_for(problem))
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return tuple(model.ways(problem, machine))

@@ -17,7 +17,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
     p, way, arch, matrices, made = plan.problem, plan.way, plan.machine.arch, (given.M, given.N, given.P), []
     assert isinstance(way, SmallWay)
-    source = render_small(p.dtype, plan.kernel, way.tile, min(90, arch_number(arch)))
+    source = render_small.named(p.dtype, plan.kernel, way.tile, min(90, arch_number(arch)))
     down, across = tiles_of(p, way.tile)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])
     for first, count in runs.starts():

@@ -2,18 +2,17 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.kernels.mma_small.model import FMA, MMA, SmallTile
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 STEP_K = 8  # of a product of fragments
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_small(dtype: DType, kernel: str, tile: SmallTile, arch: int) -> str:
     """`arch`: from 90 on float64 has larger products of fragments."""
     size = dtype.itemsize

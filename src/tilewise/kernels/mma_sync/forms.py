@@ -34,9 +34,9 @@ def form_of(
 
 def texts(dtype: DType, result: DType, machine: Machine, epilogue: Epilogue = PLAIN) -> Iterator[str]:
     """Of one epilogue; sums of parts of k have theirs in `add_parts`."""
-    yield render_realign()
+    yield render_realign.named()
     for accumulate, shares in product((False, True), (1, 8)):
-        yield render_add_parts(dtype, result, accumulate, shares, epilogue)
+        yield render_add_parts.named(dtype, result, accumulate, shares, epilogue)
     tiles, vectors = in_the_set(dtype.itemsize, machine)
     for tile in tiles:
         stages = tile.stages(machine.arch)
@@ -50,5 +50,7 @@ def texts(dtype: DType, result: DType, machine: Machine, epilogue: Epilogue = PL
                 for store, apart in ((16, False), (1, False), (16, True))
             }
             for form, finish in sorted(forms, key=repr):
-                text = render_mma_sync(dtype, result, tile, stages, form, finish, min(90, arch_number(machine.arch)))
-                yield stacked(text, ("M", "N", "P"))
+                text = render_mma_sync.named(
+                    dtype, result, tile, stages, form, finish, min(90, arch_number(machine.arch))
+                )
+                yield stacked.named(text, ("M", "N", "P"))

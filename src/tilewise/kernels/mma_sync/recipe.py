@@ -128,8 +128,8 @@ def source_of(plan: Plan, M: Placed, N: Placed, P: Placed) -> str:
     )
     stages, number = way.tile.stages(arch), min(90, arch_number(arch))
     epilogue = PLAIN if apart else p.epilogue  # behind the sum of all parts, and once: `add_parts` has it
-    text = render_mma_sync(p.dtype, p.result, way.tile, stages, form, epilogue, number)
-    return stacked(text, ("M", "N", "P"))
+    text = render_mma_sync.named(p.dtype, p.result, way.tile, stages, form, epilogue, number)
+    return stacked.named(text, ("M", "N", "P"))
 
 
 def _whole(extent: int) -> int:

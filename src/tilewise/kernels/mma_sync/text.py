@@ -3,7 +3,6 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import c_name
@@ -12,6 +11,7 @@ from tilewise.kernels.mma_sync.model import MmaTile
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.sums import render_numbers, sum_of
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.named_texts import Written
 
 GROUP = 8  # rows of tiles that are walked together, so that their columns of N stay in L2
 # an element's kind and the sums' in the instruction's name, and how many k it takes
@@ -37,7 +37,7 @@ class Form:
     split: bool = False  # sums are stored as they are, though P is of another dtype
 
 
-@lru_cache(maxsize=512)
+@Written
 def render_mma_sync(
     dtype: DType, result: DType, tile: MmaTile, stages: int, form: Form, epilogue: Epilogue = PLAIN, arch: int = 80
 ) -> str:

@@ -7,9 +7,9 @@ from collections.abc import Iterator
 from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.plain.text import (
     Form,
+    pack_text,
     render_combine,
     render_join,
-    render_pack_words,
     render_plain,
 )
 from tilewise.kernels.plain.tiles import GUARD_TILE, PlainTile, tiles_of
@@ -43,21 +43,21 @@ def lies(way: Way) -> list[tuple[bool, bool, int, int]]:
 
 def by_turns(text: str) -> str:
     """The plainest kernel's text for blocks that take a stack's members in turn."""
-    return in_turns(text, ARGUMENTS, POINTERS)
+    return in_turns.named(text, ARGUMENTS, POINTERS)
 
 
 def of_members(text: str) -> str:
     """The text of `combine` for members of a stack, each with planes of its own."""
-    return stacked(text, ("planes", "P"))
+    return stacked.named(text, ("planes", "P"))
 
 
 def behind_stacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
     """What is queued behind another kernel's stacks: their parts of k added up, the product where theirs is none."""
     way = way_of(algebra, machine)
-    yield from (of_members(render_combine(algebra, way, False, share)) for share in (1, 8))
+    yield from (of_members(render_combine.named(algebra, way, False, share)) for share in (1, 8))
     for lie in lies(way):
         if lie[2:] == (1, 1):
-            yield by_turns(render_plain(algebra, GUARD_TILE, Form(way, *lie, False, False)))
+            yield by_turns(render_plain.named(algebra, GUARD_TILE, Form(way, *lie, False, False)))
 
 
 def texts(algebra: Algebra, machine: Machine) -> Iterator[str]:
@@ -65,10 +65,10 @@ def texts(algebra: Algebra, machine: Machine) -> Iterator[str]:
     way = way_of(algebra, machine)
     for share in (1, 8):
         for accumulate in (False, True):
-            yield render_combine(algebra, way, accumulate, share)
+            yield render_combine.named(algebra, way, accumulate, share)
     for side in "MN":
         for along_k in (False, True):
-            yield stacked(render_pack_words(algebra, way, side, along_k), ("operand", "words"), "z")
+            yield pack_text(algebra, way, side, along_k)
     for tile in tiles_of(way):
         if tile.shared_bytes(way.word_bytes) <= shared_limit(machine.arch):
             yield from _of_tile(algebra, way, tile)
@@ -78,10 +78,12 @@ def _of_tile(algebra: Algebra, way: Way, tile: PlainTile) -> Iterator[str]:
     rounded = algebra.partial != algebra.result
     for lie in lies(way):
         for aligned in (False, True):
-            yield stacked(render_plain(algebra, tile, Form(way, *lie, aligned, False)), POINTERS)
+            yield stacked.named(render_plain.named(algebra, tile, Form(way, *lie, aligned, False)), POINTERS)
             if tile.resident == 1 and not rounded:  # the last tiles may come in pieces of k
-                yield stacked(render_plain(algebra, tile, Form(way, *lie, aligned, False, tail=True)), POINTERS)
+                yield stacked.named(
+                    render_plain.named(algebra, tile, Form(way, *lie, aligned, False, tail=True)), POINTERS
+                )
         if rounded:
-            yield stacked(render_plain(algebra, tile, Form(way, *lie, True, False, split=True)), POINTERS)
+            yield stacked.named(render_plain.named(algebra, tile, Form(way, *lie, True, False, split=True)), POINTERS)
     if tile.resident == 1 and not rounded:
-        yield render_join(algebra, way, tile)
+        yield render_join.named(algebra, way, tile)

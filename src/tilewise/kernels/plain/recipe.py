@@ -18,9 +18,9 @@ from tilewise.kernels.plain.text import (
     PACK_LINES,
     Form,
     combine_share,
+    pack_text,
     render_combine,
     render_join,
-    render_pack_words,
     render_plain,
 )
 from tilewise.kernels.plain.tiles import PlainTile
@@ -241,13 +241,13 @@ def _pack(
     choice = job.choice
     lines, k = (x.rows, x.cols) if side == "M" else (x.cols, x.rows)
     across, along = (x.layout.row, x.layout.col) if side == "M" else (x.layout.col, x.layout.row)
-    text = render_pack_words(job.plan.problem.algebra, choice.way, side, abs(along) < abs(across), choice.limit)
+    text = pack_text(job.plan.problem.algebra, choice.way, side, abs(along) < abs(across), choice.limit)
     arguments = (
         source, target, *((held["found"],) if choice.limit else ()), ctypes.c_int(lines), ctypes.c_int(k),
         *(ctypes.c_longlong(s) for s in (across, along, lead)),
     )  # fmt: skip
     grid = (math.ceil(job.words / 32), math.ceil(lines / PACK_LINES))
-    return Launch.of(stacked(text, ("operand", "words"), "z"), "pack_words", grid, (32, 8), arguments, overlap=early)
+    return Launch.of(text, "pack_words", grid, (32, 8), arguments, overlap=early)
 
 
 def _over_members(launch: Launch, count: int, steps: Sequence[int]) -> Launch:
@@ -301,12 +301,15 @@ def _launches(job: Job, held: dict[str, Address]) -> tuple[list[Launch], list[La
             ctypes.c_int(k_each(job.words, tile, choice.pieces)),
         )
         for under, by, of in _turns(job, held):
-            text, steps = render_plain(p.algebra, of, Form(by, *lie)), [ctypes.c_longlong(step) for step in runs.steps]
+            text, steps = (
+                render_plain.named(p.algebra, of, Form(by, *lie)),
+                [ctypes.c_longlong(step) for step in runs.steps],
+            )
             if job.guards_a_stack:
                 source, more = by_turns(text), (*under.verdict, ctypes.c_int(count), *steps)
                 blocks = (grid[0], min(count, max(1, GUARDED_WAVES * job.plan.machine.units // grid[0])), grid[2])
             else:
-                source, more = stacked(text, ("M", "N", "P", "Pwhere")[: len(pointers)]), (*under.verdict, *steps)
+                source, more = stacked.named(text, ("M", "N", "P", "Pwhere")[: len(pointers)]), (*under.verdict, *steps)
                 blocks = (grid[0], count, grid[2])
             early = bool(launches) and under.starts_early
             launches.append(Launch.of(source, KERNEL, blocks, (tile.threads,), (*arguments, *more), shared, early))
@@ -345,14 +348,14 @@ def _join(job: Job, tail: Tail, tiles: int, planes: Address) -> Launch:
         ctypes.c_int(job.choice.rows), ctypes.c_int(job.choice.cols), ctypes.c_longlong(ldp), ctypes.c_int(tail.pieces),
     )  # fmt: skip
     grid = (tail.tiles * tile.rows * tile.cols // JOINED,)
-    text = render_join(p.algebra, job.choice.way, tile)
+    text = render_join.named(p.algebra, job.choice.way, tile)
     return Launch.of(text, "join", grid, (256,), arguments, overlap=job.starts_early)
 
 
 def _combine(job: Job, planes: Placed, where: Placed | None, member: tuple[int, ...], pieces: int) -> Launch:
     p = job.plan.problem
     share = combine_share(pieces)
-    source = render_combine(p.algebra, job.choice.way, p.accumulate, share)
+    source = render_combine.named(p.algebra, job.choice.way, p.accumulate, share)
     ldp = job.P.layout.leading_dimension(p.m, p.n)
     assert ldp is not None
     places: tuple[Value, ...] = ()

@@ -14,6 +14,7 @@ from tilewise.kernels.plain.text import GROUP
 from tilewise.kernels.plain.tiles import TILES, PlainTile
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.machine import Machine
+from tilewise.named_texts import Written
 from tilewise.recipe import Address, Launch, Recipe
 
 
@@ -88,7 +89,7 @@ def render(algebra: StructuredAlgebra, tile: PlainTile) -> str:
     return "\n".join((structured_prelude(algebra), *defined(defines), "", *files))
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_limit(algebra: StructuredAlgebra, rows: int = 4, cols: int = 4) -> str:
     """The step alone, on registers: what no kernel with these instructions can beat."""
     defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": 0}

@@ -6,7 +6,6 @@ A person's own semiring is rendered from its trees as the built-in ones are: the
 from __future__ import annotations
 
 from dataclasses import dataclass
-from functools import lru_cache
 
 import numpy as np
 
@@ -17,7 +16,9 @@ from tilewise.algebra.semiring import Algebra
 from tilewise.algebra.to_cuda import FUNCTION, c_name, literal, prelude
 from tilewise.kernels.plain.tiles import PlainTile
 from tilewise.kernels.plain.ways import BIT_OPERATIONS, Way, binary
+from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import defined, kernel_text, with_half_conversions
+from tilewise.named_texts import Written
 
 GROUP = 8  # rows of tiles that are walked together
 PACK_LINES = 64  # of an operand, packed by one block
@@ -38,7 +39,7 @@ class Form:
     tail: bool = False  # the last tiles come in pieces of k, each to a plane of its own
 
 
-@lru_cache(maxsize=1024)
+@Written
 def render_plain(algebra: Algebra, tile: PlainTile, form: Form) -> str:
     """The tiled kernel."""
     way = form.way
@@ -74,7 +75,7 @@ def combine_share(pieces: int) -> int:
     return 8 if pieces > 16 else 1
 
 
-@lru_cache(maxsize=256)
+@Written
 def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int = 8) -> str:
     """Planes of sums into P, `share` warps to 32 cells of it: a block makes 256 / share."""
     return "\n".join(
@@ -90,7 +91,7 @@ def render_combine(algebra: Algebra, way: Way, accumulate: bool, share: int = 8)
 JOINED = 2048  # cells of a tile that a block of `join` makes
 
 
-@lru_cache(maxsize=256)
+@Written
 def render_join(algebra: Algebra, way: Way, tile: PlainTile) -> str:
     """Pieces of k of P's last tiles into P."""
     return "\n".join(
@@ -103,7 +104,13 @@ def render_join(algebra: Algebra, way: Way, tile: PlainTile) -> str:
     )
 
 
-@lru_cache(maxsize=256)
+def pack_text(algebra: Algebra, way: Way, side: str, along_k: bool, limit: int = 0) -> str:
+    """The name of what packs an operand; where both are filled up with the same, one text packs both."""
+    side = "M" if algebra.pad_m == algebra.pad_n else side
+    return stacked.named(render_pack_words.named(algebra, way, side, along_k, limit), ("operand", "words"), "z")
+
+
+@Written
 def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool, limit: int = 0) -> str:
     """An operand (`side` M or N) of any strides into words of the way; with a limit, words above it are looked for."""
     defines: dict[str, object] = {
@@ -124,7 +131,7 @@ def render_pack_words(algebra: Algebra, way: Way, side: str, along_k: bool, limi
     return with_half_conversions(text)
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_limit(algebra: Algebra, way: Way, rows: int = 8, cols: int = 8) -> str:
     """The step alone, on registers: what no kernel with these instructions can beat."""
     defines: dict[str, object] = {"TM": rows, "TN": cols, "PAIRS": int(way.name == "three")}

@@ -46,7 +46,7 @@ class RankK(ByWays):
         for deep in model.DEPTHS:
             for columns in model.COLUMNS:
                 if deep * columns <= model.MOST_HELD:
-                    yield render_rank_k(problem.algebra, deep, columns, False)
+                    yield render_rank_k.named(problem.algebra, deep, columns, False)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -17,7 +17,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have any strides, P too as long as its columns are closer than its rows."""
     p, way, matrices, made = plan.problem, plan.way, (given.M, given.N, given.P), []
     assert isinstance(way, RankKWay)
-    source = render_rank_k(p.algebra, way.deep, way.columns, p.accumulate)
+    source = render_rank_k.named(p.algebra, way.deep, way.columns, p.accumulate)
     strips, wide = across(p, way)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])
     for first, count in runs.starts():

@@ -65,11 +65,11 @@ class ReadOnce(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         tf32 = problem.precision == "tf32"
-        yield render_turn("float32") if tf32 else render_split_in_turns()
+        yield render_turn.named("float32") if tf32 else render_split_in_turns.named()
         for accumulate, shares in product((False, True), (1, 8)):
-            yield render_add_parts(problem.dtype, problem.result, accumulate, shares)
+            yield render_add_parts.named(problem.dtype, problem.result, accumulate, shares)
         for tile, lies in product(model.TILES["tf32" if tf32 else "high"], model.LONG_BYTES):
-            yield render_read_once(tile, lies)
+            yield render_read_once.named(tile, lies)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.OnceWay]:
         return model.ways(problem, machine)

@@ -80,7 +80,7 @@ class _Gathered:
             *self._as_they_lie(),
         )  # fmt: skip
         tiles = -(-side.length // LONG), -(-side.few // way.tile.width)
-        grid, text = (tiles[0] * way.blocks, way.clusters, tiles[1]), render_read_once(way.tile, side.lies)
+        grid, text = (tiles[0] * way.blocks, way.clusters, tiles[1]), render_read_once.named(way.tile, side.lies)
         arguments = few, array(maps), product, ctypes.c_int(way.blocks)
         shared = way.tile.shared_bytes
         made = [Launch.of(text, KERNEL, grid, (way.tile.threads,), arguments, shared, True, way.blocks)]
@@ -145,4 +145,4 @@ class _Split(_Gathered):
         strides = (layout.row, layout.col) if self.way.turned else (layout.col, layout.row)
         one: Argument = operand(x, planes, self.side.few, *strides, 0, k)
         none = operand(x, None, 0, 0, 0, 0, 0)
-        return Launch.of(render_split_in_turns(), "split", (self._blocks,), (32 * WARPS,), (one, none, largest))
+        return Launch.of(render_split_in_turns.named(), "split", (self._blocks,), (32 * WARPS,), (one, none, largest))

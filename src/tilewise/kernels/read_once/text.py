@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.kernels.bf16x6.text import render_split
 from tilewise.kernels.read_once.model import ALONG, APART, OnceTile
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 FILES = ("stage.cuh", "gather.cuh", "stores.cuh", "read_once.cu")
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_read_once(tile: OnceTile, lies: str) -> str:
     """`lies`: how lines of the long operand come."""
     macros: dict[str, object] = {
@@ -37,7 +36,7 @@ def render_read_once(tile: OnceTile, lies: str) -> str:
     )
 
 
-@lru_cache(maxsize=1)
+@Written
 def render_split_in_turns() -> str:
     """Planes whose eights of k lie in the order that a thread's registers have them."""
     return "#define IN_TURNS 1\n" + render_split()

@@ -54,7 +54,9 @@ class Shallow(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         arch, tensor = min(90, arch_number(machine.arch)), model.on_tensor_cores(problem)
-        return (render_shallow(problem.dtype, tensor, cols, arch) for cols in model.COLUMNS[problem.dtype.itemsize])
+        return (
+            render_shallow.named(problem.dtype, tensor, cols, arch) for cols in model.COLUMNS[problem.dtype.itemsize]
+        )
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return tuple(model.ways(problem, machine))

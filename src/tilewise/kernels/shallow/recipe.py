@@ -18,7 +18,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     p, way, made = plan.problem, plan.way, []
     assert isinstance(way, ShallowWay)
     M, N, P = given.M, given.N, given.P
-    source = render_shallow(p.dtype, on_tensor_cores(p), way.cols, min(90, arch_number(plan.machine.arch)))
+    source = render_shallow.named(p.dtype, on_tensor_cores(p), way.cols, min(90, arch_number(plan.machine.arch)))
     runs = Runs(p.stack, [x.layout.stack for x in (M, N, P)])
     for first, count in runs.starts():
         arguments = (

@@ -2,17 +2,16 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shallow.model import MOST_WARPS, PAD_BYTES, RESIDENT, ROUNDED, ROWS, step_of
 from tilewise.kernels.shared.sums import render_numbers, sum_of
 from tilewise.kernels.shared.text import defined, kernel_text
+from tilewise.named_texts import Written
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_shallow(dtype: DType, tensor: bool, cols: int, arch: int) -> str:
     """`tensor`: on tensor cores, which round float32 to tf32; `cols`: of P, that a warp makes."""
     size = dtype.itemsize

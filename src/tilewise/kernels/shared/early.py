@@ -11,6 +11,7 @@ from collections.abc import Sequence
 from functools import lru_cache
 
 from tilewise.machine import starts_early
+from tilewise.named_texts import Named, words
 from tilewise.recipe import Launch, Step
 
 WAITS = (
@@ -29,10 +30,24 @@ def early(steps: Sequence[Step], arch: str) -> tuple[Step, ...]:
         return tuple(steps)
     return tuple(
         step._replace(overlap=True)
-        if isinstance(step, Launch) and not step.overlap and begins_by_waiting(step.source, step.name)
+        if isinstance(step, Launch) and not step.overlap and _waits(step.source, step.name)
         else step
         for step in steps
     )
+
+
+def _waits(source: str, name: str) -> bool:
+    """How a kernel begins, all texts of one writer have in common: one of them is written to see it."""
+    if source.__class__ is not Named:
+        return begins_by_waiting(source, name)
+    assert isinstance(source, Named)
+    found = _known.get((source.writer, name))
+    if found is None:
+        found = _known[source.writer, name] = begins_by_waiting(words(source), name)
+    return found
+
+
+_known: dict[tuple[str, str], bool] = {}
 
 
 @lru_cache(maxsize=1024)

@@ -7,7 +7,8 @@ import math
 from functools import lru_cache
 
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.problem import Problem
+from tilewise.named_texts import Written
+from tilewise.problem import Groups, Problem
 from tilewise.recipe import Address, Launch, Scratch
 
 OFFSETS = Address("offsets")
@@ -15,7 +16,12 @@ PIECE_BYTES = 16  # of one tile's group, first row and end
 MOST_THREADS = 1024
 
 
-@lru_cache(maxsize=2)
+def as_written(groups: Groups | None) -> Groups | None:
+    """Groups as far as a text knows of them: how many there are, and of rows what their ends are, it is told later."""
+    return None if groups is None else Groups(1, groups.along, groups.wide and groups.along == "k")
+
+
+@Written
 def render_walk(wide: bool) -> str:
     """`wide`: offsets are 64-bit integers."""
     return "\n".join((offset_type(wide), kernel_text("shared/ptx.cuh"), kernel_text("shared/walk_groups.cu")))
@@ -48,4 +54,4 @@ def walk_launch(problem: Problem, tall: int, scratch: Scratch) -> tuple[Launch, 
     walk = scratch.take(PIECE_BYTES * (1 + most_tiles(problem, tall)))
     threads = min(MOST_THREADS, max(64, 1 << groups.count.bit_length()))
     arguments = (OFFSETS, walk, *(ctypes.c_int(x) for x in (groups.count, problem.m, tall)))
-    return Launch.of(render_walk(groups.wide), "walk_groups", (1,), (threads,), arguments), walk
+    return Launch.of(render_walk.named(groups.wide), "walk_groups", (1,), (threads,), arguments), walk

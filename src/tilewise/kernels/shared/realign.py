@@ -5,12 +5,12 @@ from __future__ import annotations
 
 import ctypes
 import math
-from functools import lru_cache
 
 from tilewise.kernels.shared.layouts import along_columns, contiguous_lines
 from tilewise.kernels.shared.placed import Placed, own_stack
 from tilewise.kernels.shared.stacked import Runs
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.named_texts import Written
 from tilewise.problem import Layout, row_major
 from tilewise.recipe import Address, Argument, Launch, structure
 
@@ -50,7 +50,7 @@ class LinesOfStack(ctypes.Structure):
 NO_LINES, NOTHING = structure(Lines), structure(LinesOfStack)
 
 
-@lru_cache(maxsize=1)
+@Written
 def render_realign() -> str:
     names = ("shared/ptx.cuh", "shared/words.cuh", "shared/lines.cuh", "shared/realign.cu")
     return "\n".join((f"#define WORDS {SEGMENT // 256}", ELEMENT, *map(kernel_text, names)))
@@ -123,8 +123,8 @@ def _launch(pair: list[tuple[Argument, int, int]], short: bool) -> Launch:
     if short:
         blocks = max(math.ceil(count / (256 // math.ceil(length / 8))) for _, count, length in pair)
         grid = (blocks, 1, len(pair))
-        return Launch.of(render_realign(), "realign_short", grid, (256,), arguments)
+        return Launch.of(render_realign.named(), "realign_short", grid, (256,), arguments)
     across = math.ceil(max(count for _, count, _ in pair) / LINES)
     along = math.ceil(max(length for _, _, length in pair) / SEGMENT)
     along = min(along, max(ALONG, math.ceil(ENOUGH / across)))
-    return Launch.of(render_realign(), "realign", (across, along, len(pair)), (256,), arguments)
+    return Launch.of(render_realign.named(), "realign", (across, along, len(pair)), (256,), arguments)

@@ -25,7 +25,7 @@ def add_parts(
         *(ctypes.c_longlong(x) for x in (lead, ldp)),
     )
     blocks = math.ceil(p.m * p.n * shares / 256)
-    source = render_add_parts(p.dtype, p.result, p.accumulate, shares, p.epilogue)
+    source = render_add_parts.named(p.dtype, p.result, p.accumulate, shares, p.epilogue)
     return Launch.of(source, "add_parts", (blocks,), (256,), arguments)
 
 

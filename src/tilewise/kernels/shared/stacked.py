@@ -7,15 +7,15 @@ broadcast) make one run, which is one launch; the axes before them are walked on
 from __future__ import annotations
 
 from collections.abc import Iterator, Sequence
-from functools import lru_cache
 from operator import mul
 
 from tilewise.kernels.shared.placed import members
+from tilewise.named_texts import Written
 
 GRID_LIMIT = 65535  # of blocks along y and z; longer runs come in several launches
 
 
-@lru_cache(maxsize=1024)
+@Written
 def stacked(source: str, pointers: tuple[str, ...], axis: str = "y") -> str:
     """The kernel's text with a step for each of these pointers as its last arguments."""
     above, mark, kernel = source.rpartition('extern "C" __global__')
@@ -27,7 +27,7 @@ def stacked(source: str, pointers: tuple[str, ...], axis: str = "y") -> str:
     return above + mark + signature + steps + opening + moves + body
 
 
-@lru_cache(maxsize=256)
+@Written
 def in_turns(source: str, arguments: tuple[str, ...], pointers: tuple[str, ...]) -> str:
     """The kernel's text for blocks that take member after member, from blockIdx.y on, unless their guard says no: many
     blocks that only leave again would cost more than a few. `arguments`: the names of all it has."""

@@ -2,13 +2,12 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.epilogue import PLAIN, Epilogue
 from tilewise.kernels.shared.epilogue import render_epilogue
 from tilewise.kernels.shared.text import kernel_text
+from tilewise.named_texts import Written
 
 
 def sum_of(dtype: DType) -> DType:
@@ -16,7 +15,7 @@ def sum_of(dtype: DType) -> DType:
     return DTYPES["int32"] if dtype.is_integer else dtype.partial
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_add_parts(dtype: DType, result: DType, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
     """`shares`: how many threads add up the parts of k together."""
     sums = sum_of(dtype)

@@ -14,6 +14,7 @@ from tilewise.algebra.to_cuda import (
     HALF_TO_FLOAT,
     c_name,
 )
+from tilewise.named_texts import Written
 from tilewise.shipped import shipped
 
 
@@ -36,7 +37,7 @@ def defined(values: dict[str, object]) -> list[str]:
     return [f"#define {name} {value}" for name, value in values.items()]
 
 
-@lru_cache(maxsize=1024)
+@Written
 def render_pack(source: DType, target: DType, along_rows: bool) -> str:
     """The pack kernel from one dtype to another."""
     head = (f"// pack: {source} to {target}", f"#define ALONG_ROWS {int(along_rows)}")
@@ -45,7 +46,7 @@ def render_pack(source: DType, target: DType, along_rows: bool) -> str:
     )
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_round(source: DType, target: DType) -> str:
     """The kernel that rounds sums where they lie; `target` is the narrower."""
     return "\n".join(

@@ -53,15 +53,15 @@ class ShiftedHalf(ByWays):
         M, N, tile = given.M, given.N, plan.way
         assert isinstance(tile, model.ShiftedTile)
         lying = along_k(M.layout, M.rows, M.cols, "M"), along_k(N.layout, N.rows, N.cols, "N")
-        source = render_shifted_half(plan.problem.dtype, tile, lying, plan.problem.groups is not None)
+        source = render_shifted_half.named(plan.problem.dtype, tile, lying, plan.problem.groups is not None)
         return launches_of(plan, given, scratch, model.KERNEL, source)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         if not problem.groups:
             return  # only where asked for by name
-        yield render_walk(problem.groups.wide)
+        yield render_walk.named(problem.groups.wide)
         for tile, m_along_k, n_along_k in product(model.TILES, (True, False), (True, False)):
-            yield render_shifted_half(problem.dtype, tile, (m_along_k, n_along_k), True)
+            yield render_shifted_half.named(problem.dtype, tile, (m_along_k, n_along_k), True)
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[model.ShiftedTile]:
         return model.TILES

@@ -2,8 +2,6 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DTYPES, DType
 from tilewise.epilogue import PLAIN
 from tilewise.kernels.shared.epilogue import render_epilogue
@@ -11,9 +9,10 @@ from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.shifted_half.model import ShiftedTile
 from tilewise.kernels.wgmma_half.text import KINDS, SUM, conversions, product_of_tiles
+from tilewise.named_texts import Written
 
 
-@lru_cache(maxsize=128)
+@Written
 def render_shifted_half(dtype: DType, tile: ShiftedTile, along_k: tuple[bool, bool], by_rows: bool = False) -> str:
     """`along_k`: whether the k of M and of N lie side by side; `by_rows`: of groups of rows."""
     kind = KINDS[dtype.name]

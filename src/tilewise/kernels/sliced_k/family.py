@@ -58,7 +58,7 @@ class SlicedK(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         arch = min(90, arch_number(machine.arch))
-        return (render_sliced(problem.dtype, tile, arch) for tile in model.TILES[problem.dtype.itemsize])
+        return (render_sliced.named(problem.dtype, tile, arch) for tile in model.TILES[problem.dtype.itemsize])
 
     def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
         return tuple(model.ways(problem, machine))

@@ -26,7 +26,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides. A turned way multiplies the transposes: Pᵀ = Nᵀ Mᵀ."""
     p, way, made, size = plan.problem, plan.way, [], plan.problem.dtype.itemsize
     assert isinstance(way, SlicedWay)
-    source = render_sliced(p.dtype, way.tile, min(90, arch_number(plan.machine.arch)))
+    source = render_sliced.named(p.dtype, way.tile, min(90, arch_number(plan.machine.arch)))
     (how_m, how_n), (_, groups), wide = (how for how, _ in read(p)), groups_of(p, way), teams_across(p, way)
     m, n, P = given.M.layout, given.N.layout, given.P.layout
     sides = [(given.M, p.m, m.row, m.col, how_m), (given.N, p.n, n.col, n.row, how_n)]

@@ -2,16 +2,15 @@
 
 from __future__ import annotations
 
-from functools import lru_cache
-
 from tilewise.algebra.dtypes import DType
 from tilewise.algebra.to_cuda import c_name
 from tilewise.kernels.mma_sync.text import product_of_fragments
 from tilewise.kernels.shared.text import defined, kernel_text
 from tilewise.kernels.sliced_k.model import MOST_WARPS, SlicedTile
+from tilewise.named_texts import Written
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_sliced(dtype: DType, tile: SlicedTile, arch: int) -> str:
     """`arch`: from 90 on float64 has larger products of fragments."""
     macros: dict[str, object] = {

@@ -43,7 +43,7 @@ class Swept(ByWays):
         return f.start + max(f.block, f.reading * problem.least_bytes / machine.bandwidth)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return (render_swept(problem.algebra, few, False) for few in model.HELD)
+        return (render_swept.named(problem.algebra, few, False) for few in model.HELD)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -17,7 +17,7 @@ def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M, N and P have any strides."""
     p, way, matrices, made = plan.problem, plan.way, (given.M, given.N, given.P), []
     assert isinstance(way, SweptWay)
-    source = render_swept(p.algebra, way.few, p.accumulate)
+    source = render_swept.named(p.algebra, way.few, p.accumulate)
     runs = Runs(p.stack, [x.layout.stack for x in matrices])
     for first, count in runs.starts():
         arguments = (

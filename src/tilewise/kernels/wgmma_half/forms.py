@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from itertools import product
 
 from tilewise.epilogue import PLAIN, Epilogue
-from tilewise.kernels.shared.groups import render_walk
+from tilewise.kernels.shared.groups import as_written, render_walk
 from tilewise.kernels.shared.realign import render_realign
 from tilewise.kernels.wgmma_half.lags import IN_STACKS, LAGGED
 from tilewise.kernels.wgmma_half.text import (
@@ -36,17 +36,17 @@ EDGES = ("dots", "dots")  # any: the kernel finds at run time how they are made
 def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
     """Of one epilogue, and without what is added onto P as it is stored: that is compiled when asked for. Sums of parts
     of k (`partial`) have none."""
-    yield render_realign()
+    yield render_realign.named()
     for along_k in (False, True):
-        yield render_realign_with_edges(dtype, along_k)
+        yield render_realign_with_edges.named(dtype, along_k)
     for shares, accumulate in product((1, 8), (False, True)):
-        yield render_gather(dtype, accumulate, shares, epilogue)
+        yield render_gather.named(dtype, accumulate, shares, epilogue)
     for tile, (stores, by_classes) in STORES.items():
         for store, (m, n) in product(sorted(stores), SIDES):
             finish = PLAIN if store == "partial" else epilogue
-            yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=finish)
+            yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=finish)
         for store in sorted(by_classes):
-            yield render_wgmma_half(
+            yield render_wgmma_half.named(
                 dtype, tile, m_along_k=True, n_along_k=False, store=store, classes=CLASSES, epilogue=epilogue
             )
         if tile.takes_edges:
@@ -54,17 +54,19 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
     yield from _lagged(dtype, epilogue)
     for tile, store, (m, n) in product(INSIDE, CUTS, SIDES):
         if tile != SQUARE_INSIDE or store == "cut":
-            yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
+            yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=n, store=store, epilogue=epilogue)
     for cols, cluster, m in product(range(16 * (FEW[0] // 16 + 1), 257, 16), TURNED_CLUSTERS, (False, True)):
         tile = TensorTile(TURNED_ROWS, cols, cluster)
-        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=True, store="turned", epilogue=epilogue)
+        yield render_wgmma_half.named(dtype, tile, m_along_k=m, n_along_k=True, store="turned", epilogue=epilogue)
 
 
 def _with_edges(dtype: str, tile: TensorTile, epilogue: Epilogue) -> Iterator[str]:
     for m, n in SIDES:
-        yield render_wgmma_half(dtype, tile, m_along_k=m, n_along_k=n, store="carried", edges=EDGES, epilogue=epilogue)
+        yield render_wgmma_half.named(
+            dtype, tile, m_along_k=m, n_along_k=n, store="carried", edges=EDGES, epilogue=epilogue
+        )
     if "carried" in STORES[tile][1]:
-        yield render_wgmma_half(
+        yield render_wgmma_half.named(
             dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=CLASSES,
             epilogue=epilogue,
         )  # fmt: skip
@@ -72,10 +74,10 @@ def _with_edges(dtype: str, tile: TensorTile, epilogue: Epilogue) -> Iterator[st
 
 def _lagged(dtype: str, epilogue: Epilogue) -> Iterator[str]:
     """Of stacks whose lines of N come by classes."""
-    yield render_deinterleave()
+    yield render_deinterleave.named()
     for tile, store in product(IN_STACKS, ("rows", "carried")):
         if tile.wide or store == "rows":
-            yield render_wgmma_half(
+            yield render_wgmma_half.named(
                 dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, epilogue=epilogue
             )
 
@@ -83,16 +85,18 @@ def _lagged(dtype: str, epilogue: Epilogue) -> Iterator[str]:
 def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
     """Of groups of rows or of k: M has its k along its lines or across them, as `ways` takes them."""
     by_rows = groups.along == "rows"
-    yield render_realign()
+    yield render_realign.named()
     if by_rows:
-        yield render_walk(groups.wide)
+        yield render_walk.named(groups.wide)
     for tile, store, n in product(TILES, ("boxes", "rows", "carried"), (False, True)):
         if tile.together == 1 and (by_rows or not n) and (tile.wide or store != "carried"):
-            yield render_wgmma_half(dtype, tile, m_along_k=by_rows, n_along_k=n, store=store, groups=groups)
+            yield render_wgmma_half.named(
+                dtype, tile, m_along_k=by_rows, n_along_k=n, store=store, groups=as_written(groups)
+            )
     if by_rows:
-        yield render_deinterleave()
+        yield render_deinterleave.named()
         for tile, store in product(LAGGED, ("rows", "carried")):
             if tile.wide or store == "rows":
-                yield render_wgmma_half(
-                    dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, groups=groups
+                yield render_wgmma_half.named(
+                    dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, groups=as_written(groups)
                 )

@@ -91,7 +91,7 @@ def deinterleaved(M: Placed, lead: int, stack: tuple[int, ...], scratch: Scratch
         sizes = M.rows, M.cols, run, classes, M.layout.row, lead_to, *runs.steps
         rows = structure(Rows, M.member(first), placed.member(first), *sizes)
         grid = (across, along, members)
-        made.append(Launch.of(render_deinterleave(), "deinterleave", grid, (32 * WARPS,), (rows,)))
+        made.append(Launch.of(render_deinterleave.named(), "deinterleave", grid, (32 * WARPS,), (rows,)))
     return placed, made
 
 

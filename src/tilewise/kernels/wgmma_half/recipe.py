@@ -7,7 +7,7 @@ import math
 from dataclasses import replace
 
 from tilewise.epilogue import PLAIN
-from tilewise.kernels.shared.groups import OFFSETS, most_tiles, walk_launch
+from tilewise.kernels.shared.groups import OFFSETS, as_written, most_tiles, walk_launch
 from tilewise.kernels.shared.layouts import BY_CLASSES, DEINTERLEAVED, REALIGNED, along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.realign import Realigned, realign_launches, scratch_bytes
@@ -92,7 +92,7 @@ class _Product:
         self._store = way.store(P.layout, P.rows, P.cols, P.pointer.alignment, waves, phases)
         if p.unrounded:  # P is its only part of k; its lead is even
             self._store = "partial"
-        self._source = render_wgmma_half(
+        self._source = render_wgmma_half.named(
             p.dtype.name,
             way.tile,
             m_along_k=m_along_k,
@@ -103,7 +103,7 @@ class _Product:
             classes=self._classes,
             lagged=way.lagged,
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
-            groups=p.groups,
+            groups=as_written(p.groups),
         )
         self._epilogue = epilogue_argument(p.epilogue, "float32", given.bias)
 
@@ -201,7 +201,7 @@ class _Product:
         p, way = self._plan.problem, self._way
         shares = 8 if way.splits >= 16 else 1
         each, (p_inner, p_outer) = way.splits * p.m * _even(p.n), self._levels.steps[2]
-        source = render_gather(p.dtype.name, p.accumulate, shares, p.epilogue)
+        source = render_gather.named(p.dtype.name, p.accumulate, shares, p.epilogue)
         blocks, made = math.ceil(p.m * math.ceil(p.n / 2) * shares / 256), []
         for at in range(outer):
             arguments = (

@@ -12,6 +12,7 @@ from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import kernel_text
 from tilewise.kernels.wgmma_half.tiles import CUTS, TensorTile
+from tilewise.named_texts import Written
 from tilewise.problem import Groups
 
 GROUP = 16  # rows of tiles that are walked together, so that their columns of N stay in L2
@@ -23,7 +24,7 @@ FILES = ("members.cuh", "stage.cuh", "draws.cuh", "lags.cuh", "stores.cuh", "cut
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
-@lru_cache(maxsize=1024)
+@Written
 def render_wgmma_half(
     dtype: str,
     tile: TensorTile,
@@ -90,7 +91,7 @@ def render_wgmma_half(
     )
 
 
-@lru_cache(maxsize=64)
+@Written
 def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue = PLAIN) -> str:
     """`shares`: how many threads add up the parts of k together."""
     text = "\n".join(
@@ -108,13 +109,13 @@ def render_gather(dtype: str, accumulate: bool, shares: int, epilogue: Epilogue 
     return stacked(text, ("partials", "P"))
 
 
-@lru_cache(maxsize=1)
+@Written
 def render_deinterleave() -> str:
     names = ("shared/ptx.cuh", "shared/words.cuh", "wgmma_half/deinterleave.cu")
     return "\n".join((ELEMENT, *map(kernel_text, names)))
 
 
-@lru_cache(maxsize=4)
+@Written
 def render_realign_with_edges(dtype: str, along_k: bool) -> str:
     """`along_k`: how lines lie that are multiplied with an edge."""
     segment, lines = SUMMED_ALONG if along_k else SUMMED_ACROSS
