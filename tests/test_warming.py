@@ -247,20 +247,29 @@ def test_a_damaged_kernel_of_a_bundle_is_built_again_and_the_others_are_not(cach
 
 
 def test_those_who_write_a_bundle_at_once_lose_nothing(cache):
-    built = {f"text {number}": (b"%d" % number, ["pack"]) for number in range(8)}
+    """Each of them reads what is there, and takes its time to write."""
     (cache / "cubin").mkdir(mode=0o700)
     code = f"""
-import sys
-from tilewise.engines.cuda.shelves import keep
-sys.stdin.read(1)
+import sys, time
+from tilewise.cache import DiskCache
+from tilewise.engines.cuda.shelves import edition, is_kept, keep
+put = DiskCache.put
+DiskCache.put = lambda *what: (time.sleep(0.1), put(*what))
+is_kept(sys.argv[1], [], {ARCH!r})
+print("ready", flush=True)
+sys.stdin.read()
 keep(sys.argv[1], {{sys.argv[1]: (b"code", ["pack"])}}, {ARCH!r})
 """
-    way = {**builders.environment(), "TILEWISE_CACHE_DIR": str(cache)}
-    running = [subprocess.Popen([sys.executable, "-c", code, name], env=way, stdin=subprocess.PIPE) for name in built]
+    way, pipe = {**builders.environment(), "TILEWISE_CACHE_DIR": str(cache)}, subprocess.PIPE
+    names = [f"text {number}" for number in range(4)]
+    running = [subprocess.Popen([sys.executable, "-c", code, name], env=way, stdin=pipe, stdout=pipe) for name in names]
+    assert [process.stdout.readline() for process in running] == [b"ready\n"] * len(names)
     for process in running:
         process.stdin.close()
-    assert [process.wait(60) for process in running] == [0] * len(built)
-    assert [name for name in built if not shelves.is_kept(name, [name], ARCH)] == []
+    assert [process.wait(60) for process in running] == [0] * len(names)
+    for process in running:
+        process.stdout.close()
+    assert [name for name in names if not shelves.is_kept(name, [name], ARCH)] == []
 
 
 def test_code_that_was_changed_since_it_was_read_has_no_bundle(cache, monkeypatch):
