@@ -174,6 +174,7 @@ def built(text, kernel, folder):
     elif "mma.sync.aligned" in text:
         text = on_ampere(f'#include "{AMPERE}"\n{text}')
     text = re.sub(r"extern __shared__.*memory\[\];", "", text).replace('extern "C" __global__', "__global__")
+    text = re.sub(r"\*reinterpret_cast<(uint4|uint2)\*>\(([^;=]+)\) =(?!=)", r"*on_a_boundary<\1>(\2) =", text)
     text = text.replace('asm volatile("" : "+l"(at))', 'asm volatile("" : "+r"(at))')  # "l" is no register of ARM's
     text = text.replace("__half2float(__ushort_as_half(bits))", "half_bits_to_float(bits)")
     text = text.replace("__half_as_ushort(__float2half_rn(value))", "float_to_half_bits(value)")

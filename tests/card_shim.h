@@ -29,6 +29,11 @@ template <typename T> static T __ldg(const T* at) {
     if ((size_t)at % sizeof(T)) fprintf(stderr, "a misaligned address\n"), abort();  // which a card does not forgive
     return *at;
 }
+// Where a word is stored, which a card does not forgive either (`behind_a_compiler.py` puts it around such stores).
+template <typename T> static T* on_a_boundary(const volatile void* at) {
+    if ((size_t)at % sizeof(T)) fprintf(stderr, "a store of %zu bytes on others\n", sizeof(T)), abort();
+    return (T*)at;
+}
 static int __clz(int x) { return x ? __builtin_clz(x) : 32; }
 static unsigned __byte_perm(unsigned x, unsigned y, unsigned which) {
     unsigned long long both = x | (unsigned long long)y << 32;
