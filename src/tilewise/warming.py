@@ -24,7 +24,7 @@ from tilewise.engines.cuda.compile import at_hand, compile_source, missing, poli
 from tilewise.engines.cuda.device import arch_of
 from tilewise.engines.cuda.launcher import Launcher
 from tilewise.engines.cuda.loading import is_loading, kernel_names, load_behind
-from tilewise.engines.cuda.shelves import is_kept, keep
+from tilewise.engines.cuda.shelves import holds_set, is_kept, keep
 from tilewise.epilogue import Epilogue
 from tilewise.errors import UsageError
 from tilewise.kernels.choosing import plans_in_turn
@@ -186,6 +186,9 @@ def laid_out(plan: Plan, device: str, scales: Any, spans: dict[str, tuple[int, i
 # Behind the first call
 
 
+SEVERAL = 20  # shapes: loading a whole set takes a process 0.06 s, and saves each new shape 0.2 ms
+PRELOADS = {"auto": SEVERAL, "0": 0, "1": 1}  # TILEWISE_PRELOAD
+_met: dict[tuple[str, str], int] = {}
 _starting = Lock()
 _started: set[tuple[str, str]] = set()
 _running: list[subprocess.Popen[bytes]] = []
@@ -213,16 +216,23 @@ def _kind(problem: Problem) -> str | None:
 
 
 def loaded_behind(problem: Problem, device: str) -> None:
-    """Start loading what is built of a dtype's set onto the card, once: whoever multiplied one shape meets others."""
-    kind = _kind(problem)
-    if kind is not None and not is_loading(kind, device) and preloads():
+    """Start loading what is built of a dtype's set onto the card, once: whoever multiplied several shapes meets
+    others."""
+    kind, shapes = _kind(problem), preloads()
+    if kind is None or not shapes or is_loading(kind, device):
+        return
+    met = _met[kind, device] = _met.get((kind, device), 0) + 1
+    if met >= shapes and holds_set(kind, arch_of(device)):
         load_behind(kind, device)
 
 
-def preloads() -> bool:
-    """TILEWISE_PRELOAD: 1 loads what is built of a set behind the first call; no gain of a whole program has been
-    shown, so only who asks for it has it."""
-    return _flag("TILEWISE_PRELOAD", "0")
+def preloads() -> int:
+    """TILEWISE_PRELOAD: how many shapes of a dtype are met before its set is loaded: `auto` (several), 1 (one) or 0 (it
+    never is)."""
+    asked = os.environ.get("TILEWISE_PRELOAD") or "auto"
+    if asked not in PRELOADS:
+        raise UsageError(f"TILEWISE_PRELOAD={asked!r} is not known; known are {', '.join(PRELOADS)}")
+    return PRELOADS[asked]
 
 
 def _flag(name: str, usual: str = "1") -> bool:

@@ -122,11 +122,27 @@ def test_every_text_of_a_set_has_a_kernel_that_is_found():
 def test_the_set_of_a_call_is_loaded_behind_it_if_that_is_wanted(card, monkeypatch):
     problem = problem_of_shape(8, 8, 8)
     warming.loaded_behind(problem_of_shape(8, 8, 8, "float32", "min_plus"), "cuda:0")
-    monkeypatch.delenv("TILEWISE_PRELOAD", raising=False)
+    monkeypatch.setattr(warming, "_met", {})
+    monkeypatch.setattr(warming, "arch_of", lambda device: "sm_90a")
+    built = []
+    monkeypatch.setattr(warming, "holds_set", lambda kind, arch: bool(built))
+    monkeypatch.setenv("TILEWISE_PRELOAD", "0")
+    for _ in range(2 * warming.SEVERAL):
+        warming.loaded_behind(problem, "cuda:0")
+    monkeypatch.delenv("TILEWISE_PRELOAD")
+    for _ in range(warming.SEVERAL - 1):
+        warming.loaded_behind(problem, "cuda:0")
+    built.append("float32")
+    assert loading._threads == {}
+    warming.loaded_behind(problem_of_shape(8, 8, 8, "float64"), "cuda:0")
+    assert loading._threads == {}, "one shape of float64"
     warming.loaded_behind(problem, "cuda:0")
-    assert card == []
+    loading._threads.pop(("float32", "cuda:0")).join()
+    assert card == ["mode 2", "k0", "k2", "k3"]
+    for held in (card, loading._kernels, warming._met):
+        held.clear()
     monkeypatch.setenv("TILEWISE_PRELOAD", "often")
-    with pytest.raises(UsageError, match="TILEWISE_PRELOAD='often' must be 0 or 1"):
+    with pytest.raises(UsageError, match="TILEWISE_PRELOAD='often' is not known; known are auto, 0, 1"):
         warming.loaded_behind(problem, "cuda:0")
     monkeypatch.setenv("TILEWISE_PRELOAD", "1")
     for _ in range(2):
@@ -135,13 +151,17 @@ def test_the_set_of_a_call_is_loaded_behind_it_if_that_is_wanted(card, monkeypat
     assert card[1:] == ["k0", "k2", "k3"], "once"
 
 
-def test_whoever_multiplies_meanwhile_has_the_interpreter_for_half_of_the_time(card, monkeypatch):
-    """A kernel takes as long as the rest behind it; who waits for all of them has them without a rest."""
+def test_whoever_multiplies_meanwhile_has_the_interpreter_for_most_of_the_time(card, monkeypatch):
+    """Behind a kernel comes a rest of thrice its time; who waits for all of them has them without one."""
     rests = []
     monkeypatch.setattr(loading._stopping, "wait", lambda seconds: rests.append(seconds) or False)
     loading.load_behind("all", "cuda:0").join()
     assert len(rests) == len(TEXTS)
     assert min(rests) > 0
+    monkeypatch.setattr(loading, "perf_counter", iter(range(100)).__next__)
+    loading.load_behind("timed", "cuda:0").join()
+    assert rests[len(TEXTS) :] == [3] * len(TEXTS)
+    del rests[len(TEXTS) :]
     loading.load_behind("all", "cuda:0", again=True).join()
     assert rests[len(TEXTS) :] == [0.0] * len(TEXTS)
 

@@ -69,6 +69,11 @@ def is_there(source: str, arch: str) -> bool:
     return found
 
 
+def known(source: str, arch: str) -> None:
+    """Somebody found it built, and nobody need look for it again."""
+    _there.add((source, arch))
+
+
 def missing(sources: Iterable[str], arch: str) -> list[str]:
     """The texts that a compiler is needed for."""
     return [source for source in sources if not is_there(source, arch)]

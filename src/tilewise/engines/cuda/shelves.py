@@ -110,6 +110,11 @@ def set_of(kind: str, arch: str) -> list[tuple[str, list[str]]]:
     return [(name, entries) for name, entries in found.items() if entries]
 
 
+def holds_set(kind: str, arch: str) -> bool:
+    """Whether bundles have something of a kind."""
+    return any(held is not None and kind in held.sets for held in (_cached(arch), _packaged(arch)))
+
+
 def is_kept(kind: str, names: Iterable[str], arch: str) -> bool:
     """Whether this user's bundle has all of these among its kernels of a kind."""
     held = _cached(arch)

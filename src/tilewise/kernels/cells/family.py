@@ -10,6 +10,7 @@ from tilewise.kernels.cells import model
 from tilewise.kernels.cells.recipe import launches
 from tilewise.kernels.cells.text import render_cells
 from tilewise.kernels.family import Family, Offer, own_tiles
+from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -46,7 +47,7 @@ class Cells(Family):
         return Offer(problem, machine, model.KERNEL, max(model.seconds(problem, machine), floor), floor)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        for cut, accumulate in product(model.CUTS, (False, True)):
+        for cut, accumulate in product(model.CUTS, onto(problem, machine)):
             yield render_cells.named(problem.algebra, cut, accumulate)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:

@@ -11,6 +11,7 @@ from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.direct import model
 from tilewise.kernels.direct.recipe import launches
 from tilewise.kernels.direct.text import render_direct
+from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Geometry, Plan
@@ -54,7 +55,7 @@ class Direct(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         every = model.every_way(problem.algebra.partial.itemsize, model.clusters_of(machine))
-        for way, accumulate in product(every, (False, True)):
+        for way, accumulate in product(every, onto(problem, machine)):
             yield render_direct.named(problem.algebra, way.tile, way.groups, accumulate)
 
     def least_seconds(self, problem: Problem, machine: Machine) -> float:

@@ -6,7 +6,6 @@ from collections.abc import Iterable, Sequence
 from itertools import product
 from typing import ClassVar
 
-from tilewise.algebra.builtin import is_plus_times
 from tilewise.calibration import applies
 from tilewise.errors import DtypeError
 from tilewise.kernels.family import Family, Offer, own_tiles
@@ -14,8 +13,9 @@ from tilewise.kernels.gemv import model
 from tilewise.kernels.gemv.recipe import launches
 from tilewise.kernels.gemv.text import every_few
 from tilewise.kernels.plain.text import render_combine
+from tilewise.kernels.shared.halves import halves_on_hopper, onto
 from tilewise.kernels.shared.placed import Operands
-from tilewise.machine import Machine, arch_number
+from tilewise.machine import Machine
 from tilewise.plans import Plan
 from tilewise.problem import Problem
 from tilewise.recipe import Scratch, Step
@@ -39,13 +39,14 @@ class Gemv(Family):
         )
 
     def takes(self, problem: Problem, machine: Machine) -> bool:
-        return min(problem.m, problem.n) <= model.FEW and bool(model.few_choices(problem, machine))
+        return min(problem.m, problem.n) <= model.FEW and bool(model.competing(problem, machine))
 
     def offered(self, problem: Problem, machine: Machine) -> bool:
         """In stacks, members with little k leave most of a block's threads idle: up to 40 times what is expected, but
         where that was measured on such a card. Halves alone, more than a few rows of them, go to Hopper's tensor cores:
         of 69 random products timed in every family few rows were the soonest for one."""
-        if problem.members == 1 and min(problem.m, problem.n) > FEW_HALVES and _halves_on_hopper(problem, machine):
+        several = problem.members == 1 and problem.k > 0 and min(problem.m, problem.n) > FEW_HALVES
+        if several and halves_on_hopper(problem, machine):
             return False
         if problem.members == 1 or problem.k >= DEEP or problem.return_arg:
             return True
@@ -54,7 +55,8 @@ class Gemv(Family):
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         if problem.return_arg and problem.k >= 2**31:
             raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
-        seconds, chosen = min(model.few_choices(problem, machine, kernel), key=lambda choice: choice[0])
+        choices = model.few_choices(problem, machine, kernel) if kernel else model.competing(problem, machine)
+        seconds, chosen = min(choices, key=model.SECONDS)
         length = problem.m if chosen.swapped else problem.n
         pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
@@ -80,23 +82,17 @@ class Gemv(Family):
         return model.START_SECONDS + reading
 
     def offer(self, problem: Problem, machine: Machine, tile: int | None) -> Offer:
-        seconds, chosen = min(model.few_choices(problem, machine), key=lambda choice: choice[0])
+        seconds, chosen = min(model.competing(problem, machine), key=model.SECONDS)
         floor, _ = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)
         length = problem.m if chosen.swapped else problem.n
         pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
         return Offer(problem, machine, chosen.kernel, max(seconds, floor), floor, int(pieces > 1))
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        yield from every_few(problem.algebra, machine)
+        yield from every_few(problem.algebra, machine, model.dots_held(problem, machine))
         way = model.few_way(problem.algebra, machine, False)
-        for accumulate, share in product((False, True), (1, 8)):
+        for accumulate, share in product(onto(problem, machine), (1, 8)):
             yield render_combine.named(problem.algebra, way, accumulate, share)
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)
-
-
-def _halves_on_hopper(p: Problem, machine: Machine) -> bool:
-    """Whether tensor cores take a product in one launch or two, however it lies."""
-    halves = p.dtype.itemsize == 2 and p.dtype.kind == "f" and is_plus_times(p.semiring)
-    return halves and arch_number(machine.arch) == 90 and p.k > 0 and not p.unrounded

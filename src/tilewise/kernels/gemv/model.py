@@ -9,9 +9,11 @@ from __future__ import annotations
 import math
 from dataclasses import dataclass
 from functools import lru_cache
+from operator import itemgetter
 
 from tilewise.algebra.semiring import Algebra
 from tilewise.kernels.plain.ways import Way, binary, step_slots
+from tilewise.kernels.shared.halves import halves_on_hopper
 from tilewise.kernels.shared.layouts import line_alignment, long_lines
 from tilewise.machine import Machine
 from tilewise.plans import Geometry
@@ -19,6 +21,8 @@ from tilewise.problem import Problem
 
 FEW_ROWS, FEW_DOTS = "few_rows", "few_dots"
 FEW = 16  # rows or columns that count as few
+HELD = (1, 2, 4, 8, 16)  # of them in registers
+HALVES_HELD = (2, 4)  # of halves on Hopper, by dot products
 WARPS = 8  # of a block
 SUM_WORDS = 64  # registers for sums
 STAGES = {FEW_ROWS: (256, 16 * 1024), FEW_DOTS: (512, 32 * 1024)}  # of the few rows in shared memory: k, bytes
@@ -171,3 +175,23 @@ def few_choices(problem: Problem, machine: Machine, kernel: str | None = None) -
         if tile is not None and kernel in (None, tile.kernel):
             found.append((few_seconds(p, machine, tile), tile))
     return found
+
+
+def dots_held(problem: Problem, machine: Machine) -> tuple[int, ...]:
+    """Rows in registers that dot products compete with. Halves go to Hopper's tensor cores, but for stacks of two to
+    four rows or columns: of 200,000 drawn products and stacks one was the soonest with more, and texts with so many
+    rows take long to build."""
+    return HALVES_HELD if halves_on_hopper(problem, machine) else HELD
+
+
+def competing(problem: Problem, machine: Machine) -> list[tuple[float, FewTile]]:
+    """The choices that take part where no kernel was asked for; none where the soonest does not: the others read lines
+    in a way that suits them ill, which their times do not say."""
+    found = few_choices(problem, machine)
+    if not found or min(found, key=SECONDS)[1].kernel != FEW_DOTS or not halves_on_hopper(problem, machine):
+        return found
+    stacked = problem.members > 1
+    return [one for one in found if stacked and one[1].kernel == FEW_DOTS and one[1].few in HALVES_HELD]
+
+
+SECONDS = itemgetter(0)

@@ -6,7 +6,7 @@ from collections.abc import Iterator
 from dataclasses import replace
 
 from tilewise.algebra.semiring import Algebra
-from tilewise.kernels.gemv.model import FewTile, dots_tile, few_way, room_for, rows_tile
+from tilewise.kernels.gemv.model import HELD, FewTile, dots_tile, few_way, room_for, rows_tile
 from tilewise.kernels.plain.text import step_text
 from tilewise.kernels.plain.ways import binary
 from tilewise.kernels.shared.stacked import stacked
@@ -49,16 +49,17 @@ def _either_way(algebra: Algebra) -> bool:
     return binary(algebra.semiring.mul) in ("add", "mul") and algebra.partial.kind != "c"
 
 
-def every_few(algebra: Algebra, machine: Machine) -> Iterator[str]:
-    """Every text that few rows or columns of a dtype may name."""
+def every_few(algebra: Algebra, machine: Machine, dots: tuple[int, ...]) -> Iterator[str]:
+    """Every text that few rows or columns of a dtype may name; `dots`: rows of those with lines along k."""
     way, size = few_way(algebra, machine, False), algebra.element.itemsize
-    for held in (1, 2, 4, 8, 16):
+    for held in HELD:
         for vector in (1, 2, 4, 8):
             if vector * size > 16:
                 continue
             several = min(4, room_for(way, held))
             tiles = [
-                dots_tile(way, held, vector, size, False, lines) for lines in {several, 1 if held <= 2 else several}
+                dots_tile(way, held, vector, size, False, lines)
+                for lines in ({several, 1 if held <= 2 else several} if held in dots else ())
             ]
             if vector <= room_for(way, held):
                 tiles.append(rows_tile(way, held, vector, size, False))

@@ -10,6 +10,7 @@ from tilewise.kernels.k_major import model as k_major
 from tilewise.kernels.mma_sync import model
 from tilewise.kernels.mma_sync.forms import texts as every_mma_sync
 from tilewise.kernels.mma_sync.recipe import launches
+from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine
 from tilewise.plans import Plan
@@ -68,7 +69,7 @@ class MmaSync(Family):
         return tensor_reason(plan, kernel, tiles)
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return every_mma_sync(problem.dtype, problem.result, machine, problem.epilogue)
+        return every_mma_sync(problem.dtype, problem.result, machine, problem.epilogue, onto(problem, machine))
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -32,10 +32,12 @@ def form_of(
     return Form(m_along_k, n_along_k, vector, vector, store, accumulate, split)
 
 
-def texts(dtype: DType, result: DType, machine: Machine, epilogue: Epilogue = PLAIN) -> Iterator[str]:
-    """Of one epilogue; sums of parts of k have theirs in `add_parts`."""
+def texts(
+    dtype: DType, result: DType, machine: Machine, epilogue: Epilogue = PLAIN, onto: tuple[bool, ...] = (False, True)
+) -> Iterator[str]:
+    """Of one epilogue, and whether parts are added `onto` P; sums of parts of k have theirs in `add_parts`."""
     yield render_realign.named()
-    for accumulate, shares in product((False, True), (1, 8)):
+    for accumulate, shares in product(onto, (1, 8)):
         yield render_add_parts.named(dtype, result, accumulate, shares, epilogue)
     tiles, vectors = in_the_set(dtype.itemsize, machine)
     for tile in tiles:

@@ -10,6 +10,7 @@ from tilewise.kernels.family import Family, Offer, own_tiles
 from tilewise.kernels.plain import model
 from tilewise.kernels.plain.forms import texts as every_plain
 from tilewise.kernels.plain.recipe import launches
+from tilewise.kernels.shared.halves import onto
 from tilewise.kernels.shared.placed import Operands
 from tilewise.machine import Machine, arch_number
 from tilewise.plans import Plan
@@ -55,7 +56,7 @@ class Plain(Family):
         return Offer(problem, machine, model.KERNEL, max(chosen.predicted, floor), floor, _passes(chosen, problem))
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
-        return every_plain(problem.algebra, machine)
+        return every_plain(problem.algebra, machine, onto(problem, machine))
 
     def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
         return launches(plan, given, scratch)

@@ -60,11 +60,11 @@ def behind_stacks(algebra: Algebra, machine: Machine) -> Iterator[str]:
             yield by_turns(render_plain.named(algebra, GUARD_TILE, Form(way, *lie, False, False)))
 
 
-def texts(algebra: Algebra, machine: Machine) -> Iterator[str]:
+def texts(algebra: Algebra, machine: Machine, onto: tuple[bool, ...] = (False, True)) -> Iterator[str]:
     """Where P is added onto, sums go to planes first, so no kernel but `combine` knows of it."""
     way = way_of(algebra, machine)
     for share in (1, 8):
-        for accumulate in (False, True):
+        for accumulate in onto:
             yield render_combine.named(algebra, way, accumulate, share)
     for side in "MN":
         for along_k in (False, True):

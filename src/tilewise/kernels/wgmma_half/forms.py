@@ -30,7 +30,6 @@ from tilewise.kernels.wgmma_half.tiles import (
 from tilewise.problem import Groups
 
 SIDES = tuple(product((False, True), (False, True)))  # k along M's lines, along N's
-EDGES = ("dots", "dots")  # any: the kernel finds at run time how they are made
 
 
 def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
@@ -39,8 +38,8 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
     yield render_realign.named()
     for along_k in (False, True):
         yield render_realign_with_edges.named(dtype, along_k)
-    for shares, accumulate in product((1, 8), (False, True)):
-        yield render_gather.named(dtype, accumulate, shares, epilogue)
+    for shares in (1, 8):
+        yield render_gather.named(dtype, False, shares, epilogue)
     for tile, (stores, by_classes) in STORES.items():
         for store, (m, n) in product(sorted(stores), SIDES):
             finish = PLAIN if store == "partial" else epilogue
@@ -63,11 +62,11 @@ def texts(dtype: str, epilogue: Epilogue = PLAIN) -> Iterator[str]:
 def _with_edges(dtype: str, tile: TensorTile, epilogue: Epilogue) -> Iterator[str]:
     for m, n in SIDES:
         yield render_wgmma_half.named(
-            dtype, tile, m_along_k=m, n_along_k=n, store="carried", edges=EDGES, epilogue=epilogue
+            dtype, tile, m_along_k=m, n_along_k=n, store="carried", edged=True, epilogue=epilogue
         )
     if "carried" in STORES[tile][1]:
         yield render_wgmma_half.named(
-            dtype, tile, m_along_k=True, n_along_k=False, store="carried", edges=EDGES, classes=CLASSES,
+            dtype, tile, m_along_k=True, n_along_k=False, store="carried", edged=True, classes=CLASSES,
             epilogue=epilogue,
         )  # fmt: skip
 

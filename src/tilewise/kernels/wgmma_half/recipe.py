@@ -99,7 +99,7 @@ class _Product:
             n_along_k=self._n_along_k,
             store=self._store,
             accumulate=p.accumulate and self._parts == 1,
-            edges=way.edge_forms(m_along_k, self._n_along_k),
+            edged=way.edge_forms(m_along_k, self._n_along_k) is not None,
             classes=self._classes,
             lagged=way.lagged,
             epilogue=p.epilogue if self._parts == 1 else PLAIN,

@@ -33,17 +33,16 @@ def render_wgmma_half(
     n_along_k: bool,
     store: str,
     accumulate: bool = False,
-    edges: tuple[str, str] | None = None,
+    edged: bool = False,
     classes: int = 0,
     lagged: bool = False,
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
-    `partial`, `cut`, `cut turned`); `edges`: thin ones, as `TensorWay.edge_forms` has them; `classes`: in how many
-    classes of rows M is taken, 0 where its rows start on 16 bytes; `lagged`: lines of N come by classes; `epilogue`: of
-    sums that are not parts; `groups`: of rows, found on the card. Members of a stack are walked by every text that may
-    meet one."""
+    `partial`, `cut`, `cut turned`); `edged`: thin edges are made beside; `classes`: in how many classes of rows M is
+    taken, 0 where its rows start on 16 bytes; `lagged`: lines of N come by classes; `epilogue`: of sums that are not
+    parts; `groups`: of rows, found on the card. Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
         "BLOCK_M": tile.rows,
@@ -65,8 +64,8 @@ def render_wgmma_half(
         "FEW_ROWS": int(store == "cut turned"),
         "RESIDENT": tile.resident(store),
         "ACCUMULATE": int(accumulate),
-        "EDGES": int(edges is not None),
-        "STACKED": int(edges is None and not classes and store not in CUTS),
+        "EDGES": int(edged),
+        "STACKED": int(not edged and not classes and store not in CUTS),
         "ROLLED": int(store in CUTS),  # so short a product waits for the text itself
         "BY_ROWS": int(groups is not None and groups.along == "rows"),
         "BY_K": int(groups is not None and groups.along == "k"),
