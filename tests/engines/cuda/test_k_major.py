@@ -31,8 +31,9 @@ from tilewise.kernels.k_major.model import (
     route,
     ways,
 )
-from tilewise.kernels.k_major.text import render_k_across, render_k_major, render_turn
+from tilewise.kernels.k_major.text import render_k_across, render_k_major
 from tilewise.kernels.shared.text import render_pack
+from tilewise.kernels.shared.turn import render_turn
 from tilewise.machine import KNOWN_CARDS
 from tilewise.named_texts import words
 from tilewise.planning import make_plan
@@ -69,8 +70,8 @@ def problem(m, k, n, dtype_m, dtype_n=None, wanted=None, **options):
 
 
 SAMPLE = {
-    "turn float32": lambda: render_turn("float32"),
-    "turn int8": lambda: render_turn("int8"),
+    "turn float32": lambda: render_turn(4),
+    "turn int8": lambda: render_turn(1),
     "pack": lambda: render_pack(E4M3, DTYPES["bfloat16"], False),
     **{f"k_major {i}": lambda i=i: render_k_major(FORMS[i][0], KMajorTile(128, 2), **FORMS[i][1]) for i in (0, 3, 6)},
     **{f"k_across {i}": lambda i=i: render_k_across(ACROSS_TILES[i], **ACROSS_FORMS[i]) for i in (0, 3)},

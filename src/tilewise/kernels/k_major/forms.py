@@ -7,12 +7,13 @@ from itertools import product
 
 from tilewise.kernels.k_major.model import ACROSS_TILES, KINDS, TILES
 from tilewise.kernels.k_major.seconds import CLASSES
-from tilewise.kernels.k_major.text import render_k_across, render_k_major, render_turn
+from tilewise.kernels.k_major.text import render_k_across, render_k_major
+from tilewise.kernels.shared.turn import render_turn
 
 
 def texts(kinds: tuple[str, str], result: str) -> Iterator[str]:
     """Without scales, which are compiled when they are asked for."""
-    yield render_turn.named(kinds[0])
+    yield render_turn.named(KINDS[kinds[0]].size)
     kind = KINDS[kinds[0]]
     halves = result in ("bfloat16", "float16")
     for tile, boxed, paired in product(TILES, (False, True), (False, True) if halves else (False,)):

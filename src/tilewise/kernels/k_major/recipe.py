@@ -17,31 +17,16 @@ from tilewise.kernels.k_major.model import (
     lines_apart,
     paired,
 )
-from tilewise.kernels.k_major.text import render_k_across, render_k_major, render_turn
+from tilewise.kernels.k_major.text import render_k_across, render_k_major
 from tilewise.kernels.plain.text import combine_share, render_combine
 from tilewise.kernels.plain.ways import way_of
 from tilewise.kernels.shared.placed import Operands, Placed, Scales, members
 from tilewise.kernels.shared.tensor_map import NO_MAP, Size
+from tilewise.kernels.shared.turn import Lines, turning
 from tilewise.plans import Plan
 from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
 
-TURN_LINES = 64  # of a block, as the kernel has it
 BOX_ROWS = 64  # of P
-
-
-class _Operand(ctypes.Structure):
-    """The transposing kernel's `Operand`."""
-
-    _fields_ = (
-        ("source", ctypes.c_void_p),
-        ("to", ctypes.c_void_p),
-        ("lines", ctypes.c_int),
-        ("k", ctypes.c_int),
-        ("line_stride", ctypes.c_longlong),
-        ("k_stride", ctypes.c_longlong),
-        ("lead_to", ctypes.c_longlong),
-        ("along_k", ctypes.c_int),
-    )
 
 
 class _Scales(ctypes.Structure):
@@ -64,25 +49,8 @@ def _scales(scales: Scales | None) -> Argument:
     return structure(_Scales, *held, *(step or 0 for step in steps), scales.factor)
 
 
-class Lines:
-    """An operand as lines along k: the rows of M, or the columns of N."""
-
-    def __init__(self, x: Placed, of_m: bool) -> None:
-        self.x, self.size = x, x.dtype.itemsize
-        self.lines, self.k = (x.rows, x.cols) if of_m else (x.cols, x.rows)
-        row, col = x.layout.row, x.layout.col
-        self.stride, self.k_stride = (row, col) if of_m else (col, row)
-        self.lead_to = -(-self.k * self.size // LINE_BYTES) * LINE_BYTES  # bytes from line to line, once transposed
-
-    @property
-    def bytes(self) -> int:
-        return self.lines * self.lead_to
-
-    def transposed(self, member: tuple[int, ...], to: Address) -> Argument:
-        along_k = abs(self.k_stride) <= abs(self.stride) or self.lines == 1
-        source = self.x.member(member)
-        strides = (self.stride, self.k_stride, self.lead_to // 4)
-        return structure(_Operand, source, to, self.lines, self.k, *strides, along_k)
+class Side(Lines):
+    """An operand as the copy engine fetches it."""
 
     def map(self, member: tuple[int, ...], to: Address | None, box_lines: int) -> TensorMap:
         """Of the lines at `to`, or of the operand itself."""
@@ -92,23 +60,11 @@ class Lines:
         )
 
 
-def turning(sides: list[tuple[Lines, Address]], member: tuple[int, ...]) -> Launch:
-    """One operand or both, in one launch: each to its place."""
-    lines = [x for x, _ in sides]
-    grid = (
-        max(math.ceil(x.k * x.size / LINE_BYTES) for x in lines) or 1,
-        max(math.ceil(x.lines / TURN_LINES) for x in lines),
-        len(lines),
-    )
-    turned = [x.transposed(member, to) for x, to in sides]
-    return Launch.of(render_turn.named(lines[0].x.dtype.name), "turn", grid, (256,), (turned[0], turned[-1]))
-
-
 def launches(plan: Plan, given: Operands, scratch: Scratch) -> list[Launch]:
     """M and N have any strides, P has rows side by side."""
     p, way = plan.problem, plan.way
     assert isinstance(way, KMajorWay)
-    operands = {"M": Lines(given.M, True), "N": Lines(given.N, False)}
+    operands = {"M": Side(given.M, True), "N": Side(given.N, False)}
     needs = {side: operands[side].bytes for side, how in zip("MN", way.routes, strict=True) if how == TURNED}
     if way.splits > 1:
         needs["partials"] = 4 * way.splits * p.m * p.n
@@ -144,7 +100,7 @@ class _Product:
 
     plan: Plan
     way: KMajorWay
-    operands: dict[str, Lines]
+    operands: dict[str, Side]
     P: Placed
     member: tuple[int, ...]
     held: dict[str, Address]

@@ -27,22 +27,6 @@ RESULTS = {
 
 
 @Written
-def render_turn(kind: str) -> str:
-    if KINDS[kind].size == 4:  # rounded to the nearest tf32 on the way
-        element = (
-            "typedef float Element;\n"
-            "static __device__ __forceinline__ unsigned as_bits(Element x) {\n"
-            '    unsigned bits;\n    asm("cvt.rna.tf32.f32 %0, %1;" : "=r"(bits) : "f"(x));\n    return bits;\n}\n'
-        )
-    else:
-        element = (
-            "typedef unsigned char Element;\n"
-            "static __device__ __forceinline__ unsigned as_bits(Element x) { return x; }\n"
-        )
-    return "\n".join((element, kernel_text("shared/ptx.cuh"), kernel_text("k_major/turn.cu")))
-
-
-@Written
 def render_k_major(
     kinds: tuple[str, str],
     tile: KMajorTile,

@@ -8,12 +8,12 @@ from typing import ClassVar
 
 from tilewise.kernels.by_ways import ByWays
 from tilewise.kernels.family import Offer, limits_of, tensor_reason
-from tilewise.kernels.k_major.text import render_turn
 from tilewise.kernels.read_once import model
 from tilewise.kernels.read_once.recipe import launches
 from tilewise.kernels.read_once.text import render_read_once, render_split_in_turns
 from tilewise.kernels.shared.placed import Operands
 from tilewise.kernels.shared.sums import render_add_parts
+from tilewise.kernels.shared.turn import render_turn
 from tilewise.machine import Machine
 from tilewise.plans import Geometry, Plan
 from tilewise.problem import Problem
@@ -65,7 +65,7 @@ class ReadOnce(ByWays):
 
     def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
         tf32 = problem.precision == "tf32"
-        yield render_turn.named("float32") if tf32 else render_split_in_turns.named()
+        yield render_turn.named(4) if tf32 else render_split_in_turns.named()
         for accumulate, shares in product((False, True), (1, 8)):
             yield render_add_parts.named(problem.dtype, problem.result, accumulate, shares)
         for tile, lies in product(model.TILES["tf32" if tf32 else "high"], model.LONG_BYTES):

@@ -10,7 +10,7 @@ from tilewise.kernels.bf16x6.model import LINES as PADDED
 from tilewise.kernels.bf16x6.model import plane_bytes
 from tilewise.kernels.bf16x6.recipe import RESIDENT, UNSAFE, WARPS, operand
 from tilewise.kernels.k_major.across import classes_of
-from tilewise.kernels.k_major.recipe import Lines, tensor_map, turning
+from tilewise.kernels.k_major.recipe import Side, tensor_map
 from tilewise.kernels.plain import recipe as plain
 from tilewise.kernels.read_once.model import (
     ALIKE,
@@ -27,6 +27,7 @@ from tilewise.kernels.shared.layouts import along_columns
 from tilewise.kernels.shared.placed import Operands, Placed
 from tilewise.kernels.shared.split_k import add_parts, epilogue_argument
 from tilewise.kernels.shared.tensor_map import NO_MAP
+from tilewise.kernels.shared.turn import turning
 from tilewise.plans import Plan
 from tilewise.problem import Layout
 from tilewise.recipe import Address, Argument, Launch, Scratch, TensorMap, Value, array, structure
@@ -113,7 +114,7 @@ class _Rounded(_Gathered):
     """The product in tf32, its few lines as they are or turned first."""
 
     def launches(self, scratch: Scratch) -> list[Launch]:
-        lines, needs = Lines(self.few, self.way.turned), self.needs()
+        lines, needs = Side(self.few, self.way.turned), self.needs()
         if not self.side.in_place:
             needs["few"] = lines.bytes
         held = scratch.take_all(needs)
