@@ -7,6 +7,7 @@ from dataclasses import replace
 import pytest
 
 from tilewise.kernels.choosing import competing
+from tilewise.kernels.direct import model as direct
 from tilewise.kernels.shallow import model as shallow
 from tilewise.machine import KNOWN_CARDS
 from tilewise.planning import make_plan
@@ -54,3 +55,28 @@ def test_thin_members_of_a_short_k_share_a_multiprocessor_by_more_than_two():
     assert shallow.held(thin, way) == 16
     assert shallow.held(thin, replace(way, warps=8)) == 2
     assert shallow.held(problem_of_shape(16, 128, 128, "float64"), shallow.ShallowWay(128, 4, 1)) == 1
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "dtype", "measured"),
+    [
+        (600, 30, 300, "float32", 3.61e-6),  # 2.9 blocks of a multiprocessor
+        (700, 30, 400, "float32", 6.20e-6),  # 4.3: their next launch begins late
+        (1202, 36, 249, "float32", 6.61e-6),
+        (1369, 18, 223, "float16", 5.33e-6),
+        (800, 40, 300, "bfloat16", 6.41e-6),
+        (1600, 40, 400, "float32", 7.98e-6),  # 9.8: more than there is room for
+    ],
+)
+def test_small_tiles_are_expected_to_take_what_they_took(m, k, n, dtype, measured):
+    way, problem = direct.DirectWay(direct.TILES[0], 1, 1), problem_of_shape(m, k, n, dtype)
+    assert direct.seconds(way, problem, H200) == pytest.approx(measured, rel=0.14)
+
+
+@pytest.mark.parametrize(
+    ("m", "k", "n", "measured"),
+    [(8880, 24, 4520, 84e-6), (6194, 24, 9292, 141e-6), (11987, 21, 7866, 200e-6), (11043, 24, 9968, 236e-6)],
+)
+def test_plain_stores_a_large_product_at_the_rate_that_was_measured(m, k, n, measured):
+    problem = problem_of_shape(m, k, n, "float32", precision="tf32")
+    assert make_plan(problem, H200, "plain").predicted == pytest.approx(measured, rel=0.2)

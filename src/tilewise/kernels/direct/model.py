@@ -21,7 +21,8 @@ IDEA = "a block reads whole strips of M and N straight into shared memory: small
 LARGEST = 2**29  # steps of one member beyond which pipelines always win
 SHARED_BYTES = 40 * 1024  # of a block, for its strips and then for its sums
 BYTES_AT_ONCE = 144  # that a thread has on their way
-GROUPS = (4, 2)  # of threads that share a strip's k
+GROUPS = (4, 2)  # of threads that share a strip's k,
+LARGE = 2048  # unless their tile has so many cells: of 82,000 drawn products 19 would take that
 WIDEST = 8  # bytes of a partial sum: strips of wider ones do not fit
 CLUSTERS = (1, 2, 4, 8)  # blocks that share the k of a tile
 UNIT_SHARED = 227 * 1024
@@ -51,19 +52,24 @@ FIGURES = {  # by bytes of an element; of 8 for sums of 8 bytes, too
     2: Figures(
         1.38e-6, 1.0e-6, 0.017e-6, 0.29e-6, 3.89e-10,
         {1: 1.008e-6, 2: 1.037e-6, 4: 1.486e-6}, {1: 12.9e-9, 2: 20e-9, 4: 0.2e-9},
-        (0.275, 0.274, 0.354, 0.49, 0.236, 0.232), 41.4e9, 0.484, 4.26, 3.29, 0.085,
+        (0.275, 0.274, 0.354, 0.236, 0.232), 41.4e9, 0.484, 4.26, 3.29, 0.085,
     ),
     4: Figures(
         1.43e-6, 1.03e-6, 0.018e-6, 0.28e-6, 3.71e-10,
         {1: 0.916e-6, 2: 1.105e-6, 4: 1.511e-6}, {1: 14.6e-9, 2: 20.7e-9, 4: 0.14e-9},
-        (0.383, 0.274, 0.368, 0.474, 0.275, 0.357), 58.1e9, 0.425, 2.02, 1.87, 0.036,
+        (0.383, 0.274, 0.368, 0.275, 0.357), 58.1e9, 0.425, 2.02, 1.87, 0.036,
     ),
     8: Figures(
         1.39e-6, 1.17e-6, 0.011e-6, 0.62e-6, 3.02e-10,
         {1: 0.677e-6, 2: 1.16e-6, 4: 0.107e-6}, {1: 11e-9, 2: 2.7e-9, 4: 15e-9},
-        (0.271, 0.178, 0.317, 0.374, 0.166, 0.326), 74.3e9, 0.463, 2.08, 1.35, 0.037,
+        (0.271, 0.178, 0.317, 0.166, 0.326), 74.3e9, 0.463, 2.08, 1.35, 0.037,
     ),
 }  # fmt: skip
+# A launch whose blocks take no more than half of a card's room is followed by the next one before it is over; where
+# they take more, the next one's last blocks come late. Seven products of 16x32 tiles with 3.3 to 4.6 blocks a unit took
+# 0.9 to 2.4 µs longer than what fits those of 1 to 3 blocks within 0.2, and those of 10 to 19 within 1.2.
+LATE_SECONDS = 1.8e-6
+ROOM = {2: 7, 4: 8, 8: 6}  # blocks of 16x32 that a unit has room for, by bytes of an element
 FEWEST = 0.15  # share of the units, below which nothing is faster any more
 
 
@@ -86,7 +92,6 @@ TILES = (
     DirectTile(16, 32, 2, 2),
     DirectTile(32, 32, 2, 4),
     DirectTile(64, 32, 4, 4),
-    DirectTile(64, 64, 4, 4),
     DirectTile(8, 128, 2, 4),
     DirectTile(128, 8, 4, 2),
 )
@@ -149,17 +154,24 @@ def every_way(partial_bytes: int, clusters: tuple[int, ...]) -> tuple[DirectWay,
     made = []
     for tile in TILES:
         made.append(DirectWay(tile, 1, 1))
+        if tile.rows * tile.cols >= LARGE:
+            continue
         groups = next((g for g in GROUPS if DirectWay(tile, g, 1).fits(partial_bytes)), 1)
         made += [DirectWay(tile, groups, cluster) for cluster in clusters if groups * cluster > 1]
     return tuple(way for way in made if way.fits(partial_bytes))
 
 
 def figures_of(algebra: Algebra) -> Figures:
+    return FIGURES[_bytes(algebra)]
+
+
+def _bytes(algebra: Algebra) -> int:
+    """2, 4 or 8."""
     size = 8 if algebra.partial.itemsize == 8 else min(8, algebra.element.itemsize)  # complex128 to truth values, too
-    return FIGURES[max(2, size)]
+    return max(2, size)
 
 
-ROOMS = 12  # where they begin in a row
+ROOMS = 14  # where they begin in a row
 
 
 @lru_cache(maxsize=64)
@@ -167,7 +179,7 @@ def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[DirectWay, ...], R
     """Every way, with what its seconds are reckoned from: k up to which its blocks would have too little; its sides and
     the depth of a strip; seconds until that is there, and of each k of it where a block has a unit to itself; of each k
     on the cores of a unit that has many, and on its way into shared memory; of a block beside its strips, and of its
-    stores; of a launch; blocks of a cluster."""
+    stores; of a launch; blocks of a cluster; from how many tiles on the next launch is late, and up to how many."""
     size, rows, figures = algebra.partial.itemsize, list[tuple[float, ...]](), figures_of(algebra)
     ways = every_way(size, clusters_of(machine))
     for way in ways:
@@ -190,10 +202,17 @@ def _table(algebra: Algebra, machine: Machine) -> tuple[tuple[DirectWay, ...], R
                 figures.cell * tile.rows * tile.cols,
                 figures.start + meeting,
                 cluster,
+                *(_late(algebra, machine) if way == every_way(size, (1,))[0] else (0, 0)),
                 *padded(rooms(machine.units, cluster, resident)),
             )
         )
     return ways, Rows(rows)
+
+
+def _late(algebra: Algebra, machine: Machine) -> tuple[int, int]:
+    """Tiles of 16x32, each by a block of its own: more than these, and no more than those, delay the next launch."""
+    room = ROOM[_bytes(algebra)] * machine.units
+    return room // 2, room
 
 
 @Formula
@@ -217,6 +236,8 @@ def _seconds(row: Row, given: Row) -> float:
         last = busiest(rest, row, ROOMS)
         work += strips * sqrt(sqrt(alone + busy * last**4)) + end + stores * last
     read = given[7] * tiles * (rows + cols)
+    if tiles > int(row[12]) and tiles <= int(row[13]):
+        work += LATE_SECONDS
     return row[10] + sqrt(sqrt(work**4 + given[6] + read**4)) + given[8]
 
 

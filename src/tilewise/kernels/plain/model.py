@@ -39,7 +39,9 @@ IDEA = "warps of register tiles over any semiring, fed by asynchronous copies"
 CELLS_IN_PIECES = 2**18  # of P, for a plain product that may turn out not to be needed
 PACK_SECONDS = 3e-6  # a launch
 PACK_LIMIT = 2**33  # bytes read and written to pack what could also be copied as it lies
-PACKING = 0.65  # share of the memory's bandwidth that packing reaches
+PACKING = 0.65  # share of the memory's bandwidth that packing reaches,
+STORING = 0.38  # and storing a P that L2 does not hold: 80 to 440 MB of seven products, 0.33 to 0.40
+BEYOND_L2 = 6e7  # bytes of such a P
 READING = 0.8  # share of it that a kernel with little to compute reaches
 TURNED, SMALL = 1.085, 1.11  # how much slower a kernel is that turns an operand, or copies it in pieces below 16 bytes
 SEEK_SECONDS = 8e-6  # for a kernel that finds out that it is not its turn
@@ -182,7 +184,7 @@ def _shared(
     thin: tuple[bool, bool],
 ) -> Row:
     """What every row of a product has in common."""
-    memory, words = p.least_bytes / (READING * machine.bandwidth), -(-p.k // way.per_word)
+    memory, words = max(p.least_bytes / READING, _stored(p) / STORING) / machine.bandwidth, -(-p.k // way.per_word)
     planes = 2 * p.m * p.n * p.algebra.partial.itemsize * p.members / machine.bandwidth
     edges = [
         START_SECONDS + cells * p.dtype.itemsize / (0.8 * machine.bandwidth) if may else 0.0
@@ -209,6 +211,12 @@ def _tiled_choice(p: Problem, machine: Machine, among: Cuts, way: Way) -> Choice
     pieces = _pieces(words, tile, machine.units * tile.resident, count)[-1 if doublings == ONE_WAVE else doublings]
     tail = _tail(words, tile, machine.units, count % machine.units, others) if others else None
     return Choice(way, tile, pieces, tall, across, least, packings[packing][0], tail)
+
+
+def _stored(p: Problem) -> int:
+    """Bytes of a P that L2 does not hold."""
+    stored = p.members * p.m * p.n * p.result.itemsize
+    return stored if stored > BEYOND_L2 else 0
 
 
 def _may_have_a_tail(p: Problem) -> bool:
