@@ -22,13 +22,14 @@ from tilewise.kernels.rank_k.family import RankK
 from tilewise.kernels.read_once.family import ReadOnce
 from tilewise.kernels.shallow.family import Shallow
 from tilewise.kernels.shifted_half.family import ShiftedHalf
+from tilewise.kernels.short_k.family import ShortK
 from tilewise.kernels.sliced_k.family import SlicedK
 from tilewise.kernels.swept.family import Swept
 from tilewise.kernels.wgmma_half.family import WgmmaHalf
 
 COURSE = Ladder()  # whose text the interpreter runs, too
 FAMILIES: list[Family] = [
-    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), Shallow(), Plain(), Gemv(), Direct(),
+    WgmmaHalf(), KMajor(), BF16x6(), MmaSync(), MmaSmall(), SlicedK(), ShortK(), Shallow(), Plain(), Gemv(), Direct(),
     DirectHalf(), ShiftedHalf(), BulkLines(), HalfDots(), ReadOnce(), Buffered(), Cells(), RankK(), Swept(), Grouped(),
     COURSE,
 ]  # fmt: skip

@@ -1,0 +1,63 @@
+"""Products of a short k on tensor cores, whose time is that of storing P: one launch, operands of any strides."""
+
+from __future__ import annotations
+
+from collections.abc import Iterable, Sequence
+from typing import Any, ClassVar
+
+from tilewise.kernels.by_ways import ByWays
+from tilewise.kernels.mma_sync.model import worthwhile
+from tilewise.kernels.shared.placed import Operands
+from tilewise.kernels.shared.turn import render_turn
+from tilewise.kernels.short_k import model, seconds
+from tilewise.kernels.short_k.recipe import launches
+from tilewise.kernels.short_k.text import render_short_k
+from tilewise.machine import Machine
+from tilewise.plans import Geometry, Plan
+from tilewise.problem import Problem
+from tilewise.recipe import Scratch, Step
+
+
+class ShortK(ByWays):
+    name = "short_k"
+    kernels: ClassVar = {model.KERNEL: model.IDEA}
+    precisions = ("tf32",)
+
+    def refusal(self, problem: Problem, machine: Machine, kernel: str | None = None) -> str | None:
+        return model.refusal(problem, machine)
+
+    def best(self, problem: Problem, machine: Machine) -> tuple[float, model.ShortWay]:
+        return seconds.best_way(problem, machine)
+
+    def geometry(self, problem: Problem, way: model.ShortWay) -> Geometry:
+        return model.geometry(problem, way)
+
+    def tiles(self, problem: Problem, way: model.ShortWay) -> str:
+        across = model.across_of(problem.n, way.held.cols)
+        return f"{model.panels_of(problem, way.held)} panels of {across * way.held.cols} columns, {way.words()}"
+
+    def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
+        asked = "the kernel was asked for" if kernel else "k is short, and short_k has the least expected time"
+        return plan.but(why=f"{asked}; {tiles}")
+
+    def takes(self, problem: Problem, machine: Machine) -> bool:
+        return problem.k <= model.DEEPEST.get(problem.dtype.itemsize, 0) and super().takes(problem, machine)
+
+    def offered(self, problem: Problem, machine: Machine) -> bool:
+        return problem.members == 1 and worthwhile(problem, machine)
+
+    def least_seconds(self, problem: Problem, machine: Machine) -> float:
+        return seconds.least_seconds(problem, machine)
+
+    def launches(self, plan: Plan, given: Operands, scratch: Scratch) -> Sequence[Step]:
+        return launches(plan, given, scratch)
+
+    def texts(self, problem: Problem, machine: Machine) -> Iterable[str]:
+        size = problem.dtype.itemsize
+        return (render_turn.named(size), *(render_short_k.named(problem.dtype, held) for held in model.HELD[size]))
+
+    def configurations(self, problem: Problem, machine: Machine) -> Sequence[Any]:
+        return model.ways(problem)
+
+    def seconds(self, way: Any, problem: Problem, machine: Machine) -> float:
+        return seconds.seconds(way, problem, machine)

@@ -1,0 +1,144 @@
+"""Products of a short k on tensor cores as the planner sees them: what a warp holds of N, where P's rows are cut."""
+
+from __future__ import annotations
+
+import math
+from dataclasses import dataclass
+
+from tilewise.algebra.builtin import is_plus_times
+from tilewise.algebra.dtypes import DType
+from tilewise.machine import Machine, arch_number
+from tilewise.plans import Geometry
+from tilewise.problem import Problem
+
+KERNEL = "short_k"
+IDEA = "a short k on tensor cores: P leaves in whole sectors from registers, whatever its stride; lines start anywhere"
+ROWS = 16  # of P, that a warp makes at a time
+WARPS = 4  # of a block
+SECTOR = 32  # bytes: what rows of P are cut at
+TURNED_BYTES = 32  # what turned lines start on
+READ_BYTES = 8  # that a lane reads of a line at once, where it may
+WAVES = (0.5, 1.0)  # of blocks: half of a card's room leaves the next launch some
+
+
+@dataclass(frozen=True)
+class Held:
+    """What a warp has of N in registers: `cols` columns, `steps` of k; `resident` blocks share a multiprocessor."""
+
+    cols: int
+    steps: int
+    resident: int
+
+
+HELD = {  # by bytes of an element; none of them spills
+    2: (Held(64, 2, 4), Held(32, 2, 6), Held(64, 3, 3), Held(32, 4, 4)),
+    4: (Held(32, 3, 4), Held(64, 3, 3), Held(32, 6, 3)),
+}
+DEEPEST = {size: max(held.steps for held in every) * 32 // size for size, every in HELD.items()}  # k, by the same
+
+
+@dataclass(frozen=True)
+class ShortWay:
+    """What a warp holds, and about how many waves of blocks there are. Operands that are `turned` first have their k
+    side by side."""
+
+    held: Held
+    waves: float
+    turned: str = ""
+
+    def words(self) -> str:
+        turned = f" {' and '.join(self.turned)} turned" if self.turned else ""
+        return f"16x{self.held.cols} k{self.held.steps} v{self.waves:g}{turned}"
+
+    def spec(self) -> str:
+        return self.words()
+
+
+def step_of(dtype: DType) -> int:
+    """k of a product of fragments: 32 bytes."""
+    return 32 // dtype.itemsize
+
+
+def lead_of(problem: Problem) -> int:
+    """From row to row of P, or of the scratch memory that it is made in."""
+    return problem.layout_p.leading_dimension(problem.m, problem.n) or problem.n
+
+
+def classes_of(problem: Problem) -> int:
+    """Rows of P so far apart start equally far behind a boundary of sectors."""
+    return SECTOR // math.gcd(lead_of(problem) * problem.dtype.itemsize, SECTOR)
+
+
+def across_of(n: int, cols: int) -> int:
+    """Warps of a block side by side: the others take other rows."""
+    return WARPS if n > 2 * cols else 1
+
+
+def panels_of(problem: Problem, held: Held) -> int:
+    """Blocks side by side. Strips begin at P's boundaries, before the first column."""
+    before = SECTOR // problem.dtype.itemsize - 1
+    return -(-(problem.n + before) // (across_of(problem.n, held.cols) * held.cols))
+
+
+def row_warps(problem: Problem, way: ShortWay, units: int) -> int:
+    """Warps that share the rows of a strip: as many of every class."""
+    p, held, classes = problem, way.held, classes_of(problem)
+    rows = -(-p.m // classes)  # of each class
+    groups = -(-rows // ROWS)
+    strips = panels_of(p, held) * across_of(p.n, held.cols)
+    each = min(groups, int(way.waves * held.resident * WARPS * units / (strips * classes)) + 1)
+    return classes * -(-groups // -(-groups // each))
+
+
+def width_of(problem: Problem, side: str) -> int:
+    """Bytes of an operand's line that may be read at once."""
+    p, size = problem, problem.dtype.itemsize
+    layout, apart, along = (p.layout_m, p.layout_m.row, p.layout_m.col)
+    if side == "N":
+        layout, apart, along = p.layout_n, p.layout_n.col, p.layout_n.row
+    if along != 1:
+        return size
+    for width in (8, 4):
+        starts = all(x * size % width == 0 for x in (apart, p.k, *layout.stack))
+        if width >= size and layout.skew % width == 0 and starts:
+            return width
+    return size
+
+
+def refusal(problem: Problem, machine: Machine) -> str | None:
+    p = problem
+    if machine.kind != "cuda" or arch_number(machine.arch) < 80:
+        return f"kernel={KERNEL!r} needs a card from Ampere on (sm_80), and this is {machine.arch or 'no card'}"
+    if p.dtype_m != p.dtype or p.dtype_n != p.dtype or p.result != p.dtype:
+        return f"kernel={KERNEL!r} multiplies operands of one dtype, not {p.dtype_m} by {p.dtype_n} to {p.result}"
+    if p.dtype.name not in ("bfloat16", "float16") and (p.dtype.name, p.precision) != ("float32", "tf32"):
+        return f"kernel={KERNEL!r} multiplies bfloat16, float16, and float32 in precision='tf32', not {p.dtype}"
+    if not is_plus_times(p.semiring):
+        return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
+    if p.accumulate or p.epilogue:
+        return f"kernel={KERNEL!r} writes P as it is, and cannot add onto it"
+    if not 0 < p.k <= DEEPEST[p.dtype.itemsize]:
+        return f"kernel={KERNEL!r} is for a k of 1 to {DEEPEST[p.dtype.itemsize]}, and this is {p.shape}"
+    return None
+
+
+def slow_sides(problem: Problem) -> str:
+    """Operands whose lines are not read READ_BYTES at once; those of a stack are not turned."""
+    if problem.stack:
+        return ""
+    return "".join([side for side in "MN" if width_of(problem, side) < READ_BYTES])
+
+
+def ways(problem: Problem) -> list[ShortWay]:
+    """What holds all of k, as operands lie and with those turned that are slow to read."""
+    p, slow = problem, slow_sides(problem)
+    holding = [held for held in HELD[p.dtype.itemsize] if p.k <= held.steps * step_of(p.dtype)]
+    return [
+        ShortWay(held, waves, turned) for turned in dict.fromkeys(("", slow)) for held in holding for waves in WAVES
+    ]
+
+
+def geometry(problem: Problem, way: ShortWay) -> Geometry:
+    held, depth = way.held, way.held.steps * step_of(problem.dtype)
+    across = across_of(problem.n, held.cols)
+    return Geometry((32 * WARPS, 1), ROWS * WARPS // across, across * held.cols, depth, 0)
