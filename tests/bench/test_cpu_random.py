@@ -10,7 +10,7 @@ import numpy as np
 import pytest
 from click.testing import CliRunner
 
-from tilewise.bench import cold, cpu_random
+from tilewise.bench import cold, cpu_random, shapes
 from tilewise.bench.suites import pieces
 from tilewise.cli.bench import command
 from tilewise.errors import UsageError
@@ -60,6 +60,24 @@ def test_cold_operands_are_many_and_never_the_same_memory(monkeypatch: pytest.Mo
             assert places != sorted(places)
             assert all(end <= start for (_, end), (start, _) in pairwise(sorted(places)))
         assert cold.operands((300, 400, 500), "float32") == []
+    finally:
+        cold._memory.cache_clear()
+
+
+def test_nobody_reads_what_another_has_just_brought_near(monkeypatch: pytest.MonkeyPatch) -> None:
+    """In step through the same operands, only the first would find them in no cache."""
+    monkeypatch.setattr(cold, "BYTES", 2**20)
+    cold._memory.cache_clear()
+    try:
+        pairs, read = cold.operands((3, 50, 40), "float32"), {"matmul": [], "np": []}
+        monkeypatch.setattr("tilewise.api.matmul", lambda M, N, out: read["matmul"].append(N.ctypes.data))
+        monkeypatch.setattr(np, "matmul", lambda M, N, out: read["np"].append(N.ctypes.data))
+        works = shapes._turns(pairs, np.empty((3, 40), "float32"), np.empty((3, 40), "float32"), None)
+        for _ in pairs:
+            works["tilewise"](), works["openblas"]()
+        assert sorted(read["matmul"]) == sorted(read["np"]) == sorted(N.ctypes.data for _, N in pairs)
+        apart = [(read["np"].index(place) - number) % len(pairs) for number, place in enumerate(read["matmul"])]
+        assert min(apart) >= len(pairs) // 3
     finally:
         cold._memory.cache_clear()
 

@@ -86,18 +86,25 @@ def contest(
 
 
 def _turns(pairs: list[tuple[Any, Any]], P: Any, Q: Any, torch: Any) -> dict[str, Callable[[], Any]]:
-    """The contestants, each of whose runs takes the next operands."""
+    """The contestants, each of whose runs takes the next operands. Each begins elsewhere: what one has just read is
+    near for whoever comes next."""
     from tilewise.api import matmul
 
-    ours, theirs = cycle(pairs), cycle(pairs)
+    ours, theirs, others = (cycle(pairs[start:] + pairs[:start]) for start in starts(len(pairs)))
     works: dict[str, Callable[[], Any]] = {
         "tilewise": lambda: matmul(*next(ours), out=P),
         "openblas": lambda: np.matmul(*next(theirs), out=Q),
     }
     if torch is not None:
-        tensors, tP = cycle([tuple(map(torch.from_numpy, pair)) for pair in pairs]), torch.from_numpy(np.empty_like(P))
-        works["mkl" if torch.backends.mkl.is_available() else "torch"] = lambda: torch.matmul(*next(tensors), out=tP)
+        tP = torch.from_numpy(np.empty_like(P))
+        name = "mkl" if torch.backends.mkl.is_available() else "torch"
+        works[name] = lambda: torch.matmul(*map(torch.from_numpy, next(others)), out=tP)
     return works
+
+
+def starts(count: int, contestants: int = 3) -> list[int]:
+    """Where each of them begins, as far from the others as can be."""
+    return [number * count // contestants for number in range(contestants)]
 
 
 def contestants(shape: Shape, dtype: str, threads: int, rounds: int) -> list[Row]:

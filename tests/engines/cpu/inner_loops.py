@@ -11,6 +11,7 @@ from tilewise.engines.cpu.runtime.target import Target
 
 LABEL = re.compile(r"^(\.L\w+):")
 JUMP = re.compile(r"\t(b|b\.\w+|cbn?z|tbn?z|j\w+)\t(?:.*, ?)?(\.L\w+)")
+ADDEND = re.compile(r"\tadd[lq]\t[^,]*\(%rsp\), %r")  # of an address, once for many steps: it takes no port they need
 STACK = re.compile(r"\[sp|\(%rsp[),]")  # without a frame pointer, rbp and x29 are registers like any other
 
 
@@ -39,7 +40,7 @@ class Loop:
     @property
     def spills(self) -> int:
         """Moves between a register and the stack."""
-        return self.count(STACK.pattern)
+        return self.count(STACK.pattern) - self.count(ADDEND.pattern)
 
     def __str__(self) -> str:
         return f"{self.function}: {self.instructions} instructions, {self.fma} fma, {self.spills} spills"

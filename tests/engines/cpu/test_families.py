@@ -12,6 +12,8 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
 from tilewise.engines.cpu import registry
 from tilewise.engines.cpu.family import Family
+from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
+from tilewise.engines.cpu.kernels.shared.tasks import Extents
 from tilewise.engines.cpu.registry import FAMILIES, TIERS
 from tilewise.engines.cpu.runtime.target import known_target
 from tilewise.errors import UsageError
@@ -89,6 +91,58 @@ def test_many_long_rows_and_a_few_columns_are_dot_products(
     problem = Problem(m, k, n, (), number, number, find_semiring(ring), *layouts)
     target = known_target(name)
     assert (registry.choose(problem, target.vector_bytes, target.registers).kernel == "dots") == dots
+
+
+@pytest.mark.parametrize(
+    ("dtype", "shape", "kernel"),
+    [
+        ("float32", (600, 500, 9), "dots"),  # a tile of twelve columns would leave three empty
+        ("float32", (600, 500, 12), "few_columns"),
+        ("float32", (600, 100, 9), "little"),  # lanes are added up too often
+        ("float32", (100, 3000, 9), "few_columns"),  # the first cache does not hold N
+        ("float64", (200, 700, 7), "dots"),
+        ("float32", (2000, 2000, 4), "dots"),  # M comes from afar
+        ("float32", (200, 200, 4), "little"),
+        ("float64", (4096, 4096, 16), "dots"),  # M's rows collide
+        ("float64", (4000, 4000, 16), "packed_n"),
+        ("float64", (1500, 2048, 32), "packed_n"),
+        ("float64", (600, 500, 10), "packed_n"),
+        ("float64", (600, 300, 10), "little"),
+        ("int32", (600, 500, 9), "few_columns"),
+    ],
+)
+def test_neon_reads_m_in_few_streams_where_columns_are_few(
+    dtype: str, shape: tuple[int, int, int], kernel: str
+) -> None:
+    assert chosen("neon", dtype, "plus_times", shape) == kernel
+
+
+@pytest.mark.parametrize(("rows", "panels"), [(35, 3), (256, 3), (257, 12)])
+def test_avx512_packs_few_columns_at_a_time_beside_few_rows(rows: int, panels: int) -> None:
+    problem = Problem(
+        rows, 1425, 1617, (), DTYPES["float32"], DTYPES["float32"], find_semiring("plus_times"),
+        row_major(rows, 1425), row_major(1425, 1617), row_major(rows, 1617),
+    )  # fmt: skip
+    for name, group in (("avx512", panels), ("avx2", 12)):
+        target = known_target(name)
+        cut = registry.choose(problem, target.vector_bytes, target.registers)
+        assert (cut.kernel, cut.group) == ("packed_n", group * cut.NR), name
+
+
+def test_many_threads_have_two_pieces_each() -> None:
+    """Some are lent less of a machine than others: who is done takes the next piece."""
+    target, number = known_target("avx512"), DTYPES["float64"]
+    problem = Problem(
+        248, 483, 882, (), number, number, find_semiring("plus_times"),
+        row_major(248, 483), row_major(483, 882), row_major(248, 882),
+    )  # fmt: skip
+    cut = registry.choose(problem, target.vector_bytes, target.registers)
+    a = arithmetic(problem.algebra, number, number, target)
+    counts = {
+        threads: FAMILIES["packed_n"].tasks(a, cut, Extents(248, 483, 882, 1, True, False, threads, a.lanes)).count
+        for threads in (1, 2, 4, 16)
+    }
+    assert counts == {1: 1, 2: 2, 4: 4, 16: 32}
 
 
 @pytest.mark.parametrize(

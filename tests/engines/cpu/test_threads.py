@@ -15,6 +15,7 @@ import numpy as np
 import pytest
 
 import tilewise as tw
+from tilewise.engines.cpu.kernels.dots.text import FAR as FAR_M
 from tilewise.engines.cpu.kernels.few_rows.one_row import FAR
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS
@@ -63,6 +64,20 @@ def test_no_bits_of_shapes_by_chance_depend_on_the_number_of_threads(dtype: str)
         k = draw.randint(50, 900)
         M, N = (rng.uniform(-1, 1, s).astype(dtype) for s in ((m, k), (k, n)))
         same_bits_by_any_threads(M, N, f"seed {seed}: {m}x{k}x{n}")
+
+
+@pytest.mark.parametrize("dtype", ["float32", "float64"])
+def test_one_column_and_an_m_that_comes_from_memory(dtype: str) -> None:
+    """Row after row of it as one stream, k of any length; onto P as well."""
+    seed = time.time_ns() % 2**32
+    rng, draw = np.random.default_rng(seed), random.Random(seed)
+    for k in (1, 31, draw.randint(32, 900), 1003, 4100):
+        m = FAR_M // (k * np.dtype(dtype).itemsize) + draw.randint(1, 7)
+        M, N = rng.uniform(-1, 1, (m, k)).astype(dtype), rng.uniform(-1, 1, (k, 1)).astype(dtype)
+        same_bits_by_any_threads(M, N, f"seed {seed}: {m}x{k}x1")
+        P = np.full((m, 1), 2, dtype)
+        tw.matmul(M, N, out=P, accumulate=True)
+        np.testing.assert_allclose(P, M.astype(np.float64) @ N.astype(np.float64) + 2, rtol=0, atol=1e-3)
 
 
 def test_one_row_times_an_n_that_comes_from_memory() -> None:

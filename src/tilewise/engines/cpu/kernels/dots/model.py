@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from tilewise.blocking import FEW, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
-from tilewise.engines.cpu.family import View, halves, light_or_halves
+from tilewise.engines.cpu.family import WAY, View, halves, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
 from tilewise.problem import Problem
@@ -22,6 +22,13 @@ WIDER = {
     (32, 4): ((6, 16, 2**16),),
 }
 NEON_COLUMNS, NEON_LONG = 3, 24  # columns on NEON, from so many k, of either float and of semirings
+# there, of floats by their bytes: columns that would leave lanes of other tiles empty, from so many k, to so many bytes
+# of N, which the first cache holds (2000x300x6 of float32 took 1.13 times as long by `few_columns`, 600x500x9 likewise)
+UNEVEN, UNEVEN_LONG, UNEVEN_NEAR = {4: (5, 6, 9), 8: (7,)}, 128, 2**16
+FAR, FAR_M = {4: (4,), 8: (4, 8)}, 3 * 2**20  # columns, where M has so many bytes: few streams of it come sooner
+# columns where M's rows fall onto the same sets of a first cache, of which other kernels read eight at a time: 4096
+# rows of 4096 float64 and 16 columns took 1.21 times as long by `packed_n`, 1500 and 8 columns 1.50 times
+COLLIDING = {4: range(13, 17), 8: range(7, 25)}
 # on NEON, where steps do not multiply and add: columns, by whether an element in every lane takes a port; fewer where
 # every load makes signalling NaN quiet; from so many vectors of k, where columns are a vector or two and where more
 PORT, QUIET, MULTIPLIED = 48, 12, 32
@@ -40,9 +47,24 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     few = _few(problem, view, tile, lanes)
     if 1 < view.n <= few and view.m > 1 and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
+    if tile.neon and view.m > FEW and problem.dtype.kind == "f" and multiplies(problem) and _reads_best(problem, view):
+        return f"{view.n} columns: dot products along k read M in few streams, and fill their lanes"
     if tile.neon and view.m > FEW and 1 < view.n <= _without_broadcasts(problem, view, tile, lanes):
         return f"{view.n} columns: dot products along k take no element into every lane"
     return ""
+
+
+def _reads_best(problem: Problem, view: View) -> bool:
+    """Whether a few rows of M at a time, whole vectors of each, are better than eight, where columns are few (NEON)."""
+    size = problem.dtype.itemsize
+    if size < 4 or view.k < UNEVEN_LONG:
+        return False
+    if view.n in UNEVEN[size] and view.k * view.n * size <= UNEVEN_NEAR:
+        return True
+    if view.n in FAR[size] and view.m * view.k * size >= FAR_M:
+        return True
+    apart = size * (problem.layout_n.col if view.swapped else problem.layout_m.row)
+    return apart != 0 and apart % WAY == 0 and view.n in COLLIDING[size]
 
 
 def _without_broadcasts(problem: Problem, view: View, tile: RegisterTile, lanes: int) -> int:

@@ -27,6 +27,7 @@ CHUNK = 16  # rows of a half-precision M that are widened at a time, and stay in
 NEAR_N = 2**20  # bytes of packed half precision that the second cache holds
 ENOUGH = 192  # columns for which widening M costs little
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
+MANY = 8  # threads from which pieces are two for each, for some are lent less of a machine (16 took 0.8 to 0.9 as long)
 APART = 256  # rows for each thread, on NEON, beside which packing N is little
 NEON_HIGH, NEON_WIDE = 400, 256  # rows and columns of P from which a packed M is faster there
 
@@ -69,7 +70,8 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     apart = a.target.by_lane and a.fused and x.m >= APART * x.workers
     if x.workers > 1 and x.members == 1 and x.m > HIGH and not apart:
         return replace(shared_strips(a, cut, x), each=0)
-    task_m, task_n = pieces(x.m, x.n, max(1, x.workers // x.members), cut, False)
+    each_member = max(1, x.workers // x.members)
+    task_m, task_n = pieces(x.m, x.n, each_member * (2 if each_member >= MANY else 1), cut, False)
     tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
     each = pages(min(cut.group, -(-task_n // a.NR) * a.NR) * min(cut.KC, x.k) * a.bytes)
     count = x.members * tasks_m * tasks_n

@@ -17,7 +17,7 @@ from tilewise.engines.cpu.kernels.packed.text import write_function
 from tilewise.engines.cpu.kernels.packed_n.model import CHUNK
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load
-from tilewise.engines.cpu.kernels.shared.exact_tile import ROUNDING, ExactForm
+from tilewise.engines.cpu.kernels.shared.exact_tile import ExactForm, more_params, rounds_of_k
 from tilewise.engines.cpu.kernels.shared.grid import split_evenly, tallest, tile_functions, tile_of
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
@@ -25,11 +25,14 @@ from tilewise.engines.cpu.kernels.shared.pack import pack_function
 from tilewise.engines.cpu.kernels.shared.strips import strip_functions
 
 WIDENED = 4  # vectors at a time
+FETCHES = (32, 64)  # bytes of a vector of machines that multiply while they bring it (Neoverse-N1: at 0.7 of its speed)
+FETCHED = 256  # rows up to which that pays: beside more, packing is little
 ROUNDED = 6  # panels of P that are rounded at a time: with CHUNK rows, what the first cache holds
 
 
 def form(a: Arithmetic) -> ExactForm:
-    return ExactForm(1, 1, along_k=True, panel=a.width, rounds=not a.same_storage)
+    fetches = a.same_storage and a.fused and a.target.vector_bytes in FETCHES
+    return ExactForm(1, 1, along_k=True, panel=a.width, rounds=not a.same_storage, fetches=fetches)
 
 
 def packed_n_module(a: Arithmetic) -> str:
@@ -54,7 +57,7 @@ def group_function(a: Arithmetic, form: ExactForm) -> Function:
         ("i64", "rows"), ("i64", "cols"), ("i64", "kc"), ("ptr", "M"), ("i64", "row_m"), ("ptr", "panels"),
         ("ptr", "P"), ("i64", "row_p"), ("i1", "first"),
     ]  # fmt: skip
-    f = Function("group", params if a.same_storage else [*params, *ROUNDING])
+    f = Function("group", [*params, *more_params(form)])
     parts = split_evenly(f, "%rows", tallest(a, form))
     whole = f.mul(f.div("%cols", a.NR), a.NR)
     left = f.sub("%cols", whole)
@@ -65,8 +68,16 @@ def group_function(a: Arithmetic, form: ExactForm) -> Function:
         M, P = f.at(element_m, "%M", f.mul(row, "%row_m")), f.at(a.kind, "%P", f.mul(row, "%row_p"))
         out = "" if a.same_storage else f.at(a.element_p, "%out", f.mul(row, "%row_out"))
 
+        fetching = ""
+        if form.fetches:  # the first few tiles of a panel share its rows among them
+            asks = f.test("slt", i.index, rounds_of_k(a))
+            later = f.at(a.kind, "%later", f.mul(i.index, "%step_later"))
+            later = f.op(f"select i1 {asks}, ptr {later}, ptr %panels")
+            step = f.op(f"select i1 {asks}, i64 {f.mul('%step_later', rounds_of_k(a))}, i64 0")
+            fetching = f", ptr {later}, i64 {step}"
+
         def tiles(vectors: str, panel: str, P: str, cols: str, count: str, M: str = M, rows: str = rows) -> None:
-            more = f", ptr {out}, i64 %row_out, i1 %whole" if out else ""
+            more = f", ptr {out}, i64 %row_out, i1 %whole" if out else fetching
             with f.when(f.test("sgt", count, 0)):
                 tile = tile_of(f, a, "group", a.tile[1], rows, vectors, cols)
                 steps = f"i64 {count}, i64 0, i64 {f.mul('%kc', a.NR)}, i64 {a.NR}{more}"
@@ -103,9 +114,18 @@ def _run(a: Arithmetic) -> Function:
         wide, kc = f.lower(f.sub(cols, g.index), group), f.lower(f.sub(k, p.index), KC)
         strip_n = f.at(a.kind, N, f.mul(p.index, row_n), g.index)
         f.do(f"call void @pack_n(ptr {strip_n}, i64 1, i64 {row_n}, i64 {wide}, i64 {kc}, ptr {space})")
+        fetching = ""
+        if form(a).fetches:  # the next group's columns, or the next strip's first ones
+            beside = f.add(g.index, group)
+            last = f.test("sge", beside, cols)
+            below = f.at(a.kind, N, f.mul(f.add(p.index, KC), row_n))
+            later = f.op(f"select i1 {last}, ptr {below}, ptr {f.at(a.kind, N, f.mul(p.index, row_n), beside)}")
+            pays = f.test("sle", rows, FETCHED)
+            later = f.op(f"select i1 {pays}, ptr {later}, ptr {space}")
+            fetching = f", ptr {later}, i64 {f.op(f'select i1 {pays}, i64 {row_n}, i64 0')}"
         f.do(
             f"call void @group(i64 {rows}, i64 {wide}, i64 {kc}, ptr {f.at(a.kind, M, p.index)}, i64 {row_m}, "
-            f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first})"
+            f"ptr {space}, ptr {f.at(a.kind, P, g.index)}, i64 {row_p}, i1 {first}{fetching})"
         )
     return f
 
@@ -254,6 +274,6 @@ def _against_strip(a: Arithmetic) -> Function:
         f.do(
             f"call void @group(i64 %rows, i64 {f.lower(f.sub('%cols', g.index), group)}, i64 %kc, ptr %M, i64 {row_m}, "
             f"ptr {f.at(a.kind, '%panels', f.mul(g.index, '%kc'))}, ptr {f.at(a.kind, '%P', g.index)}, i64 {row_p}, "
-            "i1 %first)"
+            f"i1 %first{', ptr %panels, i64 0' if form(a).fetches else ''})"
         )
     return f
