@@ -102,10 +102,10 @@ class Graph:
 
     def check_diagonal(self, start: int, stop: int) -> None:
         """A node that reaches itself better than by staying is on an improving cycle."""
-        diagonal = self.D[np.arange(start, stop), np.arange(start, stop)]
-        worse = np.flatnonzero(diagonal != self.one)
-        if not worse.size:
+        changed = self.D.diagonal()[start:stop] != self.one
+        if not changed.any():
             return
+        worse = np.flatnonzero(changed)
         self.raise_cycle(f"one through node {start + int(worse[0])}")
 
     def raise_cycle(self, otherwise: str = "its nodes could not be named") -> NoReturn:
