@@ -141,6 +141,7 @@ static unsigned __shfl_sync(unsigned, unsigned x, int lane) {
     take_turns();
     return made;
 }
+static int __shfl_sync(unsigned, int x, int lane) { return (int)__shfl_sync(~0u, (unsigned)x, lane); }
 static float __shfl_sync(unsigned, float x, int lane) { return __uint_as_float(__shfl_sync(~0u, __float_as_uint(x), lane)); }
 
 static int __syncthreads_or(int x) {

@@ -207,8 +207,10 @@ def test_odd_weights_are_read_once():
         )
         for side in (1409, 1408)
     )  # fmt: skip
-    assert make_plan(odd, H200).kernel == "shifted_half"
-    assert make_plan(even, H200).kernel == "wgmma_half"
+    plans = [make_plan(problem, H200) for problem in (odd, even)]
+    assert [plan.kernel for plan in plans] == ["wgmma_half", "wgmma_half"]
+    assert [plan.way.lagged for plan in plans] == [True, False]
+    assert [step.name for step in recipe_of(plans[0]).steps] == ["walk_groups", "deinterleave", "wgmma_half"]
 
 
 def test_groups_that_the_copy_engine_stores(tmp_path_factory):

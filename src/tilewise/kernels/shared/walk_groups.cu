@@ -5,13 +5,30 @@
 //   of group -1: nothing is added up there.
 // Edges: whatever the offsets say, groups begin where those before them end, and end inside the matrix: an end that lies before
 //   the group's first row, or behind the last row there is, is moved there.
-// Barrier: two scans over a block's groups, a barrier for each doubling; groups beyond the block's threads come in turns, with
-//   the first one's row and tile carried over.
+// Barrier: two scans over a block's groups, each with one between its warps' own and all of them; groups beyond the block's threads
+//   come in turns, with the first one's row and tile carried over.
+
+struct Largest { static __device__ __forceinline__ int of(int x, int y) { return max(x, y); } };
+struct Sum { static __device__ __forceinline__ int of(int x, int y) { return x + y; } };
+
+// What `Of` makes of every thread's number up to this one's: within a warp by shuffles, then of the warps before it.
+template <class Of> static __device__ __forceinline__ int up_to_here(int x, int* of_warps) {
+    int lane = threadIdx.x % 32, warp = threadIdx.x / 32;
+    #pragma unroll
+    for (int step = 1; step < 32; step *= 2) {
+        int before = __shfl_sync(~0u, x, lane - step);
+        if (lane >= step) x = Of::of(before, x);
+    }
+    if (lane == 31) of_warps[warp] = x;
+    __syncthreads();
+    for (int w = 0; w < warp; ++w) x = Of::of(of_warps[w], x);
+    return x;
+}
 
 extern "C" __global__ void __launch_bounds__(1024) walk_groups(
     const Offset* offsets, int* walk, int groups, int rows, int tall)
 {
-    __shared__ int ends[1024], tiles[1024], carried[2];
+    __shared__ int ends[1024], tiles[1024], carried[2], of_warps[2][32];
     let_next_kernel_start();
     int me = threadIdx.x, many = blockDim.x;
     if (me < 2) carried[me] = 0;  // the row and the tile that come next
@@ -19,23 +36,12 @@ extern "C" __global__ void __launch_bounds__(1024) walk_groups(
     for (int base = 0; base <= groups; base += many) {
         int group = base + me, row = carried[0], tile = carried[1];
         long long given = group < groups ? (long long)offsets[group] : rows;
-        ends[me] = (int)max((long long)row, min(given, (long long)rows));
+        int end = (int)max((long long)row, min(given, (long long)rows));
+        ends[me] = end = up_to_here<Largest>(end, of_warps[0]);
         __syncthreads();
-        for (int step = 1; step < many; step *= 2) {  // the largest end up to here
-            int before = me >= step ? ends[me - step] : 0;
-            __syncthreads();
-            ends[me] = max(ends[me], before);
-            __syncthreads();
-        }
         int start = me ? ends[me - 1] : row;
-        tiles[me] = group <= groups ? (ends[me] - start + tall - 1) / tall : 0;
+        tiles[me] = up_to_here<Sum>(group <= groups ? (end - start + tall - 1) / tall : 0, of_warps[1]);
         __syncthreads();
-        for (int step = 1; step < many; step *= 2) {  // tiles up to here
-            int before = me >= step ? tiles[me - step] : 0;
-            __syncthreads();
-            tiles[me] += before;
-            __syncthreads();
-        }
         int made = tiles[many - 1];
         for (int at = me; at < made; at += many) {
             int low = 0, high = many - 1;  // the first group whose tiles go beyond this one

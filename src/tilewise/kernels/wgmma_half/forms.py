@@ -20,6 +20,7 @@ from tilewise.kernels.wgmma_half.tiles import (
     CUTS,
     FEW,
     INSIDE,
+    NARROWED,
     SQUARE_INSIDE,
     STORES,
     TILES,
@@ -92,10 +93,15 @@ def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
             yield render_wgmma_half.named(
                 dtype, tile, m_along_k=by_rows, n_along_k=n, store=store, groups=as_written(groups)
             )
+            if by_rows and not n and tile.cols >= NARROWED:
+                yield render_wgmma_half.named(
+                    dtype, tile, m_along_k=True, n_along_k=False, store=store, narrowed=True, groups=as_written(groups)
+                )
     if by_rows:
         yield render_deinterleave.named()
-        for tile, store in product(LAGGED, ("rows", "carried")):
+        for tile, store, narrowed in product(LAGGED, ("rows", "carried"), (False, True)):
             if tile.wide or store == "rows":
                 yield render_wgmma_half.named(
-                    dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, groups=as_written(groups)
-                )
+                    dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, narrowed=narrowed,
+                    groups=as_written(groups),
+                )  # fmt: skip

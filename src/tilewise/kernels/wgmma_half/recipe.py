@@ -102,6 +102,7 @@ class _Product:
             edged=way.edge_forms(m_along_k, self._n_along_k) is not None,
             classes=self._classes,
             lagged=way.lagged,
+            narrowed=self._by_rows and not self._n_along_k and way.narrowed(p.n),
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
             groups=as_written(p.groups),
         )

@@ -31,6 +31,7 @@ UNEVEN = 3  # how little cores and memory work side by side on groups of unknown
 THREE_SLOW = 1.08  # by so much three consumers are slower there than two,
 IDLE_SLOW = 0.05  # and each one that has no rows of its own, by stages that stay empty;
 UNSURE = 0.35  # tiles a group, by which their number is off from what is expected
+NARROWER = 0.5  # of a tile is spared where it is multiplied by half
 NARROW, WIDE_SLOW = 128, 1.15  # along k, tiles of more columns store as long as they multiply
 START_SECONDS = 3.5e-6  # the launch, the first tiles' way in, the last one's way out,
 GROUP_SECONDS = 0.5e-6  # and each warpgroup's share in that, where it is all there is
@@ -102,17 +103,14 @@ def expected(way: TensorWay, problem: Problem, machine: Machine) -> float:
 def waves_of(way: TensorWay, problem: Problem, units: int) -> int:
     """Whole waves of tiles; of groups, as many as sizes that nobody knows are likely to make."""
     if problem.groups and problem.groups.along == "rows":
-        tiles = expected_tiles(problem, way.tile.rows) * across(way, problem)
-        return math.ceil(tiles / units)
+        return math.ceil(expected_tiles(problem, way.tile.rows) * math.ceil(problem.n / way.cols) / units)
     return way.waves(problem.m, problem.n, units, problem.members)
 
 
 def across(way: TensorWay, problem: Problem) -> float:
     """Tiles side by side of groups of rows: half of the last one, where its left half has all columns that are left."""
-    whole, rest = divmod(problem.n, way.cols)
-    narrow = not along_columns(problem.layout_n, problem.k, problem.n) and way.tile.cols >= NARROW
-    spare = way.tile.cols - way.cols
-    return whole + (0.5 if narrow and rest and rest + spare <= way.tile.cols / 2 else bool(rest))
+    narrowed = not along_columns(problem.layout_n, problem.k, problem.n) and way.narrowed(problem.n)
+    return math.ceil(problem.n / way.cols) - (NARROWER if narrowed else 0.0)
 
 
 def busy_rows(way: TensorWay, problem: Problem) -> float:
@@ -125,10 +123,11 @@ def busy_rows(way: TensorWay, problem: Problem) -> float:
 def drawn_turns(way: TensorWay, problem: Problem, units: int) -> float:
     """Tiles of a multiprocessor, one after the other, where each draws the next when it is done: whole rounds, where
     there are one or two, a little more of them if sizes that nobody knows make a few tiles more than one fills."""
-    wide = across(way, problem)
-    rounds = expected_tiles(problem, way.tile.rows) * wide / units
+    wide = math.ceil(problem.n / way.cols)
+    down = expected_tiles(problem, way.tile.rows)
+    rounds = down * wide / units
     if rounds > 2 or problem.groups is None:
-        return rounds + 0.5
+        return down * across(way, problem) / units + 0.5
     unsure = UNSURE * wide * math.sqrt(problem.groups.count) / units
     return 1 + sum(0.5 + 0.5 * math.erf((rounds - whole) / unsure) for whole in (1, 2, 3))
 

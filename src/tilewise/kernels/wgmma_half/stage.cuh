@@ -10,7 +10,6 @@
 #define ARRIVING_BYTES (TILE_M_BYTES + TILE_N_BYTES)
 #define CONSUMERS (BLOCK_M / 64)
 #define MAPS_OF_N (LAGGED ? 8 : 1)  // lines of N that start on no 16 bytes come by classes: see lags.cuh
-#define NARROWED (BY_ROWS && !N_ALONG_K && BLOCK_N >= 128)  // see wgmma_half.cu
 #define TILE_COLS (LAGGED ? BLOCK_N - 8 : BLOCK_N)  // columns of P that a tile makes
 #define PRODUCER_REGISTERS (RESIDENT > 1 ? 40 : EDGES ? (CONSUMERS == 3 ? 80 : 104) : CARRIED || STACKED ? 56 : 40)
 #define min_of(x, y) ((x) < (y) ? (x) : (y))

@@ -11,7 +11,7 @@ from tilewise.kernels.shared.groups import offset_type
 from tilewise.kernels.shared.realign import ELEMENT
 from tilewise.kernels.shared.stacked import stacked
 from tilewise.kernels.shared.text import kernel_text
-from tilewise.kernels.wgmma_half.tiles import CUTS, TensorTile
+from tilewise.kernels.wgmma_half.tiles import CUTS, NARROWED, TensorTile
 from tilewise.named_texts import Written
 from tilewise.problem import Groups
 
@@ -21,6 +21,14 @@ SUM = "typedef float Sum;\n"
 # block; with k along the lines, and across.
 SUMMED_ALONG, SUMMED_ACROSS = (1024, 32), (512, 64)
 FILES = ("members.cuh", "stage.cuh", "draws.cuh", "lags.cuh", "stores.cuh", "cut.cuh", "wgmma_half.cu")
+STORED = {  # what a text is told of how sums leave
+    "BOXED": ("boxes",),
+    "TURNED": ("turned",),
+    "CARRIED": ("carried",),
+    "SPLIT": ("partial",),
+    "CUT": CUTS,
+    "FEW_ROWS": ("cut turned",),
+}
 KINDS = {"bfloat16": "bf16", "float16": "f16"}
 
 
@@ -36,13 +44,15 @@ def render_wgmma_half(
     edged: bool = False,
     classes: int = 0,
     lagged: bool = False,
+    narrowed: bool = False,
     epilogue: Epilogue = PLAIN,
     groups: Groups | None = None,
 ) -> str:
     """`*_along_k`: an operand's k lies side by side; `store`: how sums leave (`boxes`, `turned`, `rows`, `carried`,
     `partial`, `cut`, `cut turned`); `edged`: thin edges are made beside; `classes`: in how many classes of rows M is
-    taken, 0 where its rows start on 16 bytes; `lagged`: lines of N come by classes; `epilogue`: of sums that are not
-    parts; `groups`: of rows, found on the card. Members of a stack are walked by every text that may meet one."""
+    taken, 0 where its rows start on 16 bytes; `lagged`: lines of N come by classes; `narrowed`: the last tile of a row
+    of them may be multiplied by half; `epilogue`: of sums that are not parts; `groups`: of rows, found on the card.
+    Members of a stack are walked by every text that may meet one."""
     kind = KINDS[dtype]
     defines = {
         "BLOCK_M": tile.rows,
@@ -53,15 +63,11 @@ def render_wgmma_half(
         "CLASSES": classes or 1,
         "SKEWED": int(classes > 0),
         "LAGGED": int(lagged),
+        "NARROWED": int(narrowed),
         "GROUP": GROUP // tile.cluster,
         "M_ALONG_K": int(m_along_k),
         "N_ALONG_K": int(n_along_k),
-        "BOXED": int(store == "boxes"),
-        "TURNED": int(store == "turned"),
-        "CARRIED": int(store == "carried"),
-        "SPLIT": int(store == "partial"),
-        "CUT": int(store in CUTS),
-        "FEW_ROWS": int(store == "cut turned"),
+        **{name: int(store in stores) for name, stores in STORED.items()},
         "RESIDENT": tile.resident(store),
         "ACCUMULATE": int(accumulate),
         "EDGES": int(edged),
@@ -82,8 +88,7 @@ def render_wgmma_half(
             render_epilogue(epilogue, DTYPES["float32"]),
             kernel_text("shared/words.cuh"),
             kernel_text("wgmma_half/thin_edges.cuh"),
-            product_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
-            narrow_product(tile.cols, kind, not m_along_k, not n_along_k),
+            *products_of_tiles(tile.cols, kind, not m_along_k, not n_along_k),
             *map(kernel_text, ("shared/row_classes.cuh", "shared/add_up.cuh")),
             *(kernel_text(f"wgmma_half/{name}") for name in FILES),
         )
@@ -153,14 +158,14 @@ def product_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: bo
 
 
 @lru_cache(maxsize=256)
-def narrow_product(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> str:
-    """`wgmma_of<NARROW>`: of all columns of a tile, or of its left half where it may be narrow."""
-    half = width // 2
+def products_of_tiles(width: int, kind: str, transposed_m: bool, transposed_n: bool) -> tuple[str, ...]:
+    """The same, that of its left half where a tile may be narrow, and `wgmma_of<NARROW>` that chooses."""
+    whole, half = product_of_tiles(width, kind, transposed_m, transposed_n), width // 2
+    if half % 8 or width < NARROWED:
+        return whole, CHOICE.format(count=half, choice="wgmma(sums, left, right);")
     choice = "if (NARROW) wgmma_left(sums, left, right);\n    else wgmma(sums, left, right);"
-    if half % 8 or width < 128:
-        return CHOICE.format(count=width // 2, choice="wgmma(sums, left, right);")
     left = _product_of_tiles("wgmma_left", half, width, kind, transposed_m, transposed_n)
-    return left + CHOICE.format(count=width // 2, choice=choice)
+    return whole, left, CHOICE.format(count=half, choice=choice)
 
 
 CHOICE = """template <bool NARROW> static __device__ __forceinline__ void wgmma_of(

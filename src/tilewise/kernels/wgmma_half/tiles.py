@@ -16,6 +16,7 @@ DEPTH = 64  # k of a phase: 128 bytes of 2-byte elements, one row of the swizzle
 SHARED_BYTES = 227 * 1024  # a Hopper block's
 SPARE_BYTES = 16 + 3 * 32 * 4  # two more barriers, and the thin edges' shares
 CLASSES = 8  # every so many rows of 2-byte elements one starts equally far from a 16-byte boundary, if not sooner
+NARROWED = 128  # columns, from which on a tile of groups of rows may be multiplied by half
 LAGS = 8  # columns at the end of a tile that have no use where lines of N come by classes
 FEW = (64, 512)  # more rows than this and no more than that: worth to be a tile's columns,
 TURNED_ROWS, TURNED_CLUSTERS = 128, (1,)  # of such a tile
@@ -229,6 +230,12 @@ class TensorWay:
     def cols(self) -> int:
         """Columns of P that a tile makes."""
         return self.tile.cols - LAGS if self.lagged else self.tile.cols
+
+    def narrowed(self, n: int) -> bool:
+        """Whether the last tile of groups of rows with n columns has them all in its left half: the rest is not
+        multiplied."""
+        rest = n % self.cols
+        return self.tile.cols >= NARROWED and 0 < rest <= self.tile.cols // 2 - (self.tile.cols - self.cols)
 
     @property
     def passes(self) -> int:
