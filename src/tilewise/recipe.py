@@ -68,6 +68,7 @@ class Argument(NamedTuple):
 
 Value = Any  # Address, None, TensorMap, a ctypes scalar or array, a ctypes.Structure, an Argument
 NULL = bytes(8)
+PLAIN = frozenset((int, float, bool))
 
 
 def argument(value: Value) -> Argument:
@@ -88,6 +89,7 @@ class Form(NamedTuple):
     packed: struct.Struct  # the fields one by one; what is no number is a run of bytes
     empty: tuple[Any, ...]  # each field's value where nothing is given: 0, or bytes
     fields: tuple[tuple[int, bool, Any], ...]  # (where it lies, whether it is a number, its ctypes type)
+    numbers: int  # so many of the first fields are numbers
 
 
 NUMBERS = {"i": "i", "I": "I", "q": "q", "Q": "Q", "l": "q", "L": "Q", "f": "f", "d": "d"}  # ctypes' codes, of 64 bits
@@ -105,12 +107,17 @@ def _form(kind: type[ctypes.Structure]) -> Form:
         empty.append(0 if code in NUMBERS else b"")
         fields.append((at, code in NUMBERS, declared))
         end = at + nbytes
-    return Form(struct.Struct(f"{text}{ctypes.sizeof(kind) - end}x"), tuple(empty), tuple(fields))
+    first = next((at for at, (_, is_number, _) in enumerate(fields) if not is_number), len(fields))
+    return Form(struct.Struct(f"{text}{ctypes.sizeof(kind) - end}x"), tuple(empty), tuple(fields), first)
 
 
 def structure(kind: type[ctypes.Structure], *values: Value) -> Argument:
     """A ctypes structure whose fields may be addresses, tensor maps or structures with such fields."""
     form = _form(kind)
+    while values and values[-1] is None:
+        values = values[:-1]
+    if PLAIN.issuperset(map(type, values)) and form.numbers >= len(values):
+        return Argument(form.packed.pack(*values, *form.empty[len(values) :]))
     given = list(form.empty)
     holes: list[tuple[int, Address]] = []
     maps: list[tuple[int, TensorMap]] = []

@@ -218,8 +218,8 @@ def _kind(problem: Problem) -> str | None:
 def loaded_behind(problem: Problem, device: str) -> None:
     """Start loading what is built of a dtype's set onto the card, once: whoever multiplied several shapes meets
     others."""
-    kind, shapes = _kind(problem), preloads()
-    if kind is None or not shapes or is_loading(kind, device):
+    kind = _kind(problem)
+    if kind is None or is_loading(kind, device) or not (shapes := preloads()):
         return
     met = _met[kind, device] = _met.get((kind, device), 0) + 1
     if met >= shapes and holds_set(kind, arch_of(device)):
