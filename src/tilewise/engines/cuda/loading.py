@@ -1,7 +1,7 @@
 """Kernels onto a card: one by one as they are launched, or a whole set that is built, behind the first calls.
 
 Loading a kernel takes an H200's host 0.2 to 0.3 ms, and four of five new shapes need one that no shape before needed. A
-set that has been built is small (16 MiB of the card for 475 kernels): a thread loads it once a process has met several
+set that has been built is small (16 MiB of the card for 500 kernels): a thread loads it once a process has met several
 shapes.
 """
 
