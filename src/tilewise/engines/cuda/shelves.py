@@ -20,6 +20,7 @@ from tilewise.engines.cuda.store import OPTIONS, compiler, store
 from tilewise.system.lock import BusyError, Lock
 
 PACKAGE = "tilewise_kernels"
+AGAIN = 0.1  # seconds from one look for a new bundle to the next
 PATIENCE = 10.0  # seconds that another one may take to write
 
 
@@ -51,7 +52,9 @@ def _packaged(arch: str) -> Bundle | None:
 class _Shelf:
     """The bundle in the cache, as it was when it was last looked for."""
 
-    seen: tuple[int, int] = (0, 0)  # which file it was, and when it was written
+    path: Path | None = None
+    looked: float = -AGAIN  # when, by a clock of this process
+    seen: tuple[int, int] = (0, 0)  # which file it was, and how long
     bundle: Bundle | None = None
 
 
@@ -67,11 +70,15 @@ def _key(arch: str) -> tuple[str, ...] | None:
 
 def _cached(arch: str) -> Bundle | None:
     """This user's bundle, opened again where another was written since."""
-    shelf, key = _shelf(arch, *map(os.environ.get, PLACES)), _key(arch)
+    shelf, now = _shelf(arch, *map(os.environ.get, PLACES)), time.monotonic()
+    if now - shelf.looked < AGAIN:
+        return shelf.bundle
+    key = _key(arch)
     if key is None:
         return None
+    shelf.looked, shelf.path = now, shelf.path or store().path(key)
     try:
-        about = os.stat(store().path(key))
+        about = os.stat(shelf.path)
     except OSError:
         return shelf.bundle  # what was deleted meanwhile is as good as before
     if shelf.seen != (about.st_ino, about.st_size):
@@ -127,8 +134,11 @@ def keep(kind: str, built: Mapping[str, tuple[bytes, list[str]]], arch: str) -> 
     key = _key(arch)
     if key is None or is_kept(kind, built, arch):
         return
+    shelf = _shelf(arch, *map(os.environ.get, PLACES))
     with _alone():
+        shelf.looked = -AGAIN
         store().put(key, bundled(key[1], *merged(_cached(arch), kind, built)))
+        shelf.looked = -AGAIN
 
 
 @contextmanager
