@@ -12,6 +12,7 @@ from tilewise.machine import Machine
 from tilewise.problem import Problem
 from tilewise.system.machine_code import INFINITE, Formula, Row, Rows
 
+APART = 1.6  # times as long loads of M take where its rows lie side by side, and those of a class apart
 IN_L2, BEYOND_L2 = 20e6, 60e6  # bytes of P: all that is stored stays there, and hardly any of it
 
 
@@ -99,7 +100,9 @@ def _given(p: Problem, machine: Machine) -> Row:
     out = min(1.0, max(0.0, (stored - IN_L2) / (BEYOND_L2 - IN_L2)))
     writing = p.least_bytes / machine.bandwidth * (f.in_l2 * (1 - out) + f.beyond * out)
     bytes_turned = sum([(p.m if side == "M" else p.n) * p.k * size for side in slow])
-    loads = [READ_BYTES // model.width_of(p, side) for side in "MN"]
+    loads = [float(READ_BYTES // model.width_of(p, side)) for side in "MN"]
+    if size == 2 and p.layout_m.col != 1 and model.classes_of(p) > 2:
+        loads[0] *= APART
     return (
         p.m, p.n, -(-p.k // model.step_of(p.dtype)), machine.units, model.classes_of(p), SECTOR // size,
         *loads, bytes_turned, writing**4,
