@@ -110,6 +110,12 @@ def test_it_compiles(arch, dtype):
     assert compile_source(render_short_k(DTYPES[dtype], held), arch)[:4] == b"\x7fELF"
 
 
+def test_a_plan_says_what_is_turned_first():
+    plan = make_plan(problem_of_shape(5256, 17, 13083, "float16"), H200)
+    assert [step.name for step in recipe_of(plan).steps] == ["turn", "short_k"]
+    assert [note[:1] for note in plan.notes if "turned first" in note] == ["M", "N"]
+
+
 def test_what_it_does_not_multiply_is_refused():
     deep = problem_of_shape(9, model.DEEPEST[2] + 1, 9, "bfloat16")
     onto = replace(problem_of_shape(9, 9, 9, "bfloat16"), accumulate=True)

@@ -36,6 +36,9 @@ class ShortK(ByWays):
         across = model.across_of(problem.n, way.held.cols)
         return f"{model.panels_of(problem, way.held)} panels of {across * way.held.cols} columns, {way.words()}"
 
+    def notes(self, problem: Problem, way: model.ShortWay) -> list[str]:
+        return [f"{side} is turned first, so that its k lies side by side" for side in way.turned]
+
     def reason(self, plan: Plan, kernel: str | None, tiles: str) -> Plan:
         asked = "the kernel was asked for" if kernel else "k is short, and short_k has the least expected time"
         return plan.but(why=f"{asked}; {tiles}")
