@@ -90,17 +90,21 @@ def grouped_texts(dtype: str, groups: Groups) -> Iterator[str]:
         yield render_walk.named(groups.wide)
     for tile, store, n in product(TILES, ("boxes", "rows", "carried"), (False, True)):
         if tile.together == 1 and (by_rows or not n) and (tile.wide or store != "carried"):
-            yield render_wgmma_half.named(
-                dtype, tile, m_along_k=by_rows, n_along_k=n, store=store, groups=as_written(groups)
-            )
-            if by_rows and not n and tile.cols >= NARROWED:
+            narrow = by_rows and not n and tile.cols >= NARROWED
+            for narrowed in (False, True) if narrow and store != "carried" else (narrow,):
                 yield render_wgmma_half.named(
-                    dtype, tile, m_along_k=True, n_along_k=False, store=store, narrowed=True, groups=as_written(groups)
+                    dtype,
+                    tile,
+                    m_along_k=by_rows,
+                    n_along_k=n,
+                    store=store,
+                    narrowed=narrowed,
+                    groups=as_written(groups),
                 )
     if by_rows:
         yield render_deinterleave.named()
         for tile, store, narrowed in product(LAGGED, ("rows", "carried"), (False, True)):
-            if tile.wide or store == "rows":
+            if store == "rows" or (tile.wide and narrowed):
                 yield render_wgmma_half.named(
                     dtype, tile, m_along_k=True, n_along_k=False, store=store, lagged=True, narrowed=narrowed,
                     groups=as_written(groups),

@@ -102,7 +102,7 @@ class _Product:
             edged=way.edge_forms(m_along_k, self._n_along_k) is not None,
             classes=self._classes,
             lagged=way.lagged,
-            narrowed=self._by_rows and not self._n_along_k and way.narrowed(p.n),
+            narrowed=self._by_rows and not self._n_along_k and way.may_be_narrow(p.n, self._store),
             epilogue=p.epilogue if self._parts == 1 else PLAIN,
             groups=as_written(p.groups),
         )
