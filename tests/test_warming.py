@@ -280,3 +280,14 @@ def test_code_that_was_changed_since_it_was_read_has_no_bundle(cache, monkeypatc
     assert not (cache / "cubin").exists()
     assert not shelves.on_a_shelf(TEXTS[0], ARCH)
     edition.cache_clear()
+
+
+def test_kernels_of_another_semiring_are_a_set_of_their_own(cache, monkeypatch):
+    """Who multiplies float32 does not load those of min_plus."""
+    monkeypatch.setattr(
+        warming, "kernel_set", lambda problem, machine: TEXTS[problem.semiring.name == "min_plus" :][:1]
+    )
+    for semiring in ("plus_times", "min_plus"):
+        tw.warm(semiring, "fp32", arch=ARCH, workers=1)
+    assert shelves.set_of("float32", ARCH) == [(TEXTS[0], ["pack"])]
+    assert shelves.set_of("float32 min_plus", ARCH) == [(TEXTS[1], ["pack"])]

@@ -74,8 +74,8 @@ def warm(
     layers: those of a model's layers, too: products with a bias, and the loss that `tw.torch.accelerate()` takes.
 
     After it no product of that dtype waits for a compiler, whatever its shape, layout and strides, and none in this
-    process for its kernel to be loaded. Products with other epilogues, with return_arg, and stacks that are added onto
-    still compile when they are first met.
+    process for its kernel to be loaded (those of your own semirings are loaded as they are met). Products with other
+    epilogues, with return_arg, and stacks that are added onto still compile when they are first met.
     """
     from tilewise.engines.cuda.device import full_name
 
@@ -91,9 +91,10 @@ def warm(
         if layers:
             texts += layer_set(problem, machine)
         texts = tuple(dict.fromkeys(texts))
-        made.append(_warmed(texts, kind, machine, workers, progress))
+        kept_as = kind if ring is SEMIRINGS["plus_times"] else f"{kind} {ring.name}"
+        made.append(_warmed(texts, kind, machine, workers, progress, kept_as))
         if arch is None:
-            load_behind(kind, full_name(device), again=True).join()
+            load_behind(kept_as, full_name(device), again=True).join()
     return made
 
 
@@ -132,9 +133,9 @@ def _machine(device: str, arch: str | None) -> Machine:
 
 
 def _warmed(
-    texts: Sequence[str], kind: str, machine: Machine, workers: int | None, progress: Progress | None
+    texts: Sequence[str], kind: str, machine: Machine, workers: int | None, progress: Progress | None, kept_as: str
 ) -> Warmed:
-    start, sizes, together = time.perf_counter(), list[int](), _Together(kind, machine.arch)
+    start, sizes, together = time.perf_counter(), list[int](), _Together(kept_as, machine.arch)
     lacking = missing(texts, machine.arch)
 
     def done(answer: dict[str, Any]) -> None:
@@ -166,7 +167,7 @@ class _Together:
     def keep(self, texts: Iterable[str]) -> None:
         """All of them, those that were there before too."""
         named = [text for text in texts if text.__class__ is Named]
-        if is_kept(self._kind, named, self._arch):
+        if not named or is_kept(self._kind, named, self._arch):
             return
         for text in named:
             if text not in self._built:
