@@ -109,9 +109,17 @@ def test_many_long_rows_and_a_few_columns_are_dot_products(
         ("float64", (600, 500, 10), "packed_n"),
         ("float64", (600, 300, 10), "little"),
         ("int32", (600, 500, 9), "few_columns"),
+        ("float32", (155, 10, 1243), "packed_n"),  # P is the cost, and large
+        ("float64", (1951, 13, 2529), "packed_n"),
+        ("float32", (500, 4, 60), "packed_n"),  # or k is as short as can be
+        ("float32", (500, 8, 60), "little"),
+        ("float32", (40, 4, 60), "little"),
+        ("float32", (3000, 4, 12), "little"),
+        ("float32", (1200, 40, 1200), "packed"),
+        ("float32", (1200, 30, 1200), "packed_n"),
     ],
 )
-def test_neon_reads_m_in_few_streams_where_columns_are_few(
+def test_neon_reads_m_in_few_streams_and_writes_p_along_its_rows(
     dtype: str, shape: tuple[int, int, int], kernel: str
 ) -> None:
     assert chosen("neon", dtype, "plus_times", shape) == kernel
@@ -127,6 +135,21 @@ def test_avx512_packs_few_columns_at_a_time_beside_few_rows(rows: int, panels: i
         target = known_target(name)
         cut = registry.choose(problem, target.vector_bytes, target.registers)
         assert (cut.kernel, cut.group) == ("packed_n", group * cut.NR), name
+
+
+def test_two_threads_share_the_rows_of_what_is_written_more_than_read() -> None:
+    """Columns would be written in pieces, and what lies between them is another's."""
+    target, number = known_target("neon"), DTYPES["float32"]
+    problem = Problem(
+        155, 10, 1243, (), number, number, find_semiring("plus_times"),
+        row_major(155, 10), row_major(10, 1243), row_major(155, 1243),
+    )  # fmt: skip
+    cut = registry.choose(problem, target.vector_bytes, target.registers)
+    a = arithmetic(problem.algebra, number, number, target)
+    made = FAMILIES["packed_n"].tasks(a, cut, Extents(155, 10, 1243, 1, True, False, 2, a.lanes))
+    assert (made.tasks_n, made.task_n) == (1, 1243)
+    assert made.tasks_m > 1
+    assert made.each >= min(cut.group, 1248) * 10 * 4
 
 
 def test_many_threads_have_two_pieces_each() -> None:

@@ -26,6 +26,8 @@ PACKED_ROWS = 8  # of M, from which packing N pays where its rows collide (NEON)
 SHALLOW = 32  # k up to which P is the cost, and M and N are read where they lie
 # on NEON, whose second cache has a megabyte: bytes of N up to which one row, a few, and some find it near
 NEON_ONE, NEON_FEW, NEON_SOME = 3 * 2**17, 11 * 2**16, 5 * 2**16
+WORTH_PACKING = 2**16  # steps
+SHALLOWEST, WIDE_P, WIDE_ROW = 6, 2**18, 1200  # k; bytes of P, and of a row of it, of which that is so with more k
 NEON_SHALLOW = 16  # there, where the first cache does not hold N: it is read again for every tile of rows
 NEON_WIDTH = 5  # vectors of a tile that is as wide as P, so that M is read once
 NEON_DEEP = 384  # k of float64 up to which that is the faster: 600x500x9 took 1.08 times as long as by `packed_n`
@@ -40,6 +42,8 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return ""
     m, k, n = (extent * problem.dtype.itemsize for extent in (view.m, view.k, view.n))
     neon = tile.neon and problem.dtype.kind == "f" and multiplies(problem)
+    if neon and _writes_more_than_it_reads(view, n):
+        return ""
     shallow = NEON_SHALLOW if neon and view.k * n > 2 * N_NEAR else SHALLOW
     if view.k <= shallow and view.k * n <= SECOND_CACHE:
         return "P is the cost, and is written once along its rows"
@@ -54,6 +58,15 @@ def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
         return ""  # `few_rows` asks for N ahead
     few = view.m <= PANELS * tile.MR
     return "little enough for N to be read where it lies" if few or m * view.k * view.n <= STEPS else ""
+
+
+def _writes_more_than_it_reads(view: View, n: int) -> bool:
+    """On NEON, of `n` bytes a row of P: whether P is the cost and large, so that `packed_n`'s tiles, each of which asks
+    for its cells of P before it makes them, are the faster (155x10x1243 of float32 1.17 times, 987x14x2174 of float64
+    1.44 times; 73x14x161 0.96 times)."""
+    wide = view.m * n >= WIDE_P and n >= WIDE_ROW
+    shallow = 1 < view.k <= SHALLOWEST or (wide and view.k <= SHALLOW)
+    return shallow and min(view.m, view.n) > FEW and view.m_along_k and view.m * view.k * view.n >= WORTH_PACKING
 
 
 def _floats_fall_together(problem: Problem, view: View, tile: RegisterTile) -> bool:

@@ -16,7 +16,7 @@ from tilewise.blocking import (
 )
 from tilewise.engines.cpu.family import View, halves, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, shared_strips
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, pieces, rows_apart, shared_strips
 from tilewise.problem import Problem
 
 IDEA = "M is read where it lies, panels of N are packed, a register tile over all of KC"
@@ -29,6 +29,7 @@ ENOUGH = 192  # columns for which widening M costs little
 HIGH = 768  # rows of P from which threads had better share what they have packed of N than each pack it on the way
 MANY = 8  # threads from which pieces are two for each, for some are lent less of a machine (16 took 0.8 to 0.9 as long)
 APART = 256  # rows for each thread, on NEON, beside which packing N is little
+SHALLOW = 32  # k up to which P is the cost: it is written along its rows, and M is read where it lies
 NEON_HIGH, NEON_WIDE = 400, 256  # rows and columns of P from which a packed M is faster there
 
 
@@ -53,7 +54,7 @@ def _better_packed(problem: Problem, view: View, tile: RegisterTile) -> bool:
     if multiplies(problem) and halves(problem):
         return False
     if multiplies(problem) and problem.dtype.kind == "f":
-        return view.m >= NEON_HIGH and view.n >= NEON_WIDE
+        return view.m >= NEON_HIGH and view.n >= NEON_WIDE and view.k > SHALLOW
     if multiplies(problem) or problem.dtype.itemsize < 4:
         return multiplies(problem) or view.n >= COLUMNS
     return takes_a_port(problem, tile) and view.n >= (QUIETED if signals(problem) else REPEATED)
@@ -70,6 +71,9 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     apart = a.target.by_lane and a.fused and x.m >= APART * x.workers
     if x.workers > 1 and x.members == 1 and x.m > HIGH and not apart:
         return replace(shared_strips(a, cut, x), each=0)
+    if a.target.by_lane and x.k <= SHALLOW and x.m >= x.workers * a.MR:
+        packed = min(cut.group, -(-x.n // a.NR) * a.NR) * x.k * a.bytes
+        return replace(rows_apart(a, x, packed), task_n=x.n)
     each_member = max(1, x.workers // x.members)
     task_m, task_n = pieces(x.m, x.n, each_member * (2 if each_member >= MANY else 1), cut, False)
     tasks_m, tasks_n = -(-x.m // task_m), -(-x.n // task_n)
