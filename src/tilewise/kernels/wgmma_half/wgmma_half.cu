@@ -214,7 +214,7 @@ static __device__ __forceinline__ void consume(
         #pragma unroll
         for (int i = 0; i < SUMS; ++i) {
             sums[i] = 0.0f;
-            if (CUT || NARROWED) settle(sums[i]);  // zeros written behind the fence would serialise wgmma (C7515)
+            if (CUT || NARROWED || (BY_ROWS && CARRIED)) settle(sums[i]);  // zeros behind the fence would serialise wgmma (C7515)
         }
 
         if (NARROWED && is_narrow(work, size))
