@@ -119,6 +119,8 @@ def test_a_plan_says_what_is_turned_first():
 def test_what_it_does_not_multiply_is_refused():
     deep = problem_of_shape(9, model.DEEPEST[2] + 1, 9, "bfloat16")
     onto = replace(problem_of_shape(9, 9, 9, "bfloat16"), accumulate=True)
-    for problem in (deep, onto, problem_of_shape(9, 9, 9, "float32"), problem_of_shape(9, 9, 9, semiring="min_plus")):
+    empty = [problem_of_shape(*shape, "bfloat16") for shape in ((0, 9, 9), (9, 9, 0), (9, 0, 9))]  # 0 warps, of 0 rows
+    others = problem_of_shape(9, 9, 9, "float32"), problem_of_shape(9, 9, 9, semiring="min_plus")
+    for problem in (deep, onto, *empty, *others):
         with pytest.raises(UsageError, match="short_k"):
             make_plan(problem, H200, "short_k")

@@ -55,8 +55,8 @@ class Gemv(Family):
     def plan(self, problem: Problem, machine: Machine, kernel: str | None, tile: int | None) -> Plan:
         if problem.return_arg and problem.k >= 2**31:
             raise DtypeError(f"return_arg=True knows k below 2³¹, and k is {problem.k}")
-        choices = model.few_choices(problem, machine, kernel) if kernel else model.competing(problem, machine)
-        seconds, chosen = min(choices, key=model.SECONDS)
+        choices = None if kernel else model.competing(problem, machine)
+        seconds, chosen = min(choices or model.few_choices(problem, machine, kernel), key=model.SECONDS)
         length = problem.m if chosen.swapped else problem.n
         pieces = model.few_pieces(chosen, length, problem.k, machine, problem.members)
         limits = machine.floor(problem.steps, problem.least_bytes, problem.dtype.name)

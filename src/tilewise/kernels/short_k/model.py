@@ -117,8 +117,9 @@ def refusal(problem: Problem, machine: Machine) -> str | None:
         return f"kernel={KERNEL!r} knows plus_times alone, not {p.semiring}"
     if p.accumulate or p.epilogue:
         return f"kernel={KERNEL!r} writes P as it is, and cannot add onto it"
-    if not 0 < p.k <= DEEPEST[p.dtype.itemsize]:
-        return f"kernel={KERNEL!r} is for a k of 1 to {DEEPEST[p.dtype.itemsize]}, and this is {p.shape}"
+    if not 0 < p.k <= DEEPEST[p.dtype.itemsize] or not (p.m and p.n):
+        deepest = DEEPEST[p.dtype.itemsize]
+        return f"kernel={KERNEL!r} is for a k of 1 to {deepest} and a P that is not empty, and this is {p.shape}"
     return None
 
 
