@@ -90,3 +90,13 @@ def test_a_card_that_is_hidden_is_refused_by_the_name_of_what_hides_it(monkeypat
     monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
     with pytest.raises(DeviceError, match=r"was asked for, but .* \(CUDA_VISIBLE_DEVICES='' is all it may use\)"):
         card.open_card("cuda:0")
+
+
+def test_cards_that_are_all_hidden_are_said_to_be(driver, monkeypatch):
+    """With CUDA_VISIBLE_DEVICES empty the driver counts nothing, not even 0."""
+    driver.cuInit, driver.cuDeviceGetCount = lambda flags: (100,), lambda: (100, None)
+    monkeypatch.setattr(card, "cuda_core", lambda: SimpleNamespace(Device=None))
+    monkeypatch.setattr(card, "card_count", lambda: 0)
+    monkeypatch.setenv("CUDA_VISIBLE_DEVICES", "")
+    with pytest.raises(DeviceError, match=r"device='cuda:77' was asked for, but .*CUDA_VISIBLE_DEVICES=''"):
+        card.make_current("cuda:77")

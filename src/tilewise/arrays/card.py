@@ -95,7 +95,7 @@ def _primary_context(device: str) -> Any:
     try:
         driver = _driver()
         driver.cuInit(0)
-        known = number < int(driver.cuDeviceGetCount()[1])
+        known = number < int(driver.cuDeviceGetCount()[1] or 0)  # None where all cards are hidden
         status, context = driver.cuDevicePrimaryCtxRetain(number) if known else (1, None)
     except (ImportError, RuntimeError):
         status, context = 1, None
