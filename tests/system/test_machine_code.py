@@ -86,6 +86,17 @@ def _squared(row: Row, given: Row) -> float:
     return whole + given[0]
 
 
+def shared(row: Row, given: Row) -> float:
+    return float(int(given[0]) // int(row[0]) + 2 * (int(given[0]) % int(row[0])))
+
+
+def test_a_division_by_nothing_ends_no_process():
+    """On x86 it would be a signal: whoever plans an empty product is not to find out so."""
+    native = in_machine_code(shared)
+    assert native.least(Rows([(0.0,)]), (7.0,), 7) == (0, 7.0)
+    assert native.least(Rows([(2.0,), (-2.0,)]), (7.0,), 7) == (1, shared((-2.0,), (7.0,)))
+
+
 def test_where_no_row_can_be_had_the_answer_is_infinite():
     assert in_machine_code(_never).least(Rows([(1.0,), (2.0,)]), (0.0,), 1) == (0, math.inf)
 

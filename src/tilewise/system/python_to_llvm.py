@@ -165,7 +165,10 @@ class Translation:
         return self._made(FLOAT, f"f{word} double {left.name}, {right.name}")
 
     def _whole_division(self, left: Value, right: Value, rest: bool) -> Value:
-        """Towards below, as Python divides: the quotient towards 0 is one too many where signs differ."""
+        """Towards below, as Python divides: the quotient towards 0 is one too many where signs differ. By 0, for which
+        Python has an exception, x86 a signal and ARM a 0, as by 1: whatever a formula says of nothing, nobody ends."""
+        nothing = self._made(TRUTH, f"icmp eq i64 {right.name}, 0")
+        right = self._made(WHOLE, f"select i1 {nothing.name}, i64 1, i64 {right.name}")
         whole = self._made(WHOLE, f"sdiv i64 {left.name}, {right.name}")
         left_over = self._made(WHOLE, f"srem i64 {left.name}, {right.name}")
         some = self._made(TRUTH, f"icmp ne i64 {left_over.name}, 0")
