@@ -41,6 +41,7 @@ from tilewise.engines.simt.host.header_cache import Headers
 from tilewise.engines.simt.host.language.read_entity import Declared, Entities
 from tilewise.engines.simt.host.language.reading import Names
 from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.program_report import ANNOUNCED
 from tilewise.errors import TilewiseError
 
 TOKEN = re.compile(r"[A-Za-z_]\w*|\d[\w.]*|\"(?:\\.|[^\"\\])*\"|'(?:\\.|[^'\\])*'|<<<|>>>|[-+*/%&|^=<>!]=?|\S|\s+")
@@ -290,7 +291,7 @@ def executed(path: Path, seconds: float = 1.0) -> tuple[str, str]:
     if not text:
         return "silent", f"no report, status {os.waitstatus_to_exitcode(status)}"
     try:
-        report = json.loads(text)
+        report = json.loads(text.removeprefix(ANNOUNCED.decode()))
     except json.JSONDecodeError:
         return "broken", f"a report that is no JSON: {text[:900]}"
     found = [] if report["ended"] in ENDS else [f"{report['ended']}: {report['message'][-1500:]}"]

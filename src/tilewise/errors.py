@@ -59,6 +59,10 @@ class TooLargeError(OutOfMemoryError):
     exit_code = 2
 
 
+class SandboxError(TilewiseError, RuntimeError):
+    """A program of unknown origin is not run, because the system has no sandbox for it."""
+
+
 class KernelError(TilewiseError, ValueError):
     """CUDA text that is refused: says where, quotes the line, and never guesses."""
 

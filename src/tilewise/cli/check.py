@@ -18,12 +18,13 @@ FORMATS = ("text", "sanitizer", "sarif", "json")
 @click.option("--costs", is_flag=True, help="Bank conflicts, uncoalesced access and divergence too.")
 @click.option("--strict", is_flag=True, help="Faults that only other sizes would show end with 1, too.")
 @click.option("--all", "everything", is_flag=True, help="Every finding with its threads and cells, not cause by cause.")
+@click.option("--unsafe", is_flag=True, help="Run main even where the system has no sandbox for it.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")
 @click.option("--lang", default=None, help="Of the text: en, vi or pt; the locale's where not given.")
 def command(
     file: Path | None, shapes: tuple[str, ...], kernel: str | None, seed: int, costs: bool, strict: bool,
-    everything: bool, form: str, as_json: bool, lang: str | None, **rest: Any,
+    everything: bool, unsafe: bool, form: str, as_json: bool, lang: str | None, **rest: Any,
 ) -> int:  # fmt: skip
     """Run KERNEL.cu with no GPU and name every fault by line and thread; exit 1 when one was seen.
 
@@ -42,7 +43,7 @@ def command(
     language = chosen_language(lang)
     chosen, options = chosen_kernel(file, kernel, None), settings(**rest)
     with budget.within(options["limits"]):
-        report = check(chosen, shape=[parse_shape(s) for s in shapes] or None, seed=seed, **options)
+        report = check(chosen, shape=[parse_shape(s) for s in shapes] or None, seed=seed, unsafe=unsafe, **options)
         budget.enter("writing the report")
         form = "json" if as_json else form
         if form == "json":

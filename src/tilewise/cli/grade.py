@@ -22,10 +22,11 @@ FORMATS = ("table", "csv", "json", "junit", "sarif", "github")
 @click.option("-j", "--jobs", type=click.IntRange(1, 256), help="Worker processes; as many as there are cores.")
 @click.option("--seconds", type=click.FloatRange(0.1), default=2.0, show_default=True, help="A file may take.")
 @click.option("--seed", type=click.IntRange(0), help="Of the random operands; another each time where not given.")
+@click.option("--unsafe", is_flag=True, help="Run a submission's main even where the system has no sandbox for it.")
 @click.option("--lang", default=None, help="en, vi or pt; the locale's where not given.")
 def command(
     files: tuple[str, ...], assignment_file: Path | None, form: str, as_json: bool, output: Path | None,
-    html_folder: Path | None, jobs: int | None, seconds: float, seed: int | None, lang: str | None,
+    html_folder: Path | None, jobs: int | None, seconds: float, seed: int | None, unsafe: bool, lang: str | None,
 ) -> int:  # fmt: skip
     """Grade files, folders, patterns or - (standard input) with no GPU; exit 1 unless all have all points.
 
@@ -33,6 +34,7 @@ def command(
     graded in a worker process that is replaced when it crashes or takes too long.
     """
     import secrets
+    from dataclasses import replace
 
     from tilewise.cli.output import progress, remark
     from tilewise.course.assignment import Assignment, read_assignment
@@ -41,7 +43,7 @@ def command(
     from tilewise.words import chosen_language
 
     language = chosen_language(lang)
-    assignment = read_assignment(assignment_file) if assignment_file else Assignment()
+    assignment = replace(read_assignment(assignment_file) if assignment_file else Assignment(), unsafe=unsafe)
     submissions = collect(files)
     seed = secrets.randbelow(2**31) if seed is None else seed
     bar, task = progress(len(submissions), "grading")

@@ -40,6 +40,7 @@ class Assignment:
     defines: dict[str, str] = field(default_factory=dict)
     arguments: tuple[str, ...] = ()  # of main, where the whole program is asked for
     folder: Path = Path()  # where its reference lies
+    unsafe: bool = False  # main is run even where the system has no sandbox: said by who grades, never by a file
 
     @property
     def most(self) -> float:

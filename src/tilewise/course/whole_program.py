@@ -10,8 +10,9 @@ from collections.abc import Iterator
 from pathlib import Path
 
 from tilewise.course.assignment import Assignment
-from tilewise.engines.simt.host.options import Options
-from tilewise.engines.simt.host.process import ProgramReport, run_program
+from tilewise.engines.simt.host.options import REQUIRED, WHERE_POSSIBLE, Options
+from tilewise.engines.simt.host.process import run_program
+from tilewise.engines.simt.host.program_report import ProgramReport
 
 SECONDS = 10.0  # a program may run
 START = 20.0  # more for its process to start and to end on a busy machine
@@ -26,7 +27,7 @@ def run_whole(text: str, assignment: Assignment, file: str) -> ProgramReport:
         path.write_text(text, encoding="utf-8")
         options = Options(
             seconds=SECONDS, memory=MEMORY, output=OUTPUT, defines=dict(assignment.defines),
-            include=[str(beside)] if beside else [],
+            include=[str(beside)] if beside else [], sandbox=WHERE_POSSIBLE if assignment.unsafe else REQUIRED,
         )  # fmt: skip
         with own_room():
             return run_program(path, list(assignment.arguments), options, capture=True)

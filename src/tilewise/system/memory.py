@@ -14,6 +14,7 @@ import sys
 from collections.abc import Iterator
 from functools import lru_cache
 from pathlib import Path
+from typing import Any
 
 from tilewise.errors import TooLargeError
 from tilewise.quantities import size
@@ -23,6 +24,7 @@ UNKNOWN = 4 * 10**9  # bytes, where no system answers
 KEEP = 32 * 1024 * 1024  # bytes that are left to everything else when a limit is near
 M_MMAP_THRESHOLD, M_ARENA_MAX = -3, -8  # of glibc's mallopt
 MADV_DONTNEED = 4  # of Linux
+_statm: list[Any] = [None, -1]  # whose memory, and the open file that says how much
 
 
 def total(root: Path = Path("/")) -> tuple[int, str]:
@@ -55,9 +57,13 @@ def check_room(needs: int, what: str, kept: bool = True, hint: str = "") -> None
 
 
 def resident(root: Path = Path("/")) -> int:
-    """Bytes of memory this process takes now; 0 where that cannot be asked."""
+    """Bytes of memory this process takes now; 0 where the system has no /proc.
+
+    The file is kept open, a descriptor a process: in a sandbox no path can be opened."""
     try:
-        return int((root / "proc/self/statm").read_text(encoding="ascii").split()[1]) * PAGE
+        if _statm[0] != (os.getpid(), root):
+            _statm[:] = (os.getpid(), root), os.open(root / "proc/self/statm", os.O_RDONLY | os.O_CLOEXEC)
+        return int(os.pread(_statm[1], 256, 0).split()[1]) * PAGE
     except (OSError, ValueError, IndexError):
         return 0
 

@@ -128,9 +128,11 @@ def check(
     seed: int = 0,
     adversarial: bool = True,
     limits: Limits = DEFAULT,
+    unsafe: bool = False,
 ) -> Report:
     """Every fault of the kernel, by line and thread. Without `shape`, several shapes that find bugs are run:
-    rectangular, not multiples of the tile, one smaller than a tile; on random data.
+    rectangular, not multiples of the tile, one smaller than a tile; on random data. A file's own `main` is run in a
+    sandbox of the system; where there is none (macOS, Windows), only with `unsafe=True`.
 
     >>> tw.check("tiled_edges").ok
     True
@@ -149,8 +151,8 @@ def check(
         except KernelError as error:
             if own is None or shape is not None or args or grid is not None or block is not None or entry is not None:
                 raise
-            return program_alone(kernel, own, limits, error)
-        asked = Asked(shape, grid, block, dict(args or {}), seed, adversarial, limits, ring, rung, entry, own)
+            return program_alone(kernel, own, limits, error, unsafe)
+        asked = Asked(shape, grid, block, dict(args or {}), seed, adversarial, limits, ring, rung, entry, own, unsafe)
         return judged(loaded, asked)
 
 

@@ -17,13 +17,13 @@ from tilewise.engines.simt.check.prepared import Prepared
 from tilewise.engines.simt.check.simulate import Simulation, simulate, simulate_free, simulate_own
 from tilewise.engines.simt.check.verdict import Tried, settle
 from tilewise.engines.simt.frontend.syntax import Function
-from tilewise.engines.simt.host.process import ProgramReport
+from tilewise.engines.simt.host.program_report import ProgramReport
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.findings import Severity
-from tilewise.errors import KernelError, LimitError, TilewiseError, UsageError
+from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
 from tilewise.tracing.launched import as_shape, copied, launch_for, run_of
 from tilewise.tracing.one_run import Run, Shape
-from tilewise.tracing.program_run import ENTRY, as_run, run_of_program, weigh, words
+from tilewise.tracing.program_run import ENTRY, as_run, not_run, run_of_program, weigh, words
 from tilewise.tracing.report import Report
 from tilewise.tracing.rungs import RungText
 
@@ -45,6 +45,7 @@ class Asked:
     rung: RungText | None
     entry: str | None
     defines: Mapping[str, str | int] | None = None  # for the program's own run; None: it is not run
+    unsafe: bool = False  # main is run even where the system has no sandbox
 
     @property
     def given(self) -> bool:
@@ -79,7 +80,7 @@ def judged(loaded: Loaded, asked: Asked) -> Report:
         if ground:
             grounds[one.function.name] = ground
         runs += made
-    runs, program = _with_the_program(loaded, asked, runs, grounds)
+    runs, program = _with_the_program(loaded, asked, runs, grounds, failed)
     if not runs and failed:
         raise next(iter(failed.values()))
     reasons = {name: str(error) for name, error in failed.items()}
@@ -87,13 +88,16 @@ def judged(loaded: Loaded, asked: Asked) -> Report:
 
 
 def _with_the_program(
-    loaded: Loaded, asked: Asked, runs: list[Run], grounds: dict[str, str]
+    loaded: Loaded, asked: Asked, runs: list[Run], grounds: dict[str, str], failed: dict[str, TilewiseError]
 ) -> tuple[list[Run], ProgramReport | None]:
     """Where there is a main, what its own run shows comes first and weighs what the kernels' runs show."""
     if asked.given or asked.rung is not None or asked.entry is not None or asked.defines is None:
         return runs, None
-    program = run_of_program(loaded.source, asked.defines, asked.limits)
+    program = run_of_program(loaded.source, asked.defines, asked.limits, asked.unsafe)
     if program is None:
+        return runs, None
+    if not_run(program):
+        failed[ENTRY] = EngineError(program.message)
         return runs, None
     runs = weigh(program, runs)
     grounds[ENTRY] = words(program)

@@ -13,7 +13,7 @@ from tilewise.tracing.one_run import SCHEMA, Run
 from tilewise.tracing.strict_json import strict
 
 if TYPE_CHECKING:
-    from tilewise.engines.simt.host.process import ProgramReport
+    from tilewise.engines.simt.host.program_report import ProgramReport
 
 
 @dataclass(frozen=True, repr=False)

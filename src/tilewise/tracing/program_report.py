@@ -8,7 +8,7 @@ from typing import Any
 from urllib.parse import quote
 
 from tilewise import __version__
-from tilewise.engines.simt.host.process import ProgramReport
+from tilewise.engines.simt.host.program_report import ProgramReport
 from tilewise.engines.simt.machine.findings import Finding, Kind, Severity, severity_of
 from tilewise.tracing.sarif import LEVELS, RULES, SCHEMA
 from tilewise.tracing.told_finding import kind_word, message_of

@@ -12,8 +12,9 @@ from dataclasses import replace
 from pathlib import Path
 
 from tilewise.engines.simt.frontend.source import Source, read_source
-from tilewise.engines.simt.host.options import Options
-from tilewise.engines.simt.host.process import ProgramReport, run_program
+from tilewise.engines.simt.host.options import REQUIRED, WHERE_POSSIBLE, Options
+from tilewise.engines.simt.host.process import run_program
+from tilewise.engines.simt.host.program_report import UNCONFINED, ProgramReport
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.findings import Basis, Finding, Kind, Severity
 from tilewise.errors import KernelError, TilewiseError
@@ -32,23 +33,30 @@ MET = frozenset({  # what a run would have met
 ENTRY = "main"
 
 
-def run_of_program(source: Source, defines: Mapping[str, str | int], limits: Limits) -> ProgramReport | None:
-    """The program's own run; None where there is no main, or nothing to tell of it but that it cannot be run here."""
+def run_of_program(
+    source: Source, defines: Mapping[str, str | int], limits: Limits, unsafe: bool = False
+) -> ProgramReport | None:
+    """The program's own run; None where there is no main, or nothing to tell of it but that it cannot be run here.
+
+    `unsafe`: also where the system has no sandbox for it."""
     path = Path(source.name)
     if not MAIN.search(source.text) or not ALLOCATES.search(source.text) or not path.is_file():
         return None
     options = Options(
         seconds=SHARE * limits.seconds, wall=SHARE * limits.seconds, interpret=INTERPRET, memory=limits.memory,
         output=8 << 20,
-        defines={k: str(v) for k, v in defines.items()},
+        defines={k: str(v) for k, v in defines.items()}, sandbox=WHERE_POSSIBLE if unsafe else REQUIRED,
     )  # fmt: skip
     try:
         report = run_program(path, [], options, capture=True)
     except (TilewiseError, OSError):
         return None
-    if report.ended in ("refused", "failed") or report.wanted:
-        return None
-    return report
+    return None if report.ended == "refused" or report.wanted else report
+
+
+def not_run(program: ProgramReport) -> bool:
+    """Whether its own run says nothing about it: there was no sandbox, or its process failed."""
+    return program.ended in (UNCONFINED, "failed")
 
 
 def as_run(program: ProgramReport, file: str, runs: list[Run]) -> Run:
@@ -69,14 +77,16 @@ def words(program: ProgramReport) -> str:
     return f"was run as it stands: status {program.status} after {many}"
 
 
-def program_alone(kernel: str | Path, defines: Mapping[str, str | int], limits: Limits, error: KernelError) -> Report:
+def program_alone(
+    kernel: str | Path, defines: Mapping[str, str | int], limits: Limits, error: KernelError, unsafe: bool
+) -> Report:
     """A file whose kernels cannot be read one by one, but that runs: the run is the verdict."""
     try:
         source = read_source(kernel)
     except TilewiseError:
         raise error from None
-    program = run_of_program(source, defines, limits)
-    if program is None:
+    program = run_of_program(source, defines, limits, unsafe)
+    if program is None or not_run(program):
         raise error from None
     run = as_run(program, source.name, [])
     return Report(source.name, (run,), {ENTRY: words(program)}, {"its kernels": str(error)}, program)

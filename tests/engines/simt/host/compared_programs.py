@@ -25,6 +25,7 @@ from generated_programs import INCLUDES, Draw
 
 from tilewise.engines.simt.check import program_child
 from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.program_report import ANNOUNCED
 
 FLAGS = ("-x", "c++", "-std=c++17", "-O0", "-fwrapv", "-ffp-contract=off", "-fsigned-char", "-w")
 TOGETHER = 12
@@ -73,7 +74,7 @@ def under_ours(source: Path) -> tuple[str, int, str]:
     _, status = os.waitpid(child, 0)
     if not text:
         return "", 4, f"no report, status {os.waitstatus_to_exitcode(status)}"
-    report = json.loads(text)
+    report = json.loads(text.removeprefix(ANNOUNCED.decode()))
     wrong = "" if report["ended"] == "exit" else f"{report['ended']}: {report['message']}"
     return printed.read_text(), report["status"] & 255, wrong
 

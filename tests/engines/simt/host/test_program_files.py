@@ -83,6 +83,7 @@ def test_waits_of_every_thread_of_the_program_are_left_out(tmp_path):
         (tmp_path / thread / "schedstat").write_text(f"9000000000 {waited}000000000 1\n")
     watch = Watch.__new__(Watch)
     watch._waits, watch._ran, watch.tasks, watch._typed = {}, 0.0, str(tmp_path), False
+    watch._files, watch._sealed = {}, False
     assert watch.without_a_core() == 7.0
     watch.began, watch.options = time.monotonic() - 9, Options(seconds=8)
     assert "longer than 8 s" in watch._look()  # a thread had a core for 9 s, whatever others waited

@@ -15,7 +15,8 @@ import pytest
 
 import tilewise
 from tilewise.engines.simt.host.options import Options
-from tilewise.engines.simt.host.process import _report, run_program
+from tilewise.engines.simt.host.process import run_program
+from tilewise.engines.simt.host.program_report import received
 
 
 @pytest.fixture(autouse=True)
@@ -242,7 +243,7 @@ def test_a_null_pointer_in_a_kernel_is_a_fault_and_a_sticky_error(run):
 def test_a_program_that_ctrl_c_reached_first_was_interrupted(tmp_path):
     """It ended without a word, and this process has not been told yet."""
     with pytest.raises(KeyboardInterrupt):
-        _report(tmp_path / "loop.cu", -signal.SIGINT, "", False, Options())
+        received("loop.cu", -signal.SIGINT, b"", False, Options())
 
 
 @pytest.mark.skipif(sys.platform != "linux", reason="asks /proc how many threads there are")

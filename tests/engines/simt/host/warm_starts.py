@@ -14,9 +14,9 @@ import signal
 import socket
 import subprocess
 import sys
-import threading
 from importlib import import_module
 from pathlib import Path
+from typing import BinaryIO
 
 CHILD = "tilewise.engines.simt.check.program_child"
 NUMBER = 12  # characters of a process's number and of its status
@@ -50,12 +50,16 @@ class Started:
 
     def __init__(self, nursery: Nursery, settings: str, pass_fds, stderr, stdin, env) -> None:
         self.returncode: int | None = None
-        feed, self.feed = (os.open(os.devnull, os.O_RDONLY), None) if stdin == subprocess.DEVNULL else os.pipe()
-        self.output, out = os.pipe()
-        self.errors, err = os.pipe()
+        feed, self.stdin = os.open(os.devnull, os.O_RDONLY), None
+        if stdin != subprocess.DEVNULL:
+            os.close(feed)
+            feed, ours = os.pipe()
+            self.stdin = open(ours, "wb")  # noqa: SIM115
+        self.stdout, out = _pipe()
+        self.stderr, err = _pipe()
         self.told, tell = os.pipe()
-        asked = json.dumps({"settings": settings, "report": pass_fds[0], "folder": os.getcwd(), "environment": env})
-        given = [feed, out, err, tell, pass_fds[0]]
+        asked = json.dumps({"settings": settings, "folder": os.getcwd(), "environment": env})
+        given = [feed, out, err, tell, *pass_fds]
         with open(os.memfd_create("asked"), "r+b") as words:  # larger than a message of a socket may be
             words.write(asked.encode())
             words.flush()
@@ -64,33 +68,10 @@ class Started:
             os.close(descriptor)
         self.pid = int(os.read(self.told, NUMBER))
 
-    def communicate(self, data: bytes | None = None, timeout: float | None = None) -> tuple[bytes, bytes]:
-        if not hasattr(self, "readers"):
-            self.parts: dict[str, bytes] = {}
-            self.readers = [threading.Thread(target=self._read, args=(name,)) for name in ("output", "errors")]
-            if self.feed is not None:
-                self.readers.append(threading.Thread(target=self._write, args=(data or b"",)))
-            for reader in self.readers:
-                reader.start()
-        if self.wait(timeout) is None:
-            raise subprocess.TimeoutExpired(CHILD, timeout or 0)
-        for reader in self.readers:
-            reader.join()
-        return self.parts["output"], self.parts["errors"]
-
-    def _read(self, name: str) -> None:
-        with open(getattr(self, name), "rb") as pipe:
-            self.parts[name] = pipe.read()
-
-    def _write(self, data: bytes) -> None:
-        try:
-            with open(self.feed, "wb") as pipe:
-                pipe.write(data)
-        except BrokenPipeError:  # it did not want to read so much
-            pass
-
-    def wait(self, timeout: float | None = None) -> int | None:
-        if self.returncode is None and select.select([self.told], [], [], timeout)[0]:
+    def wait(self, timeout: float | None = None) -> int:
+        if self.returncode is None:
+            if not select.select([self.told], [], [], timeout)[0]:
+                raise subprocess.TimeoutExpired(CHILD, timeout or 0)
             self.returncode = int(os.read(self.told, NUMBER))
             os.close(self.told)
         return self.returncode
@@ -100,9 +81,14 @@ class Started:
             os.kill(self.pid, signal.SIGKILL)
 
 
+def _pipe() -> tuple[BinaryIO, int]:
+    reader, writer = os.pipe()
+    return open(reader, "rb", buffering=0), writer
+
+
 def _serve(asked: socket.socket) -> None:
     while True:
-        _, descriptors, _, _ = socket.recv_fds(asked, 1, 6)
+        _, descriptors, _, _ = socket.recv_fds(asked, 1, 7)
         if not descriptors:
             return
         if os.fork() == 0:  # one that waits for the program and tells its status
@@ -118,7 +104,7 @@ def _serve(asked: socket.socket) -> None:
                 break
 
 
-def _attend(words: int, feed: int, out: int, err: int, tell: int, report: int) -> None:
+def _attend(words: int, feed: int, out: int, err: int, tell: int, report: int, files: int) -> None:
     with open(words, "rb") as document:
         document.seek(0)
         asked = json.loads(document.read())
@@ -126,10 +112,10 @@ def _attend(words: int, feed: int, out: int, err: int, tell: int, report: int) -
     if child == 0:
         try:
             os.close(tell)
-            _become(asked, feed, out, err, report)
+            _become(asked, feed, out, err, report, files)
         finally:
             os._exit(4)
-    for descriptor in (feed, out, err, report):
+    for descriptor in (feed, out, err, report, files):
         os.close(descriptor)
     os.write(tell, f"{child:{NUMBER}}".encode())
     _, status = os.waitpid(child, 0)
@@ -137,13 +123,13 @@ def _attend(words: int, feed: int, out: int, err: int, tell: int, report: int) -
     os._exit(0)
 
 
-def _become(asked: dict, feed: int, out: int, err: int, report: int) -> None:
+def _become(asked: dict, feed: int, out: int, err: int, report: int, files: int) -> None:
     """What `python -m CHILD SETTINGS` would be."""
     settings = json.loads(asked["settings"])
     for given, wanted in ((feed, 0), (out, 1), (err, 2)):
         os.dup2(given, wanted)
         os.close(given)
-    settings["report"] = report
+    settings["report"], settings["files"] = report, files
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])

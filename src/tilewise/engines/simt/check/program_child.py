@@ -10,6 +10,8 @@ import sys
 import threading
 from typing import Any
 
+from tilewise.engines.simt.host.program_report import ANNOUNCED
+
 PR_SET_THP_DISABLE = 41  # of Linux
 
 
@@ -18,6 +20,10 @@ class Report:
 
     def __init__(self, descriptor: int) -> None:
         self.descriptor, self.first = descriptor, threading.Lock()
+
+    def announce(self) -> None:
+        """A fault was found: the parent takes no report without one from now on."""
+        os.write(self.descriptor, ANNOUNCED)
 
     def __call__(self, document: dict[str, Any]) -> None:
         if not self.first.acquire(blocking=False):
@@ -33,6 +39,7 @@ def main() -> None:
     _limits(settings)
     _small_pages()
     report = Report(settings["report"])
+    from tilewise.engines.simt.host.file_broker import BrokeredFiles
     from tilewise.engines.simt.host.options import Options
     from tilewise.engines.simt.host.running import build, execute
     from tilewise.engines.simt.host.watch import Watch
@@ -49,12 +56,14 @@ def main() -> None:
         session, text = build(settings["path"], options, report)
         watch.session, watch.part = session, "compiling it"
         session.cuda.word = _word
+        session.faults.announce = report.announce
+        session.files = BrokeredFiles(settings.get("files", -1))
         if settings.get("dump"):
             with open(settings["dump"], "w", encoding="utf-8") as out:
                 out.write(text)
         gc.freeze()
         gc.enable()
-        execute(session, text, settings["arguments"], settings["name"])
+        execute(session, text, settings["arguments"], settings["name"], lambda: _confine(session, watch, settings))
     except TilewiseError as error:
         report(
             {
@@ -81,6 +90,28 @@ def main() -> None:
             }
         )
         os._exit(4)
+
+
+def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
+    """The sandbox, entered by the program's thread; before it, everything that would need a path."""
+    from tilewise.engines.simt.host.options import OFF, REQUIRED
+    from tilewise.errors import SandboxError
+    from tilewise.system import sandbox
+
+    if session.program.launches or session.program.kernel_handles:
+        import tilewise.engines.simt.check.wording  # noqa: F401
+    watch.seal()
+    wanted = session.options.sandbox
+    if wanted == OFF:
+        return
+    lacking = sandbox.missing()
+    if not lacking:
+        try:
+            session.sandbox = sandbox.enter(settings.get("files", -1))
+        except OSError as error:
+            lacking = f"the system refused it: {error.strerror} ({error.filename or error})"
+    if lacking and wanted == REQUIRED:
+        raise SandboxError(f"main was not run: it needs a sandbox, and {lacking}; --unsafe runs it without one")
 
 
 def _word(finding: Any, given: Any) -> None:

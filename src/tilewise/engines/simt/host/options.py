@@ -7,6 +7,9 @@ from dataclasses import dataclass, field
 START = 10.0  # seconds that a busy machine may take to start a process
 CLOCK = 4  # a busy machine gives a program part of a core: so many times its processor time may pass by the clock
 
+# whether main may run where the system has no sandbox for it; OFF is for tests of the checks that remain
+REQUIRED, WHERE_POSSIBLE, OFF = "required", "where possible", "off"
+
 
 @dataclass
 class Options:
@@ -24,6 +27,7 @@ class Options:
     defines: dict[str, str] = field(default_factory=dict)
     include: list[str] = field(default_factory=list)
     sources: list[str] = field(default_factory=list)  # further files of the program
+    sandbox: str = REQUIRED
     other_copies: bool = False  # of headers known by name that the project has too: see translation_unit
 
     @property

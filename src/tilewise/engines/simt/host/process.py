@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import contextlib
 import json
 import os
 import signal
@@ -9,59 +10,22 @@ import subprocess
 import sys
 import threading
 import time
-from dataclasses import asdict, dataclass, field
+from dataclasses import asdict
 from pathlib import Path
-from typing import Any
+from typing import IO, Any
 
-from tilewise.engines.simt.frontend.source import Place
+from tilewise.engines.simt.host.file_broker import FileBroker
 from tilewise.engines.simt.host.options import Options
-from tilewise.engines.simt.machine.findings import Finding, Kind, Severity, Touch
+from tilewise.engines.simt.host.program_report import ProgramReport, received
 from tilewise.errors import FileError
 
 CHILD = "tilewise.engines.simt.check.program_child"
 GRACE = 1.0  # seconds beyond its limit that a process has to tell what was found
-
-
-@dataclass
-class ProgramReport:
-    """What a run gave: its status, how it ended, and everything found."""
-
-    path: str
-    status: int
-    ended: str  # exit, abort, crash, limit, refused, failed
-    message: str = ""
-    findings: list[Finding] = field(default_factory=list)
-    notes: list[str] = field(default_factory=list)
-    launches: list[dict[str, Any]] = field(default_factory=list)
-    card: str = ""
-    output: str | None = None
-    errors: str | None = None
-    wanted: str = ""  # arguments or input that it asked for and was not given
-
-    @property
-    def faults(self) -> list[Finding]:
-        return [f for f in self.findings if f.severity is Severity.FAULT]
-
-    @property
-    def ok(self) -> bool:
-        return not self.faults and self.ended == "exit"
-
-    @property
-    def silent(self) -> bool:
-        """Whether there is nothing to tell besides what the program printed."""
-        return self.ended == "exit" and not self.findings and not self.notes
-
-    @property
-    def exit_code(self) -> int:
-        """The program's own status; 1 where it says 0 and faults were found; 2 and 4 where it could not run."""
-        return self.status or (1 if self.faults else 0)
-
-    def to_json(self) -> dict[str, Any]:
-        return {
-            "version": 1, "program": self.path, "status": self.status, "ended": self.ended, "message": self.message,
-            "card": self.card, "launches": self.launches, "findings": [f.to_json() for f in self.findings],
-            "notes": self.notes, "ok": self.ok, "output": self.output,
-        }  # fmt: skip
+REPORT = 64 << 20  # bytes of a report that are kept
+SLACK = 1 << 20  # bytes of captured output beyond the limit that are kept
+# what a captured program's process needs of the environment: the rest may be secrets of whoever grades
+ENVIRONMENT = ("HOME", "LANG", "LD_LIBRARY_PATH", "PATH", "TMPDIR", "XDG_CACHE_HOME")
+PREFIXES = ("DYLD_", "LC_", "PYTHON", "TILEWISE_", "COVERAGE_")
 
 
 def run_program(
@@ -77,47 +41,88 @@ def run_program(
         raise FileError(f"{path}: no such file")
     options.folder = str(path.resolve().parent)
     reader, writer = os.pipe()
+    pipe = open(reader, "rb", buffering=0)  # noqa: SIM115
+    broker = FileBroker(options)
     settings = {
         "path": str(path), "name": f"./{path.stem}", "arguments": arguments or [], "report": writer,
-        "options": asdict(options), "dump": dump, "began": time.monotonic(),
+        "files": broker.theirs.fileno(), "options": asdict(options), "dump": dump, "began": time.monotonic(),
     }  # fmt: skip
-    if fork and not capture and stdin is None and _alone():
-        return _report(path, *_forked(settings, reader, writer, options.clock + GRACE), options)
+    most = options.clock + GRACE
+    try:
+        if fork and not capture and stdin is None and _alone():
+            code, text, late = _forked(settings, broker, pipe, writer, most)
+            return received(str(path), code, text, late, options)
+        process = _started(settings, capture, stdin)
+        os.close(writer)
+        broker.start()
+        report = _Collected(pipe, REPORT)
+        output = _Collected(process.stdout, options.output + SLACK) if process.stdout else None
+        errors = _Collected(process.stderr, options.output + SLACK) if process.stderr else None
+        late = _waited(process, stdin, most)
+        made = received(str(path), process.returncode, report.data(), late, options)
+        if output is not None and errors is not None:
+            made.output, made.errors = (part.data().decode("utf-8", "replace") for part in (output, errors))
+        return made
+    finally:
+        broker.close()
+        pipe.close()
+
+
+def _started(settings: dict[str, Any], capture: bool, stdin: bytes | None) -> subprocess.Popen[bytes]:
     out = subprocess.PIPE if capture else None
     feed = subprocess.PIPE if stdin is not None else (subprocess.DEVNULL if capture else None)
-    environment = {**os.environ, "OMP_NUM_THREADS": "1", "OPENBLAS_NUM_THREADS": "1"}
+    environment = dict(os.environ)
+    if capture:
+        kept = (name for name in environment if name in ENVIRONMENT or name.startswith(PREFIXES))
+        environment = {name: environment[name] for name in kept}
+    environment.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
     environment["PYTHONPATH"] = os.pathsep.join([str(Path(__file__).parents[4]), environment.get("PYTHONPATH", "")])
-    process = subprocess.Popen(
-        [sys.executable, "-m", CHILD, json.dumps(settings)], pass_fds=[writer], stdout=out, stderr=out, stdin=feed,
-        env=environment,
+    return subprocess.Popen(
+        [sys.executable, "-m", CHILD, json.dumps(settings)], pass_fds=[settings["report"], settings["files"]],
+        stdout=out, stderr=out, stdin=feed, env=environment,
     )  # fmt: skip
-    os.close(writer)
-    parts: list[str] = []
-    reading = threading.Thread(target=lambda: parts.append(_read_all(reader)))  # a report may be larger than the pipe
-    reading.start()
-    late = False
+
+
+def _waited(process: subprocess.Popen[bytes], stdin: bytes | None, most: float) -> bool:
+    """Wait for the program; whether it had to be ended."""
+    if stdin is not None:
+        threading.Thread(target=_feed, args=(process, stdin), daemon=True).start()
     try:
-        output, errors = process.communicate(stdin, timeout=options.clock + GRACE)
+        process.wait(most)
     except subprocess.TimeoutExpired:
         process.kill()
-        late = True
-        output, errors = process.communicate()
+        process.wait()
+        return True
     except BaseException:  # Ctrl-C: the program goes too, whatever it is doing
         process.kill()
         process.wait()
         raise
-    reading.join()
-    text = "".join(parts)
-    report = _report(path, process.returncode, text, late, options)
-    if capture:
-        report.output = (output or b"").decode("utf-8", "replace")
-        report.errors = (errors or b"").decode("utf-8", "replace")
-    return report
+    return False
 
 
-def _read_all(descriptor: int) -> str:
-    with os.fdopen(descriptor, encoding="utf-8") as pipe:
-        return pipe.read()
+def _feed(process: subprocess.Popen[bytes], data: bytes) -> None:
+    assert process.stdin is not None
+    with contextlib.suppress(OSError), process.stdin as pipe:
+        pipe.write(data)
+
+
+class _Collected:
+    """What comes through a pipe until it is closed; beyond `most` bytes it is read and dropped."""
+
+    def __init__(self, pipe: IO[bytes], most: int) -> None:
+        self._pipe, self._most = pipe, most
+        self._parts = bytearray()
+        self._thread = threading.Thread(target=self._read, daemon=True)
+        self._thread.start()
+
+    def _read(self) -> None:
+        with contextlib.suppress(OSError), self._pipe as pipe:
+            while part := os.read(pipe.fileno(), 1 << 16):
+                self._parts += part[: self._most - len(self._parts)]
+
+    def data(self) -> bytes:
+        self._thread.join()
+        return bytes(self._parts)
 
 
 def _alone() -> bool:
@@ -128,7 +133,9 @@ def _alone() -> bool:
         return False
 
 
-def _forked(settings: dict[str, Any], reader: int, writer: int, most: float) -> tuple[int, str, bool]:
+def _forked(
+    settings: dict[str, Any], broker: FileBroker, reader: IO[bytes], writer: int, most: float
+) -> tuple[int, bytes, bool]:
     """The child's status, its report, and whether it had to be ended. It never returns into the caller."""
     from importlib import import_module
 
@@ -137,7 +144,7 @@ def _forked(settings: dict[str, Any], reader: int, writer: int, most: float) -> 
     child = os.fork()
     if child == 0:
         try:
-            os.close(reader)
+            _close_others({0, 1, 2, writer, settings["files"]})
             os.environ.update(OMP_NUM_THREADS="1", OPENBLAS_NUM_THREADS="1")
             sys.stdin, sys.stdout, sys.stderr = (open(i, mode, closefd=False) for i, mode in enumerate("rww"))  # noqa: SIM115
             sys.argv = [CHILD, json.dumps(settings)]
@@ -145,6 +152,7 @@ def _forked(settings: dict[str, Any], reader: int, writer: int, most: float) -> 
         finally:
             os._exit(4)
     os.close(writer)
+    broker.start()
     ended = threading.Event()
 
     def end_late() -> None:
@@ -156,7 +164,7 @@ def _forked(settings: dict[str, Any], reader: int, writer: int, most: float) -> 
     clock = threading.Thread(target=end_late, daemon=True)
     clock.start()
     try:
-        text = _read_all(reader)
+        text = _Collected(reader, REPORT).data()
         _, status = os.waitpid(child, 0)
     except BaseException:  # Ctrl-C: the program goes too, whatever it is doing
         os.kill(child, signal.SIGKILL)
@@ -168,43 +176,9 @@ def _forked(settings: dict[str, Any], reader: int, writer: int, most: float) -> 
     return os.waitstatus_to_exitcode(status), text, bool(late)
 
 
-def _report(path: Path, code: int, text: str, late: bool, options: Options) -> ProgramReport:
-    if not text and late:
-        message = f"the program took longer than {options.clock:g} s and could not be asked: --limit-time raises it"
-        return ProgramReport(str(path), 4, "limit", message, card=options.card)
-    if not text and code == -signal.SIGINT:  # Ctrl-C reached the program before it reached this process
-        raise KeyboardInterrupt
-    if not text:
-        message = f"the program's process ended without a word (status {code})"
-        return ProgramReport(str(path), 4, "failed", message, card=options.card)
-    document = json.loads(text)
-    findings = [finding_of(f) for f in document["findings"]]
-    return ProgramReport(
-        str(path), document["status"] & 255, document["ended"], document["message"], findings, document["notes"],
-        document["launches"], options.card, wanted=document.get("wanted", ""),
-    )  # fmt: skip
-
-
-def finding_of(document: dict[str, Any]) -> Finding:
-    """A finding from its JSON."""
-    place = None
-    if document["file"] is not None:
-        place = Place(document["file"], document["line"], document["column"], document["length"], document["text"])
-    other = None
-    if document.get("other_line"):
-        other = Place(document["file"] or "", document["other_line"], 1, 1, document["other_text"] or "")
-    made = Finding(
-        Kind(document["kind"]), document["message"], place, document["array"], document["access"], document["hazard"],
-        document["scope"], document["count"], hint=document["hint"], other_place=other, evidence=document["evidence"],
-    )  # fmt: skip
-    for touch in document["touches"]:
-        pair = touch["other"]
-        made.touches.append(
-            Touch(
-                tuple(touch["block"]), tuple(touch["thread"]), touch["phase"],
-                tuple(touch["asked"]) if touch["asked"] is not None else None,
-                tuple(touch["reached"]) if touch["reached"] is not None else None,
-                (tuple(pair[0]), tuple(pair[1])) if pair is not None else None, touch["value"],
-            )
-        )  # fmt: skip
-    return made
+def _close_others(kept: set[int]) -> None:
+    """Descriptors of this process are none of the program's."""
+    for name in os.listdir("/proc/self/fd"):
+        if int(name) not in kept:
+            with contextlib.suppress(OSError):
+                os.close(int(name))

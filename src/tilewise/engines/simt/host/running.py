@@ -11,10 +11,12 @@ from typing import Any
 
 from tilewise.engines.simt.host.joined_files import declared_only, further_files
 from tilewise.engines.simt.host.language.read_entity import Declared, read_tokens
+from tilewise.engines.simt.host.lower.call import PREFIX
 from tilewise.engines.simt.host.lower.jit import compile_module
 from tilewise.engines.simt.host.lower.module import module_text
 from tilewise.engines.simt.host.lower.program import Program
 from tilewise.engines.simt.host.options import Options
+from tilewise.engines.simt.host.program_report import UNCONFINED
 from tilewise.engines.simt.host.runtime import (
     c_memory,
     c_misc,
@@ -35,9 +37,9 @@ from tilewise.engines.simt.host.runtime import (
     whole_arrays,
 )
 from tilewise.engines.simt.host.runtime.linking import symbols_of
-from tilewise.engines.simt.host.runtime.session import Session
+from tilewise.engines.simt.host.runtime.session import NEEDS, Session
 from tilewise.engines.simt.host.translation_unit import Copies, Unit, read_unit
-from tilewise.errors import EngineError, FileError, KernelError, TilewiseError
+from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
 
 STACK_BYTES = 512 << 20
 REGISTERED = (
@@ -148,17 +150,24 @@ def _read(
         said += [f"{p.name} was read as part of the program: it defines what is declared here" for p in more]
 
 
-def execute(session: Session, text: str, arguments: list[str], name: str) -> None:
-    """Run the program; this process ends with it."""
+def execute(session: Session, text: str, arguments: list[str], name: str, confine: Callable[[], None]) -> None:
+    """Run the program; this process ends with it. `confine` is called by its thread before its first instruction."""
     program = session.program
     if program.launches or program.kernel_handles:  # else the machine and the compiler of kernels are not even loaded
-        import_module("tilewise.engines.simt.host.runtime.cuda_launch")
+        import_module("tilewise.engines.simt.host.runtime.cuda_launch").read_kernels(session)
+    for external in program.externals:
+        if external.removeprefix(PREFIX) in NEEDS:
+            import_module(NEEDS[external.removeprefix(PREFIX)])
     start = compile_module(text, symbols_of(session))
     argv = _argv(session, [name, *arguments])
     session.arguments = len(arguments)
     main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64)(start)
 
     def run() -> None:
+        try:
+            confine()
+        except SandboxError as error:
+            session.finish(error.exit_code, UNCONFINED, str(error))
         session.leave(main(len(arguments) + 1, argv))
 
     threading.stack_size(STACK_BYTES)

@@ -7,6 +7,7 @@ not count, nor do those in which it waits for a person to type. The parent proce
 
 from __future__ import annotations
 
+import contextlib
 import os
 import sys
 import threading
@@ -31,11 +32,18 @@ class Watch:
         self.session: Any = None  # as soon as there is one: it knows the line, and what was found
         self._stop, self._typed = stop, _is_typed()
         self.tasks = "/proc/self/task"
+        self._files: dict[str, int] = {}  # open descriptors under /proc/self: no path can be opened in the sandbox
+        self._sealed = False
         self._taken = 0  # bytes, when states were put together last
         self._waits: dict[str, int] = {}  # nanoseconds that each thread was ready and had no core
         self._ran = 0.0  # seconds that one thread had a core: no wait makes them undone
         self._thread = threading.Thread(target=self._watch, name="tilewise watch", daemon=True)
         self._thread.start()
+
+    def seal(self) -> None:
+        """No thread starts and no file is opened from now on: what is open already is read again and again."""
+        self._open_tasks()
+        self._sealed = True
 
     def _watch(self) -> None:
         while not (reason := self._look()):
@@ -69,19 +77,24 @@ class Watch:
         return self._taken
 
     def without_a_core(self) -> float:
-        """Seconds in which the program's threads could have run but others did; 0 where the system does not tell.
+        """Seconds in which the program's threads could have run but others did; 0 where the system has no such file.
 
         /proc/self/schedstat is the first thread's alone, and the program runs in another. Only one of them is at work
         at a time, so their waits add up; the watch's own do not belong to them, those of a thread that ended do."""
-        try:
-            for thread in os.listdir(self.tasks):
-                if int(thread) != threading.get_native_id():
-                    with open(f"{self.tasks}/{thread}/schedstat", encoding="ascii") as file:
-                        ran, waited = map(int, file.read().split()[:2])
+        if not self._sealed:
+            self._open_tasks()
+        for thread, file in list(self._files.items()):
+            if thread != str(threading.get_native_id()):
+                with contextlib.suppress(OSError, ValueError):
+                    ran, waited = map(int, os.pread(file, 256, 0).split()[:2])
                     self._waits[thread], self._ran = waited, max(self._ran, ran * 1e-9)
-        except (OSError, ValueError):
-            pass
         return sum(self._waits.values()) * 1e-9
+
+    def _open_tasks(self) -> None:
+        with contextlib.suppress(OSError):
+            for thread in os.listdir(self.tasks):
+                if thread not in self._files:
+                    self._files[thread] = os.open(f"{self.tasks}/{thread}/schedstat", os.O_RDONLY | os.O_CLOEXEC)
 
 
 def _is_typed() -> bool:

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewise.engines.simt.frontend.syntax import Span
 from tilewise.engines.simt.machine.context import Context
+from tilewise.engines.simt.machine.costs import distinct
 from tilewise.engines.simt.machine.findings import Kind
 from tilewise.engines.simt.machine.shadow import SharedShadow
 
@@ -21,13 +22,13 @@ def barrier(c: Context, span: Span) -> None:
     if c.mask is not None:
         passed = _arrived(c, span)
     threads = c.geometry.threads
-    c.counters["barriers"] += c.n // threads if passed is None else len(np.unique(c.slot[passed]))
+    c.counters["barriers"] += c.n // threads if passed is None else len(distinct(c.slot[passed]))
     if c.recorder is not None:
         c.recorder.barrier(c, span.line)
     if passed is None:
         c.epochs += 1
     else:
-        c.epochs[np.unique(c.slot[passed])] += 1
+        c.epochs[distinct(c.slot[passed])] += 1
     for buffer in c.buffers:
         if isinstance(buffer.shadow, SharedShadow):
             buffer.shadow.barrier(c, passed)

@@ -8,6 +8,7 @@ from typing import Any
 import numpy as np
 
 from tilewise.engines.simt.machine.arithmetic import Value, poison, select
+from tilewise.engines.simt.machine.costs import distinct
 from tilewise.errors import EngineError
 
 
@@ -100,7 +101,7 @@ class Cells:
         return table[index, lanes]
 
     def scatter(self, index: np.ndarray, lanes: np.ndarray, value: Value, mask: Any) -> None:
-        for i in np.unique(index if mask is None else index[mask]).tolist():
+        for i in distinct(index if mask is None else index[mask]).tolist():
             if not 0 <= i < len(self.values):
                 raise EngineError(f"{self.name} has {len(self.values)} elements and element {i} is written")
             here = index == i

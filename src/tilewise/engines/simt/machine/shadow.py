@@ -13,6 +13,7 @@ import numpy as np
 
 from tilewise.engines.simt.frontend.syntax import Span
 from tilewise.engines.simt.machine.context import Context
+from tilewise.engines.simt.machine.costs import distinct
 from tilewise.engines.simt.machine.findings import Kind
 from tilewise.engines.simt.machine.memory import Buffer
 
@@ -170,7 +171,7 @@ class SharedShadow:
             self.wrote = False
             return
         self._settle(c)
-        for slot in np.unique(c.slot[passed]).tolist():
+        for slot in distinct(c.slot[passed]).tolist():
             part = slice(slot * self.buffer.size, (slot + 1) * self.buffer.size)
             self.write_stamp[part] = 0
             if self.read_stamp is not None:

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import struct
+from importlib import import_module
 from pathlib import Path
 from typing import Any
 
@@ -31,18 +32,30 @@ from tilewise.engines.simt.machine.costs import Costs
 from tilewise.engines.simt.machine.execute import Outcome, check_geometry
 from tilewise.engines.simt.machine.findings import Finding, Kind
 from tilewise.engines.simt.machine.lanes import Geometry
-from tilewise.errors import EngineError, KernelError, LimitError, UsageError
+from tilewise.errors import EngineError, KernelError, LimitError, TilewiseError, UsageError
+
+
+def read_kernels(s: Session) -> None:
+    """Read the file once more, as kernels see it: in the sandbox no file can be opened. Errors come at a launch."""
+    others = [Path(p) for p in s.options.sources]
+    try:
+        s.cuda.unit = read_unit(
+            s.cuda.path, s.options.include, s.options.defines, host=False, others=others,
+            copies=Copies(other=s.options.other_copies),
+        )  # fmt: skip
+        if any("bfloat16" in token.text for token in s.cuda.unit.tokens):
+            import_module("ml_dtypes")
+    except TilewiseError as error:
+        s.cuda.unit = error
 
 
 def load_kernels(s: Session) -> File:
-    """The file once more, as kernels see it."""
+    """The tree of the file as kernels see it."""
     card: Card = s.cuda
     if card.loaded is None:
-        others = [Path(p) for p in s.options.sources]
-        unit = read_unit(
-            card.path, s.options.include, s.options.defines, host=False, others=others,
-            copies=Copies(other=s.options.other_copies),
-        )  # fmt: skip
+        unit = card.unit
+        if isinstance(unit, TilewiseError):
+            raise unit
         card.loaded = (unit.source, Parser(unit.source, unit.tokens, Limits()).parse())
         for name, (item, words) in card.loaded[1].variables.items():
             if "__constant__" in words:
@@ -259,7 +272,7 @@ def _keep(s: Session, collector: Collector, given: Arguments) -> None:
         known = next((f for f in s.faults.kernel if _same(f, finding)), None)
         if known is None:
             _explain(finding, given)
-            s.faults.kernel.append(finding)
+            s.faults.add_kernel(finding)
         else:
             known.count += finding.count
         if finding.kind is Kind.ASSERTION:

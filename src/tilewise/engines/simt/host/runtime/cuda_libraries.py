@@ -214,13 +214,13 @@ def geam(
     return _given(s, c, out)
 
 
-@runtime("__curand_seed")
+@runtime("__curand_seed", needs="numpy.random")
 def seed(s: Session, value: int) -> int:
     s.state["curand"] = np.random.default_rng(value & (1 << 64) - 1)
     return 0
 
 
-@runtime("__curand_fill")
+@runtime("__curand_fill", needs="numpy.random")
 def fill(s: Session, address: int, count: int, kind: int, mean: float, dev: float) -> int:
     rng = s.state.setdefault("curand", np.random.default_rng(0))
     dtype = np.float64 if kind == 1 else np.float32

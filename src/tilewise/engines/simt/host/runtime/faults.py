@@ -2,8 +2,10 @@
 
 from __future__ import annotations
 
+from collections.abc import Callable
+
 from tilewise.engines.simt.frontend.source import Place, Source
-from tilewise.engines.simt.machine.findings import Finding, Kind
+from tilewise.engines.simt.machine.findings import Finding, Kind, Severity
 
 
 class Faults:
@@ -14,6 +16,7 @@ class Faults:
         self.found: dict[tuple[Kind, int, str], Finding] = {}
         self.kernel: list[Finding] = []  # what the machine found in kernels
         self.notes: list[str] = []
+        self.announce: Callable[[], None] | None = None  # called once, at the first fault
 
     def add(
         self, kind: Kind, line: int, message: str, hint: str = "", *, array: str = "", access: str = "",
@@ -28,7 +31,18 @@ class Faults:
         if other_line:
             made.other_place = self.place(other_line)
         self.found[key] = made
+        self._announce(made)
         return made
+
+    def add_kernel(self, finding: Finding) -> None:
+        """What the machine found in a kernel."""
+        self.kernel.append(finding)
+        self._announce(finding)
+
+    def _announce(self, finding: Finding) -> None:
+        if self.announce is not None and finding.severity is Severity.FAULT:
+            announce, self.announce = self.announce, None
+            announce()
 
     def place(self, line: int) -> Place:
         text = self.source.line(line)

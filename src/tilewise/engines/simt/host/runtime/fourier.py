@@ -25,7 +25,7 @@ def plan(s: Session, kind: int, rank: int, a: int, b: int, c: int, batch: int) -
     return len(plans)
 
 
-@runtime("__cufft")
+@runtime("__cufft", needs="numpy.fft")
 def execute(s: Session, number: int, kind: int, source: int, to: int, direction: int) -> int:
     plans = s.state.get("cufft plans", [])
     if not 1 <= number <= len(plans):

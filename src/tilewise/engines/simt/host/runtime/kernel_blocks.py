@@ -14,7 +14,7 @@ from tilewise.engines.simt.host.runtime.memory import BUSY
 from tilewise.engines.simt.host.runtime.session import Session
 from tilewise.engines.simt.limits import Limits
 from tilewise.engines.simt.machine.collector import Collector
-from tilewise.engines.simt.machine.costs import Costs
+from tilewise.engines.simt.machine.costs import Costs, distinct
 from tilewise.engines.simt.machine.execute import Launch, Outcome, execute
 from tilewise.engines.simt.machine.lanes import Geometry
 from tilewise.errors import LimitError
@@ -43,7 +43,7 @@ class KernelRun:
 def sample_of(geometry: Geometry) -> np.ndarray:
     """Some blocks of a grid: the first, the last, and others evenly between them."""
     count = max(4, SAMPLE_LANES // geometry.threads)
-    return np.unique(np.linspace(0, geometry.blocks - 1, min(count, geometry.blocks)).astype(np.int64))
+    return distinct(np.linspace(0, geometry.blocks - 1, min(count, geometry.blocks)).astype(np.int64))
 
 
 def setup_seconds(run: KernelRun) -> float:

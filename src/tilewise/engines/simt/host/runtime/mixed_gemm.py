@@ -33,7 +33,7 @@ SUPPORTED = {compute: pairs for computes, pairs in PAIRS.items() for compute in 
 INT8_STEP = 4  # bytes: the card reads int8 by words
 
 
-@runtime("__cublas_gemm_ex")
+@runtime("__cublas_gemm_ex", needs="ml_dtypes")
 def gemm_ex(
     s: Session, ta: int, tb: int, m: int, n: int, k: int, alpha: float, a: int, atype: int, lda: int, b: int,
     btype: int, ldb: int, beta: float, c: int, ctype: int, ldc: int, compute: int,

@@ -6,13 +6,12 @@ end. It counts towards --limit-output as what is printed does."""
 from __future__ import annotations
 
 import io
-from pathlib import Path
+import os
 from typing import Any
 
+from tilewise.engines.simt.host.file_broker import DIRECTORY, FLAGS, REGULAR
 from tilewise.engines.simt.host.runtime.c_memory import put_text, string, writable
 from tilewise.engines.simt.host.runtime.session import Session, runtime
-
-DIRECTORY, REGULAR = 4, 8  # dirent's d_type
 
 
 class Kept(io.BytesIO):
@@ -30,44 +29,35 @@ class Appended(Kept):
         return super().write(data)
 
 
-def allowed(s: Session, name: str, writing: bool) -> Path | None:
-    """The file, where the program may touch it: under its own folder to read, under --allow-write to write."""
-    folders = s.options.writable if writing else [s.options.folder, *s.options.include, *s.options.writable]
-    for folder in folders:
-        root = Path(folder).resolve()
-        try:
-            path = (root / name).resolve()
-            if path.is_relative_to(root):
-                return path
-        except (OSError, ValueError):
-            continue
-    return None
-
-
 def opened(s: Session, name: str, mode: str) -> Any:
     """A file to read or write, as fopen's mode says; None where it cannot be opened."""
     mode = mode.replace("t", "").replace("b", "")
-    written: dict[Path, Kept] = s.state.setdefault("written", {})
-    try:
-        own = (Path(s.options.folder) / name).resolve()
-        if any(c in mode for c in "wa+") and allowed(s, name, True) is None:
-            return _in_memory(s, name, own, mode, written)
-        if own in written:
-            return io.BytesIO(written[own].getvalue())
-        path = allowed(s, name, not mode.startswith("r"))
-        if path is None:
-            _tell(s, f"line {s.line}: {name} was not opened: it is outside the program's folder")
-            return None
-        return open(path, mode + "b")
-    except (OSError, ValueError):
+    mode = mode[:1] + ("+" if "+" in mode else "")
+    if mode not in FLAGS or "\0" in name:
         return None
+    written: dict[str, Kept] = s.state.setdefault("written", {})
+    answer, descriptor = s.files.ask("open", name, mode)
+    own, allowed = answer.get("own"), answer.get("allowed")
+    if own is None:
+        return None
+    if mode != "r" and not allowed:
+        return _in_memory(s, name, own, mode, written)
+    if mode == "r" and own in written:
+        if descriptor is not None:
+            os.close(descriptor)
+        return io.BytesIO(written[own].getvalue())
+    if not allowed:
+        _tell(s, f"line {s.line}: {name} was not opened: it is outside the program's folder")
+    return None if descriptor is None else open(descriptor, mode + "b")
 
 
-def _in_memory(s: Session, name: str, own: Path, mode: str, written: dict[Path, Kept]) -> Any:
+def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, Kept]) -> Any:
     before = written[own].getvalue() if own in written else None
-    readable = allowed(s, name, False)
-    if before is None and mode[0] != "w" and readable is not None and readable.is_file():
-        before = readable.read_bytes()
+    if before is None and mode[0] != "w":
+        descriptor = s.files.ask("open", name, "r")[1]
+        if descriptor is not None:
+            with open(descriptor, "rb") as file:
+                before = file.read()
     if before is None and mode[0] == "r":
         return None
     if own not in written:
@@ -84,66 +74,49 @@ def _tell(s: Session, note: str) -> None:
 
 
 def removed(s: Session, name: str) -> bool:
-    written: dict[Path, Kept] = s.state.setdefault("written", {})
-    if written.pop((Path(s.options.folder) / name).resolve(), None) is not None:
+    written: dict[str, Kept] = s.state.setdefault("written", {})
+    if written.pop(s.files.ask("kind", name)[0].get("own", ""), None) is not None:
         return True
-    path = allowed(s, name, True)
-    if path is None:
-        return False
-    try:
-        path.unlink()
-    except OSError:
-        return False
-    return True
+    return bool(s.files.ask("remove", name)[0].get("done"))
 
 
 @runtime("__open_folder")
 def open_folder(s: Session, name: int) -> int:
-    path = allowed(s, string(s, name).decode("utf-8", "replace"), False)
-    if path is None or not path.is_dir():
+    entries = s.files.ask("list", string(s, name).decode("utf-8", "replace"))[0].get("entries")
+    if entries is None:
         return -1
     folders: list[list[tuple[str, int]]] = s.state.setdefault("folders", [])
-    entries = [(".", DIRECTORY), ("..", DIRECTORY)]
-    entries += sorted((p.name, DIRECTORY if p.is_dir() else REGULAR) for p in path.iterdir())
-    folders.append(entries)
+    folders.append([(".", DIRECTORY), ("..", DIRECTORY), *((str(n), int(kind)) for n, kind in entries)])
     return len(folders) - 1
 
 
 @runtime("__file_kind")
 def file_kind(s: Session, name: int, size: int) -> int:
     """Whether a name is a file or a folder, and the file's size; -1 where there is none."""
-    text = string(s, name).decode("utf-8", "replace")
-    own = (Path(s.options.folder) / text).resolve()
-    written: dict[Path, Kept] = s.state.setdefault("written", {})
-    path = allowed(s, text, False)
-    found, bytes_ = -1, 0
+    answer = s.files.ask("kind", string(s, name).decode("utf-8", "replace"))[0]
+    own = answer.get("own", "")
+    written: dict[str, Kept] = s.state.setdefault("written", {})
+    found, bytes_ = answer.get("kind", -1), answer.get("size", 0)
     if own in s.state.get("made folders", ()):
-        found = DIRECTORY
+        found, bytes_ = DIRECTORY, 0
     elif own in written:
         found, bytes_ = REGULAR, len(written[own].getvalue())
-    elif path is not None and path.exists():
-        found = DIRECTORY if path.is_dir() else REGULAR
-        bytes_ = path.stat().st_size
     if writable(s, size, 8):
         s.memory.put(size, bytes_.to_bytes(8, "little"))
-    return found
+    return int(found)
 
 
 @runtime("__make_folder")
 def make_folder(s: Session, name: int) -> int:
     """In memory, as files are; under --allow-write on the disk."""
-    text = string(s, name).decode("utf-8", "replace")
-    own, path = (Path(s.options.folder) / text).resolve(), allowed(s, text, True)
-    made: set[Path] = s.state.setdefault("made folders", set())
-    if own in made or own.exists():
+    made: set[str] = s.state.setdefault("made folders", set())
+    answer = s.files.ask("make", string(s, name).decode("utf-8", "replace"))[0]
+    own = answer.get("own")
+    if own is None or own in made or answer.get("there"):
         return -1
-    if path is None:
-        made.add(own)
-        return 0
-    try:
-        path.mkdir()
-    except OSError:
-        return -1
+    if answer.get("allowed"):
+        return 0 if answer.get("done") else -1
+    made.add(own)
     return 0
 
 

@@ -21,6 +21,7 @@ from tilewise.errors import LimitError, TilewiseError
 
 Function = Callable[..., Any]
 FUNCTIONS: dict[str, Function] = {}  # of the runtime, by the name the program calls
+NEEDS: dict[str, str] = {}  # modules to import before the program starts, by the function that uses them
 LAUNCHES_TOLD = 1000
 LOOKED_AT = 32  # calls from one look at the time to the next, which takes a microsecond
 # what a program calls between two launches that leaves the card's memory as it is
@@ -34,12 +35,16 @@ CTYPES: dict[str, Any] = {"i32": ctypes.c_int32, "i64": ctypes.c_int64, "i16": c
           "ptr": ctypes.c_uint64, "float": ctypes.c_float, "double": ctypes.c_double, "i1": ctypes.c_bool}  # fmt: skip
 
 
-def runtime(*names: str) -> Callable[[Function], Function]:
-    """Register a function of the runtime; it is called with the session first."""
+def runtime(*names: str, needs: str = "") -> Callable[[Function], Function]:
+    """Register a function of the runtime; it is called with the session first.
+
+    `needs`: a module that it imports, and that few programs need; in the sandbox nothing can be imported any more."""
 
     def keep(function: Function) -> Function:
         for name in names:
             FUNCTIONS[name] = function
+            if needs:
+                NEEDS[name] = needs
         return function
 
     return keep
@@ -64,6 +69,8 @@ class Session:
         self.report = report
         self.program: Any = None
         self.cuda: Any = None
+        self.files: Any = None  # the broker in the parent process
+        self.sandbox = ""  # what the system holds this process to
         self.at_end: list[Function] = []  # checks when the program has ended by itself
         self.at_exit: list[tuple[int, int | None]] = []  # functions given to atexit; destructors and their objects
         self.overruns: dict[int, Any] = {}  # blocks that were overrun: how far, by what size, where
@@ -117,6 +124,7 @@ class Session:
                 "launches": self.cuda.launches[:LAUNCHES_TOLD] if self.cuda is not None else [],
                 "open_line": not self.console.ended_line,
                 "wanted": self.wanted,
+                "sandbox": self.sandbox,
             })  # fmt: skip
             os._exit(status & 255)
 

@@ -21,7 +21,8 @@ PIECE = 1 << 20  # bytes that are mapped, or compared, at once
 FILE = 2 * PIECE  # of each state; pieces beside each other continue in it, so that the system joins them
 KINDS = frozenset({0, 1, 3, 4, 6, 9, 11})  # states that whole arrays have
 MOST_MAPPED = 1 << 14  # pieces: the system gives a process 65,530 mappings
-FIXED, PRIVATE, ANONYMOUS, NO_RESERVE = 0x10, 0x2, 0x20, 0x4000  # of Linux
+SHARED, FIXED, PRIVATE, ANONYMOUS, NO_RESERVE = 0x1, 0x10, 0x2, 0x20, 0x4000  # of Linux
+FAILED = (1 << 64) - 1  # MAP_FAILED
 SWAPPED, FILES = np.uint64(1 << 62), np.uint64(1 << 61)  # bits of an entry of /proc/self/pagemap
 VALUE = 2
 Kept = list[tuple[int, int, Any]]  # where, how many, and their states
@@ -187,6 +188,9 @@ class UniformShadow:
                 os.write(file, bytes([state]) * FILE)
             else:
                 os.truncate(file, FILE)
-            pages = mmap.mmap(file, FILE, flags=mmap.MAP_SHARED, prot=mmap.PROT_READ)
-            self._pages[state] = file, np.frombuffer(pages, np.uint8)
+            address = self._map_pages(None, FILE, mmap.PROT_READ, SHARED, file, 0)  # mmap.mmap would dup the file
+            if address in (None, FAILED):
+                raise MemoryError
+            view = memoryview((ctypes.c_uint8 * FILE).from_address(address))
+            self._pages[state] = file, np.frombuffer(view, np.uint8)
         return self._pages[state]
