@@ -13,6 +13,7 @@ from tilewise.engines.simt.host.language import tree
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.checked_memory import store
 from tilewise.engines.simt.host.lower.loop_nest import MOST_ARRAYS, RANGES, Nest, in_registers
+from tilewise.engines.simt.host.lower.marks import OK
 from tilewise.engines.simt.host.lower.subscripts import Subscripts
 from tilewise.engines.simt.host.lower.sum_kernel import HEADS, SumKernel
 from tilewise.engines.simt.host.lower.sum_term import (
@@ -211,5 +212,5 @@ def _hand_over(b: Builder, nest: Nest, holder: Holder, row: str, column: str, pl
     at = b.make(f"mul i64 {b.make(f'sub i64 {row}, {cell(ROW)}')}, {cell(LENGTH)}")
     at = b.make(f"add i64 {at}, {b.make(f'sub i64 {column}, {cell(COLUMN)}')}")
     at = b.make(f"add i64 {cell(OUT)}, {b.make(f'mul i64 {at}, {type_.size}')}")
-    text = b.make(f"load {type_.llvm}, ptr {b.make(f'inttoptr i64 {at} to ptr')}")
+    text = b.make(f"load {type_.llvm}, ptr {b.make(f'inttoptr i64 {at} to ptr')}{OK}")  # of the runtime's, in its ends
     store(b, holder.place, text)

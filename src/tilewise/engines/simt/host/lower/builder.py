@@ -9,11 +9,17 @@ from typing import Any
 
 from tilewise.engines.simt.host.language.types import BOOL, Record, Type, stored
 from tilewise.engines.simt.host.lower.late import late
+from tilewise.engines.simt.host.lower.marks import SHADOW
 from tilewise.engines.simt.host.lower.program import Environment, Program
 from tilewise.engines.simt.host.lower.values import Local, Value
 from tilewise.errors import KernelError
 
 FRAME_GAP = 64  # bytes between variables of a frame, which nobody may touch
+
+
+def by_address(type_: Type) -> str:
+    """How an object is passed: the callee relies on the address, so that `containment` looks at each call's."""
+    return f"ptr dereferenceable({max(1, type_.size)})"
 
 
 @dataclass
@@ -60,7 +66,8 @@ class Builder:
         self.noted_line = 0
         self.watched: dict[int, Any] = {}  # differences that are compared, by their node
         self.limits: dict[int, Any] = {}  # and what they are held against
-        self.trusted: set[int] = set()  # subscripts, by their node, that were looked at before the loop around them
+        self.trusted: dict[int, str] = {}  # subscripts, by their node, that were looked at before the loop around them:
+        # each with the array's first element then, which may stand in memory that the loop stores to
         self.takes_values = False  # an object was copied: bytes may have lost theirs
         self.nest: Any = None  # the loops around, one in the other, whose innermost sums are computed ahead
         self.sure = False  # nothing that is lowered now can overflow
@@ -137,7 +144,7 @@ class Builder:
     def shade(self, address: str, size: str, state: int) -> None:
         """Mark bytes: 0 nobody's, 1 without a value, 3 with one."""
         at = self.make(f"ptrtoint ptr {address} to i64")
-        there = self.make(f"add i64 {at}, {self.program.memory.shift}")
+        there = self.make(f"add i64 {at}, {self.program.memory.shift}{SHADOW}")
         pointer = self.make(f"inttoptr i64 {there} to ptr")
         self.emit(f"call void @llvm.memset.p0.i64(ptr {pointer}, i8 {state}, i64 {size}, i1 false)")
 

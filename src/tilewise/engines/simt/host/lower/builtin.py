@@ -6,6 +6,7 @@ from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.checked_memory import check_object
 from tilewise.engines.simt.host.lower.conversion import convert, object_place
 from tilewise.engines.simt.host.lower.late import late
 from tilewise.engines.simt.host.lower.objects import construct, destroy
@@ -65,8 +66,8 @@ def _taken_down(b: Builder, node: tree.Call) -> tuple[Any, Any]:
     value = _lower(b, node.arguments[0])
     pointer = convert(b, value, value.type)
     to = pointer.type.to  # type: ignore[attr-defined]
-    if isinstance(to, types.Record):
-        destroy(b, to, pointer.text)
+    if isinstance(to, types.Record) and not b.program.layout(to).trivial:
+        destroy(b, to, check_object(b, pointer.text, to.size))
     return pointer, to
 
 
@@ -113,4 +114,7 @@ BUILTIN = {
     "__variadic": _variadic, "__variadic_count": _variadic_count,
 }  # fmt: skip
 
+INTERNAL = frozenset({"__make", "__unmake", "__drop", "__wait"})  # of the library: they trust their pointers
+
 late.BUILTIN = BUILTIN
+late.INTERNAL = INTERNAL

@@ -7,9 +7,9 @@ from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, FunctionType, Pointer, Record, Reference, Type
-from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.builder import Builder, by_address
 from tilewise.engines.simt.host.lower.checked_memory import check_object
-from tilewise.engines.simt.host.lower.conversion import call_form, convert, object_place, place_of, rvalue
+from tilewise.engines.simt.host.lower.conversion import convert, object_place, place_of, require_function, rvalue
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.overload import Choice, NoMatch, choose, fits, methods
 from tilewise.engines.simt.host.lower.program import AUTO, Environment, Instance
@@ -23,6 +23,8 @@ PREFIX = "host."
 
 def lower_call(b: Builder, node: tree.Call) -> Any:
     if isinstance(node.function, tree.Name) and node.function.name in late.BUILTIN:
+        if node.function.name in late.INTERNAL and not b.library:
+            raise b.refuse(f"{node.function.name} is internal to the library: a program cannot call it", node)
         return late.BUILTIN[node.function.name](b, node)
     b.line = node.function.line or node.line or b.line
     line = b.line
@@ -153,9 +155,10 @@ def call_instance(
     space = ""
     if instance.returns_object:
         space = b.temporary(result)
-        given.append(("ptr", space))
+        given.append((by_address(result), space))
     if this is not None:
-        given.append(("ptr", this))
+        assert instance.record is not None
+        given.append((by_address(instance.record), this))
     line = b.line
     for i, type_ in enumerate(instance.parameters):
         if i < len(values):
@@ -195,14 +198,12 @@ def pass_value(b: Builder, value: Any, type_: Type) -> tuple[str, str]:
     if isinstance(value, tree.Braces):
         target = types.bare(type_)
         if isinstance(target, Record):
-            return "ptr", late.make_temporary(b, target, [value]).text
+            return by_address(target), late.make_temporary(b, target, [value]).text
         if not value.items:
             return pass_value(b, Value(types.INT, "0"), type_)
         return pass_value(b, late.lower(b, value.items[0]), type_)
     made = convert(b, value, type_)
-    if isinstance(type_, Record) and isinstance(value, Value) and value.text == made.text:
-        return "ptr", made.text
-    return type_.llvm, made.text
+    return by_address(type_) if isinstance(type_, Record) else type_.llvm, made.text
 
 
 def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.Call) -> Any:
@@ -214,14 +215,12 @@ def _through_pointer(b: Builder, pointer: Value, values: list[Any], node: tree.C
     null = b.make(f"icmp eq ptr {pointer.text}, null")
     b.complain(null, "rt_null_call", [("i32", b.line_text())])
     if not b.program.device:  # in kernels it is a handle
-        known = b.make(f"call i1 @known_function(ptr {pointer.text}, i64 {call_form(target)})")
-        wild, at = b.make(f"xor i1 {known}, true"), b.make(f"ptrtoint ptr {pointer.text} to i64")
-        b.complain(wild, "rt_wild_call", [("i64", at), ("i32", b.line_text())])
+        require_function(b, pointer.text, target)
     given: list[tuple[str, str]] = []
     space = ""
     if isinstance(target.result, (Record, Array)):
         space = b.temporary(target.result)
-        given.append(("ptr", space))
+        given.append((by_address(target.result), space))
     given += [pass_value(b, v, t) for v, t in zip(values, target.parameters, strict=True)]
     b.noted_line = 0
     if b.program.device:
@@ -242,6 +241,9 @@ def _external(b: Builder, function: tree.Function, values: list[Any], node: Any)
     parameters = [env(p.type, here) for p in function.parameters]
     result = env(function.result, here)
     given = [pass_value(b, v, t) for v, t in zip(values, parameters, strict=False)]
+    for (_, text), type_ in zip(given, parameters, strict=False):  # atexit: the runtime calls what it is given
+        if isinstance(type_, Pointer) and isinstance(type_.to, FunctionType):
+            require_function(b, text, type_.to)
     if len(values) < len(parameters):
         for parameter, type_ in zip(function.parameters[len(values) :], parameters[len(values) :], strict=True):
             given.append(pass_value(b, late.lower(b, parameter.default), type_))
@@ -249,7 +251,7 @@ def _external(b: Builder, function: tree.Function, values: list[Any], node: Any)
         given += packed(b, values[len(parameters) :])
     # a name of its own: LLVM calls memset and memmove itself, and must not meet ours
     name = PREFIX + function.name.rpartition("::")[2]
-    kinds = ", ".join(t for t, _ in given)
+    kinds = ", ".join(t.partition(" ")[0] for t, _ in given)
     llvm = "i8" if result is types.BOOL else result.llvm
     program.external(name, f"declare {llvm} @{name}({kinds})")
     program.functions_called[name] = function

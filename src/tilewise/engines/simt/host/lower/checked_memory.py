@@ -10,8 +10,9 @@ from tilewise.engines.simt.host.language.types import Array, Record, Reference, 
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.late import provide
 from tilewise.engines.simt.host.lower.lost_values import copy_states
+from tilewise.engines.simt.host.lower.marks import INSIDE, OK, SHADOW, SMALL
 from tilewise.engines.simt.host.lower.shared_races import note_touch
-from tilewise.engines.simt.host.lower.values import FULL, KNOWN, SHARED, Place, Value
+from tilewise.engines.simt.host.lower.values import FULL, KNOWN, SHARED, TRUSTED, Place, Value
 
 
 def load(b: Builder, place: Place) -> Value:
@@ -27,9 +28,10 @@ def load(b: Builder, place: Place) -> Value:
     address = place.address
     if place.check == SHARED:
         note_touch(b, address, type_)
-    elif not place.register and place.check != KNOWN:
+    elif not place.register and place.check not in (KNOWN, TRUSTED):
         address = check_read(b, address, type_.size, place.check, place.span)
-    text = b.make(f"load {stored(type_)}, ptr {address}, align 1")
+    seen = OK if place.check in (FULL, TRUSTED) else ""
+    text = b.make(f"load {stored(type_)}, ptr {address}, align 1{seen}")
     return Value(type_, b.from_memory(type_, text))
 
 
@@ -41,19 +43,20 @@ def store(b: Builder, place: Place, text: str) -> None:
     address = place.address
     if not place.register and place.check == FULL:
         address = check_write(b, address, type_.size)
-    elif not place.register and place.check not in (KNOWN, SHARED):
+    elif not place.register and place.check not in (KNOWN, SHARED, TRUSTED):
         mark(b, address, type_.size)
     text = b.to_memory(type_, text)
     if place.check == SHARED:
         note_touch(b, address, type_, text)
     if b.nest is not None and not place.register:
         b.nest.note_store(b, address, type_.size)
-    b.emit(f"store {stored(type_)} {text}, ptr {address}, align 1")
+    seen = OK if place.check in (FULL, TRUSTED) else ""
+    b.emit(f"store {stored(type_)} {text}, ptr {address}, align 1{seen}")
 
 
 def _shadow(b: Builder, address: str) -> str:
     at = b.make(f"ptrtoint ptr {address} to i64")
-    there = b.make(f"add i64 {at}, {b.program.memory.shift}")
+    there = b.make(f"add i64 {at}, {b.program.memory.shift}{SHADOW}")
     return b.make(f"inttoptr i64 {there} to ptr")
 
 
@@ -63,12 +66,14 @@ def mark(b: Builder, address: str, size: int) -> None:
     b.emit(f"store i{size * 8} {_repeat(3, size)}, ptr {shadow}, align 1")
 
 
-def holds_value(b: Builder, at: str, size: int, asked: Any) -> None:
-    """Require of `asked` that an address (as i64) is a program's own and has a value: looked at, never told."""
+def holds_value(b: Builder, at: str, size: int, asked: Any) -> str:
+    """Require of `asked` that an address (as i64) is a program's own and has a value: looked at, never told. The
+    address, or one that may be read instead."""
     inside = b.make(f"icmp ult i64 {b.make(f'sub i64 {at}, {b.program.memory.base}')}, {b.program.memory.size - 64}")
     safe = b.make(f"select i1 {inside}, i64 {at}, i64 {b.program.memory.base}")
-    _, state = _state(b, safe, size * 8)
+    _, state = _state(b, safe, size * 8, seen=OK)
     asked.require(b.make(f"and i1 {inside}, {_has_value(b, state, size)}"))
+    return safe
 
 
 def _repeat(byte: int, size: int) -> int:
@@ -83,11 +88,11 @@ def _inside(b: Builder, address: str) -> tuple[str, str]:
     return b.make(f"icmp ult i64 {off}, {memory.size - 64}"), at
 
 
-def _state(b: Builder, at: str, bits: int, offset: int = 0) -> tuple[str, str]:
-    """Where the states of these bytes stand, and the states."""
-    there = b.make(f"add i64 {at}, {b.program.memory.shift + offset}")
+def _state(b: Builder, at: str, bits: int, offset: int = 0, seen: str = "") -> tuple[str, str]:
+    """Where the states of these bytes stand, and the states; `seen` is OK where the address is known to be inside."""
+    there = b.make(f"add i64 {at}, {b.program.memory.shift + offset}{SHADOW}")
     pointer = b.make(f"inttoptr i64 {there} to ptr")
-    return pointer, b.make(f"load i{bits}, ptr {pointer}, align 1")
+    return pointer, b.make(f"load i{bits}, ptr {pointer}, align 1{seen}")
 
 
 def _has_value(b: Builder, state: str, size: int) -> str:
@@ -114,9 +119,7 @@ def check_read(b: Builder, address: str, size: int, check: int, span: tuple[str,
     if span is not None:
         direct, careful = b.label(), b.label()
         start = b.make(f"ptrtoint ptr {address} to i64")
-        above = b.make(f"icmp uge i64 {start}, {span[0]}")
-        below = b.make(f"icmp ule i64 {b.make(f'add i64 {start}, {size}')}, {span[1]}")
-        b.branch(b.make(f"and i1 {above}, {below}"), direct, careful)
+        b.branch(in_span(b, start, size, span), direct, careful)
         b.begin(direct)
         b.jump(good)
         b.begin(careful)
@@ -127,11 +130,19 @@ def check_read(b: Builder, address: str, size: int, check: int, span: tuple[str,
     else:
         at = b.make(f"ptrtoint ptr {address} to i64")
     b.begin(look)
-    _, state = _state(b, at, size * 8)
+    _, state = _state(b, at, size * 8, seen=OK if check == FULL else "")
     fine = _has_value(b, state, size)
     b.emit(f"br i1 {fine}, label %{good}, label %{bad}, !prof !1")
     b.open = False
     return _complain(b, bad, good, "rt_bad_read", address, at, size, look, direct)
+
+
+def in_span(b: Builder, at: str, size: int, span: tuple[str, str]) -> str:
+    """Whether so many bytes lie in a span, also where the address plus its size is past the last address."""
+    length = b.make(f"sub i64 {span[1]}, {span[0]}")
+    wide = b.make(f"icmp uge i64 {length}, {size}")
+    within = b.make(f"icmp ule i64 {b.make(f'sub i64 {at}, {span[0]}')}, {b.make(f'sub i64 {length}, {size}')}")
+    return b.make(f"and i1 {wide}, {within}")
 
 
 def check_write(b: Builder, address: str, size: int) -> str:
@@ -142,7 +153,7 @@ def check_write(b: Builder, address: str, size: int) -> str:
     b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
     b.open = False
     b.begin(look)
-    pointer, state = _state(b, at, bits)
+    pointer, state = _state(b, at, bits, seen=OK)
     first = b.label()  # only a first store changes the state: pages that say so already stay shared
     b.branch(_has_value(b, state, size), good, first)
     b.begin(first)
@@ -152,7 +163,7 @@ def check_write(b: Builder, address: str, size: int) -> str:
     marked = str(_repeat(3, size))
     if b.program.device:
         marked = b.make(f"or i{bits} {state}, {_repeat(2, size)}")
-    b.emit(f"store i{bits} {marked}, ptr {pointer}, align 1")
+    b.emit(f"store i{bits} {marked}, ptr {pointer}, align 1{OK}")
     b.jump(good)
     return _complain(b, bad, good, "rt_bad_write", address, at, size, fine_label, look)
 
@@ -166,6 +177,7 @@ def _complain(b: Builder, bad: str, good: str, callee: str, address: str, at: st
         b.emit(f"call void @{callee}(i64 {at}, i64 {size}, i32 {b.line_text()}) cold")
         b.jump(good)
         b.begin(good)
+        b.lines.append(f"{INSIDE}{address}")
         return address
     b.program.external("rt_astray")
     if b.lanes is not None:
@@ -190,6 +202,8 @@ def check_object(b: Builder, address: str, size: int) -> str:
 def check_range(b: Builder, address: str, size: int, write: bool, words: int = WORDS_INLINE) -> str:
     """A whole object behind a pointer: it must be there; whether it has a value goes with the copy."""
     good, bad, look = b.label(), b.label(), b.label()
+    if size > SMALL:
+        b.emit(f"call void @contain(ptr {address}, i64 {size})")
     inside, at = _inside(b, address)
     b.emit(f"br i1 {inside}, label %{look}, label %{bad}, !prof !1")
     b.open = False
@@ -198,11 +212,11 @@ def check_range(b: Builder, address: str, size: int, write: bool, words: int = W
     done = 0
     for word in (8, 4, 2, 1):
         while size - done >= word and done < max(1, 8 * words):
-            _, state = _state(b, at, word * 8, done)
+            _, state = _state(b, at, word * 8, done, OK)
             fine = b.make(f"and i1 {fine}, {_may_write(b, state, word)}")
             done += word
     if done < size:  # its end tells for the rest
-        _, state = _state(b, at, 8, size - 1)
+        _, state = _state(b, at, 8, size - 1, OK)
         fine = b.make(f"and i1 {fine}, {_may_write(b, state, 1)}")
     b.emit(f"br i1 {fine}, label %{good}, label %{bad}, !prof !1")
     b.open = False
@@ -213,6 +227,7 @@ def check_range(b: Builder, address: str, size: int, write: bool, words: int = W
     b.emit(f"call void @rt_check_range(i64 {at}, i64 {size}, i32 {int(write)}, i32 {b.line_text()})")
     b.jump(good)
     b.begin(good)
+    b.lines.append(f"{INSIDE}{address}")
     return address
 
 

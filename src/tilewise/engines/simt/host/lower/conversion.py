@@ -23,6 +23,8 @@ from tilewise.engines.simt.host.lower.late import late
 from tilewise.engines.simt.host.lower.values import FULL, KNOWN, Overloads, Place, Value
 
 EXACT, PROMOTION, CONVERSION, USER = 0, 1, 3, 10
+IN_REGISTERS = 5  # parameters of any kind that go in registers everywhere, one left for where an object is returned
+NO_FORM = 1 << 32  # of functions that no pointer can call
 
 
 def rvalue(b: Builder, value: Any) -> Value:
@@ -53,15 +55,27 @@ def function_address(b: Builder, overloads: Overloads, wanted: Type | None) -> V
     instance = late.explicit_instance(b, overloads, wanted)
     b.calls.add(instance.symbol)
     type_ = FunctionType(instance.result, tuple(instance.parameters))
-    b.program.addressed[instance.symbol] = call_form(type_)
+    special = instance.record is not None or instance.node.variadic  # no pointer to a function passes what it takes
+    b.program.addressed[instance.symbol] = NO_FORM if special else call_form(type_)
     return Value(Pointer(type_), instance.symbol)
 
 
 def call_form(type_: FunctionType) -> int:
     """A number for how a function is called. Scalars go in registers, where one too many or too few does no harm;
-    objects go by addresses that nobody checks, so that they must be where the function looks for them."""
+    objects go by addresses that the function relies on, so that they must be where it looks for them, and what does
+    not fit the registers lies on the stack, which must be as long as the function takes it to be."""
     objects = [isinstance(t, (Record, Array)) for t in (type_.result, *type_.parameters)]
-    return zlib.crc32(bytes(objects)) if any(objects) else 0
+    if not any(objects) and len(type_.parameters) <= IN_REGISTERS:
+        return 0
+    kinds = [t.llvm for t in type_.parameters]
+    return zlib.crc32(repr((objects, kinds if len(kinds) > IN_REGISTERS else [])).encode())
+
+
+def require_function(b: Builder, pointer: str, type_: FunctionType) -> None:
+    """End the program where a pointer is no function of it that is called in this form. Kernels have handles."""
+    known = b.make(f"call i1 @known_function(ptr {pointer}, i64 {call_form(type_)})")
+    wild, at = b.make(f"xor i1 {known}, true"), b.make(f"ptrtoint ptr {pointer} to i64")
+    b.complain(wild, "rt_wild_call", [("i64", at), ("i32", b.line_text())])
 
 
 def convert(b: Builder, value: Any, type_: Type, explicit: bool = False) -> Value:

@@ -10,6 +10,7 @@ from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, Record, Type
+from tilewise.engines.simt.host.lower import containment
 from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.conversion import convert
 from tilewise.engines.simt.host.lower.device_function import by_handle_text, callable_ones
@@ -260,7 +261,7 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
     instances = [i for i in p.instances.values() if i.device]
     waits = any("@rt_wait" in i.calls for i in instances)
     in_circles = recursive(instances)
-    out = [head(), COPY_STATES, _one_thread(kernel, site), *by_handle_text(p, by_handle)]
+    out = [head(), COPY_STATES, containment.function(p), _one_thread(kernel, site), *by_handle_text(p, by_handle)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     enter_thread = enter[1].symbol

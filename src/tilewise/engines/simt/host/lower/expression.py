@@ -12,6 +12,7 @@ from tilewise.engines.simt.host.lower.call import call_method, lower_call
 from tilewise.engines.simt.host.lower.checked_memory import load
 from tilewise.engines.simt.host.lower.conversion import convert, object_place, place_of, rvalue, truth
 from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.marks import OK, SMALL, WITHIN
 from tilewise.engines.simt.host.lower.names import lower_member, lower_name
 from tilewise.engines.simt.host.lower.operators import (
     lower_assign,
@@ -19,7 +20,7 @@ from tilewise.engines.simt.host.lower.operators import (
     lower_step,
     lower_unary,
 )  # fmt: skip
-from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, SHARED, Overloads, Place, Value
+from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, SHARED, TRUSTED, Overloads, Place, Value
 
 
 def lower(b: Builder, node: Any) -> Any:
@@ -212,7 +213,9 @@ def _index(b: Builder, node: tree.Index) -> Any:
     to = pointer.type.to
     step = b.make(f"mul i64 {wide}, {element_size(b, to, node)}")
     span = b.lanes.span(b, node.base.name) if b.lanes is not None and isinstance(node.base, tree.Name) else None
-    return Place(to, b.offset(pointer.text, step), KNOWN if id(node) in b.trusted else FULL, span=span)
+    if id(node) in b.trusted:
+        return Place(to, b.offset(b.trusted[id(node)], step), TRUSTED)
+    return Place(to, b.offset(pointer.text, step), FULL, span=span)
 
 
 def _row(b: Builder, node: tree.Index, base: Any, slot: str) -> Value:
@@ -231,7 +234,7 @@ def _looked_at(b: Builder, node: tree.Index) -> Place:
     index = convert(b, rvalue(b, lower(b, node.index)), types.LONG)
     b.sure = sure
     of = late.elements(b, node.base)
-    return Place(of, b.offset(late.first_element(b, node.base), b.make(f"mul i64 {index.text}, {of.size}")), KNOWN)
+    return Place(of, b.offset(b.trusted[id(node)], b.make(f"mul i64 {index.text}, {of.size}")), TRUSTED)
 
 
 def element_size(b: Builder, type_: Type, node: Any = None) -> int:
@@ -249,8 +252,12 @@ def _element(b: Builder, base: Place, index: str) -> Place:
         b.complain(bad, "rt_bad_index", [("i64", index), ("i64", str(array.length)), ("i32", b.line_text())])
         index = b.make(f"select i1 {bad}, i64 0, i64 {index}")
     size = b.program.size_of(array.of)
-    at = b.offset(base.address, b.make(f"mul i64 {index}, {size}"))
+    step = b.make(f"mul i64 {index}, {size}")
+    held = "" if not array.length or b.library else OK if array.size <= SMALL else WITHIN
+    at = b.make(f"getelementptr i8, ptr {base.address}, i64 {step}{held}")
     check = base.check if base.check in (FULL, KNOWN, SHARED) else INIT
+    if not array.length:  # a[] or a[0] at the end of an object
+        check = FULL
     return Place(array.of, at, check, name=base.name, const=base.const)
 
 
@@ -260,7 +267,9 @@ def _cast(b: Builder, node: tree.Cast) -> Any:
     b.line = node.line
     if isinstance(type_, Reference):
         if isinstance(value, Place) and not value.register:
-            return Place(type_.to, value.address, value.check, moved=type_.rvalue, const=type_.const)
+            wider = b.program.size_of(type_.to) > b.program.size_of(value.type) or isinstance(type_.to, Array)
+            check = FULL if wider else value.check  # (Big&)small: not all of it is known to be there
+            return Place(type_.to, value.address, check, moved=type_.rvalue, const=type_.const)
         return place_of(convert(b, value, type_))
     if isinstance(type_, Record):
         return late.make_temporary(b, type_, [value])

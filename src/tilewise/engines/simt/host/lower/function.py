@@ -10,7 +10,7 @@ from tilewise.engines.simt.host.language import read_statement, tree, types
 from tilewise.engines.simt.host.language.packed_body import tokens_of
 from tilewise.engines.simt.host.language.reading import Reader
 from tilewise.engines.simt.host.language.types import Pointer, Record, Reference, Type
-from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.builder import Builder, by_address
 from tilewise.engines.simt.host.lower.checked_memory import copy_bytes
 from tilewise.engines.simt.host.lower.conversion import rvalue
 from tilewise.engines.simt.host.lower.escapes import escaping
@@ -154,11 +154,13 @@ def signature(instance: Instance) -> tuple[str, str]:
     parameters: list[str] = []
     result = instance.result.llvm
     if instance.returns_object:
-        parameters.append("ptr %result")
+        parameters.append(f"{by_address(instance.result)} %result")
         result = "void"
     if instance.record is not None:
-        parameters.append("ptr %this")
-    parameters += [f"{t.llvm} %p{i}" for i, t in enumerate(instance.parameters)]
+        parameters.append(f"{by_address(instance.record)} %this")
+    parameters += [
+        f"{by_address(t) if isinstance(t, Record) else t.llvm} %p{i}" for i, t in enumerate(instance.parameters)
+    ]
     if instance.node.variadic:  # what stands behind …, as `packed` lays it out
         parameters += ["ptr %variadic", "i64 %variadic_count"]
     return result, ", ".join(parameters)

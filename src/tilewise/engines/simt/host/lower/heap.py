@@ -7,7 +7,7 @@ from typing import Any
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, Pointer, Record, Type
 from tilewise.engines.simt.host.lower.builder import Builder
-from tilewise.engines.simt.host.lower.checked_memory import clear
+from tilewise.engines.simt.host.lower.checked_memory import check_object, check_range, clear
 from tilewise.engines.simt.host.lower.conversion import convert, rvalue
 from tilewise.engines.simt.host.lower.initialise import initialise
 from tilewise.engines.simt.host.lower.late import late, provide
@@ -19,6 +19,9 @@ def lower_new(b: Builder, node: tree.New) -> Value:
     size = b.program.size_of(type_)
     if node.place is not None:
         address = convert(b, late.lower(b, node.place), types.VOIDP).text
+        b.line = node.line
+        if size:
+            address = check_range(b, address, size, True)
         initialise(b, Place(type_, address, INIT), node.arguments or [])
         return Value(Pointer(type_), address)
     b.program.external("rt_new", "declare ptr @rt_new(i64, i64, i32, i32)")
@@ -78,7 +81,7 @@ def lower_delete(b: Builder, node: tree.Delete) -> Value:
         else:
             behind = late.destroy_behind(b, to, pointer, FULL)
             if behind is None:
-                late.destroy(b, to, pointer.text)
+                late.destroy(b, to, check_object(b, pointer.text, to.size) if to.size else pointer.text)
             else:
                 b.emit(f"store ptr {behind}, ptr {whole}")
         b.begin(done)

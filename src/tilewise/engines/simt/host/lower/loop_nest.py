@@ -72,7 +72,7 @@ def find_nest(b: Builder, node: tree.For) -> Nest | None:
         return None
     if not _only_stores(b, inside):
         return None
-    return Nest(row, column, inner, term, b.program.memory.static(8 * CELLS, "", False))
+    return Nest(row, column, inner, term, b.program.memory.private(8 * CELLS))
 
 
 def counter(node: tree.For) -> Counter | None:

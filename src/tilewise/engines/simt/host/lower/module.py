@@ -7,6 +7,7 @@ from typing import Any
 from tilewise.engines.simt.host.language import types
 from tilewise.engines.simt.host.lower import (
     builtin,
+    containment,
     device_function,
     heap,
     kernel_handle,
@@ -22,6 +23,7 @@ from tilewise.engines.simt.host.lower.builder import Builder
 from tilewise.engines.simt.host.lower.function import write
 from tilewise.engines.simt.host.lower.globals import initialise_globals
 from tilewise.engines.simt.host.lower.lost_values import COPY_STATES
+from tilewise.engines.simt.host.lower.marks import SHADOW
 from tilewise.engines.simt.host.lower.program import Environment, Instance, Program
 
 HEAD = """
@@ -64,7 +66,7 @@ RUNTIME = {
     "rt_bad_read": "void (i64, i64, i32)", "rt_bad_write": "void (i64, i64, i32)",
     "rt_check_range": "void (i64, i64, i32, i32)", "rt_bad_index": "void (i64, i64, i32)",
     "rt_unset": "void (i32, i32)", "rt_overflow": "void (i64, i64, i32, i32, i32)", "rt_divide": "void (i32, i32)",
-    "rt_wild_call": "void (i64, i32)", "rt_static": "void (ptr, ptr)",
+    "rt_wild_call": "void (i64, i32)", "rt_beyond": "void (i64, i64)", "rt_static": "void (ptr, ptr)",
     "rt_null_call": "void (i32)", "rt_no_return": "void (i32, i32)", "rt_stack": "void (i64, i32, i32)",
     "rt_stack_overflow": "void (i32)", "rt_variable_length": "ptr (i64, i32, i32)",
     "rt_new": "ptr (i64, i64, i32, i32)", "rt_delete": "void (ptr, i32, i32)", "rt_count": "i64 (ptr, i64)",
@@ -99,7 +101,7 @@ def module_text(p: Program) -> str:
         write(p, p.waiting.pop())
     instances = list(p.instances.values())
     in_circles = recursive(instances)
-    out = [HEAD, COPY_STATES, *declarations(p)]
+    out = [HEAD, COPY_STATES, containment.function(p), *declarations(p)]
     for instance in instances:
         out += framed(p, instance.text, instance.frame, instance.symbol in in_circles, instance.node.name)
     out += virtual.tables_text(p)
@@ -152,7 +154,7 @@ def _first_values(p: Program) -> list[str]:
 def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str) -> list[str]:
     """Where a function needs memory of its own or calls itself: take it from the stack, and give it back."""
     if not frame and not in_circles:
-        return [line for line in text if not line.startswith("@@")]
+        return containment.contained(p, [line for line in text if not line.startswith("@@")])
     memory = p.memory
     size = -(-(frame + 64) // 16) * 16
     p.external("rt_stack_overflow")
@@ -171,14 +173,14 @@ def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str)
     leave = [f"  store i64 %frame, {sp}"]
     if frame:
         leave += [
-            f"  %shade = add i64 %frame, {memory.shift}",
+            f"  %shade = add i64 %frame, {memory.shift}{SHADOW}",
             "  %shade_pointer = inttoptr i64 %shade to ptr",
             f"  call void @llvm.memset.p0.i64(ptr %shade_pointer, i8 0, i64 {size}, i1 false)",
         ]
     out: list[str] = []
     for line in text:
         out += enter if line == "@@ENTER@@" else leave if line == "@@LEAVE@@" else [line]
-    return out
+    return containment.contained(p, out)
 
 
 def recursive(instances: list[Instance]) -> set[str]:

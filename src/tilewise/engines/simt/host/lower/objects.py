@@ -7,7 +7,7 @@ from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, Field, Record, Reference, Type
-from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.builder import Builder, by_address
 from tilewise.engines.simt.host.lower.checked_memory import check_range, clear, copy_bytes, store
 from tilewise.engines.simt.host.lower.conversion import convert, object_place
 from tilewise.engines.simt.host.lower.late import late, provide
@@ -302,7 +302,7 @@ def destroy(b: Builder, record: Record, address: str) -> None:
         instance = b.program.instance(own[0], {}, record)
         if instance.node.library:
             b.note_line(b.line)
-        b.call(types.VOID, instance.symbol, [("ptr", address)])
+        b.call(types.VOID, instance.symbol, [(by_address(record), address)])
     destroy_members(b, record, address)
 
 

@@ -100,6 +100,7 @@ class Program:
         self.symbols: dict[str, int] = {}
         self.tables: dict[tuple[int, int], int] = {}  # of virtual methods: where each begins among all entries
         self.table_entries: list[str] = []
+        self.record_numbers: dict[int, int] = {}  # of classes that declare virtual methods
         self._destroyers: dict[int, Instance] = {}
         self._constants: dict[str, Any] = {}
         self.device = False  # what is lowered now runs in a kernel's threads

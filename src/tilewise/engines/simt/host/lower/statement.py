@@ -99,11 +99,11 @@ def _for_loop(b: Builder, node: tree.For) -> None:
         if loop is not None:
             quick, careful = b.label(), b.label()
             before, was_open, b.takes_values = len(b.lines), b.open, False
-            choose(b, loop, quick, careful)
+            trusted = choose(b, loop, quick, careful)
             b.begin(quick)
-            b.trusted = {id(access) for access in loop.accesses}
+            b.trusted = trusted
             _iterations(b, node, done, True)
-            b.trusted = set()
+            b.trusted = {}
             if b.takes_values:  # from what was looked at before it began, perhaps
                 del b.lines[before:]
                 b.open = was_open

@@ -15,11 +15,12 @@ from tilewise.engines.simt.host.lower.checked_memory import holds_value
 from tilewise.engines.simt.host.lower.conversion import rvalue
 from tilewise.engines.simt.host.lower.expression import lower
 from tilewise.engines.simt.host.lower.loop_nest import Nest
+from tilewise.engines.simt.host.lower.marks import OK
 from tilewise.engines.simt.host.lower.names import local_place
-from tilewise.engines.simt.host.lower.subscripts import Subscripts, corners
+from tilewise.engines.simt.host.lower.subscripts import FAR, Subscripts, corners
 from tilewise.engines.simt.host.lower.sum_kernel import Source, Term
 from tilewise.engines.simt.host.lower.trusted_loop import elements, first_element
-from tilewise.engines.simt.host.lower.values import KNOWN, Place, Unknown, Value
+from tilewise.engines.simt.host.lower.values import TRUSTED, Place, Unknown, Value
 
 TOTAL = "<total>"
 
@@ -254,15 +255,16 @@ def read_holder(sums: Sums, target: Any, row: str, column: str) -> Holder:
             raise Unknown
         at = {sums.nest.row.name: row, sums.nest.column.name: column}
         address = element_address(sums, made, at)
-        place = Place(made.type, b.make(f"inttoptr i64 {address} to ptr"), KNOWN)
+        place = Place(made.type, b.make(f"inttoptr i64 {address} to ptr"), TRUSTED)
     else:
         raise Unknown
     type_ = place.type
     if not isinstance(type_, Scalar) or type_.kind not in ("int", "float") or type_.size not in (4, 8):
         raise Unknown
+    there = place.address
     if address:
-        holds_value(b, address, type_.size, sums.subscripts)
-    value = Value(type_, b.make(f"load {type_.llvm}, ptr {place.address}, align 1"))
+        there = b.make(f"inttoptr i64 {holds_value(b, address, type_.size, sums.subscripts)} to ptr")
+    value = Value(type_, b.make(f"load {type_.llvm}, ptr {there}, align 1{OK}"))
     return Holder(place, sums.bits(value), address)
 
 
@@ -274,6 +276,9 @@ def element_address(sums: Sums, made: Access, at: dict[str, str]) -> str:
         text, _ = sums.subscripts.value(index, at)
         if limit:
             sums.subscripts.require(b.make(f"icmp ult i64 {text}, {limit}"))
+        else:  # no product with the size of an element may be past the last address, and come back
+            near = b.make(f"add i64 {text}, {FAR // (step * made.type.size)}")
+            sums.subscripts.require(b.make(f"icmp ult i64 {near}, {2 * (FAR // (step * made.type.size))}"))
         address = b.make(f"add i64 {address}, {b.make(f'mul i64 {text}, {step * made.type.size}')}")
     return address
 

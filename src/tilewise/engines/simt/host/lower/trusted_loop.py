@@ -146,7 +146,7 @@ class Ends(Subscripts):
         self.require(b.make(f"icmp sge i64 {b.make(f'sub i64 {last}, {first}')}, {LEAST}"))
         return first, last
 
-    def range(self, node: tree.Index, first: str, last: str) -> tuple[str, str]:
+    def range(self, node: tree.Index, first: str, last: str, pointer: str) -> tuple[str, str]:
         """The addresses from which to which the loop touches this array."""
         b = self.b
         of = elements(b, node.base)
@@ -155,18 +155,19 @@ class Ends(Subscripts):
         two, _ = self.value(node.index, {self.loop.counter: last})
         less = b.make(f"icmp slt i64 {one}, {two}")
         low, high = b.make(f"select i1 {less}, i64 {one}, i64 {two}"), b.make(f"select i1 {less}, i64 {two}, i64 {one}")
-        base = b.make(f"ptrtoint ptr {first_element(b, node.base)} to i64")
+        base = b.make(f"ptrtoint ptr {pointer} to i64")
         size = of.size
         start = b.make(f"add i64 {base}, {b.make(f'mul i64 {low}, {size}')}")
         behind = b.make(f"add i64 {high}, 1")
         return start, b.make(f"add i64 {base}, {b.make(f'mul i64 {behind}, {size}')}")
 
 
-def choose(b: Builder, loop: Loop, quick: str, careful: str) -> None:
-    """Go to `quick` where no check could find anything, else to `careful`."""
+def choose(b: Builder, loop: Loop, quick: str, careful: str) -> dict[int, str]:
+    """Go to `quick` where no check could find anything, else to `careful`; the first elements of the arrays."""
     ends = Ends(b, loop)
     first, last = ends.counters()
-    ranges = [ends.range(node, first, last) for node in loop.accesses]
+    bases = {id(node): first_element(b, node.base) for node in loop.accesses}
+    ranges = [ends.range(node, first, last, bases[id(node)]) for node in loop.accesses]
     asked = b.label()
     b.emit(f"br i1 {ends.holds}, label %{asked}, label %{careful}")
     b.open = False
@@ -174,13 +175,14 @@ def choose(b: Builder, loop: Loop, quick: str, careful: str) -> None:
     for start, end in ranges:
         ask_whole(b, start, end, careful)
     b.jump(quick)
+    return bases
 
 
 def ask_whole(b: Builder, start: str, end: str, careful: str) -> None:
     """Whether this range has values everywhere: as it was found last time, or as the runtime finds now."""
     memory = b.program.memory
     b.program.external("rt_whole")
-    site = memory.static(32, "", False)  # from, to, epoch, times not to ask
+    site = memory.private(32)  # from, to, epoch, times not to ask
 
     def cell(i: int) -> str:
         return f"inttoptr (i64 {site + 8 * i} to ptr)"
@@ -188,6 +190,7 @@ def ask_whole(b: Builder, start: str, end: str, careful: str) -> None:
     epoch = b.make(f"load i64, ptr inttoptr (i64 {memory.epoch_address} to ptr)")
     low, high, then = (b.make(f"load i64, ptr {cell(i)}") for i in range(3))
     inside = b.make(f"and i1 {b.make(f'icmp uge i64 {start}, {low}')}, {b.make(f'icmp ule i64 {end}, {high}')}")
+    inside = b.make(f"and i1 {inside}, {b.make(f'icmp ult i64 {start}, {end}')}")  # not past the last address
     known = b.make(f"and i1 {inside}, {b.make(f'icmp eq i64 {epoch}, {then}')}")
     fine, miss, ask, wait = b.label(), b.label(), b.label(), b.label()
     b.branch(known, fine, miss)

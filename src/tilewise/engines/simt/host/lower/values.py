@@ -11,6 +11,7 @@ KNOWN = 0  # inside its object and given a value: no check
 INIT = 1  # inside its object: only whether it was given a value is checked
 FULL = 2  # reached through a pointer: everything is checked
 SHARED = 3  # a block's array in a kernel that is watched for races
+TRUSTED = 4  # reached through a pointer, and looked at before: no check
 
 
 class Unknown(Exception):

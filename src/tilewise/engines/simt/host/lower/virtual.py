@@ -1,23 +1,27 @@
 """Virtual methods: a table of functions a class, a pointer to it in every object, and calls that go through it.
 
 An entry is a function and how far its own object begins from the pointer to the table: so one table serves every class
-that shares that pointer, whatever its other bases. Tables are LLVM's constants, outside of the checked memory."""
+that shares that pointer, whatever its other bases. Tables are LLVM's constants, outside of the checked memory. The
+pointers to them are not: an entry also says which class declared its method first, and a call goes through no entry
+of another class, which may take and give other things."""
 
 from __future__ import annotations
 
+import zlib
 from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Record, Slot
-from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.builder import Builder, by_address
 from tilewise.engines.simt.host.lower.checked_memory import store
 from tilewise.engines.simt.host.lower.late import late, provide
+from tilewise.engines.simt.host.lower.marks import OK
 from tilewise.engines.simt.host.lower.program import Program
 from tilewise.engines.simt.host.lower.values import INIT, Place, Value
 
 DESTRUCTOR: Slot = ("~", (), False)
 POINTER = 8  # bytes
-ENTRY = 16  # a function, and the distance of its object
+ENTRY = 16  # a function; the distance of its object (32 bits) and the number of what it overrides
 
 
 def slot_of(p: Program, method: tree.Function, record: Record) -> Slot:
@@ -100,8 +104,23 @@ def _table(b: Builder, record: Record, at: int, slots: list[Slot]) -> str:
         p.table_entries += [""] * len(slots)
         for i, slot in enumerate(slots):
             function, distance = _entry(p, record, slot)
-            p.table_entries[first + i] = f"{{ptr, i64}} {{ptr {function}, i64 {distance - at}}}"
+            second = (_number(p, record, at, slot) << 32) | ((distance - at) & 0xFFFFFFFF)
+            p.table_entries[first + i] = f"{{ptr, i64}} {{ptr {function}, i64 {second}}}"
     return f"getelementptr (i8, ptr @tables, i64 {p.tables[key]})"
+
+
+def _declared_by(record: Record, at: int, slot: Slot) -> Record:
+    """The class that declared a virtual method first, of those that share the pointer at `at`."""
+    for base, offset in record.bases:
+        if slot in pointers(base).get(at - offset, ()):
+            return _declared_by(base, at - offset, slot)
+    return record
+
+
+def _number(p: Program, record: Record, at: int, slot: Slot) -> int:
+    """The same for a method and for all that override it: 31 bits."""
+    declared = _declared_by(record, at, slot)
+    return zlib.crc32(repr((slot, p.record_numbers.setdefault(id(declared), len(p.record_numbers)))).encode()) >> 1
 
 
 def tables_text(p: Program) -> list[str]:
@@ -137,8 +156,11 @@ def through_table(b: Builder, place: Place, slot: Slot) -> tuple[str, str]:
     table = b.make(f"load ptr, ptr {checked}")
     _known_table(b, table, number)
     entry = b.offset(table, ENTRY * number)
-    function = b.make(f"load ptr, ptr {entry}")
-    distance = b.make(f"load i64, ptr {b.offset(entry, 8)}")
+    function = b.make(f"load ptr, ptr {entry}{OK}")
+    second = b.make(f"load i64, ptr {b.offset(entry, 8)}{OK}")
+    distance = b.make(f"sext i32 {b.make(f'trunc i64 {second} to i32')} to i64")
+    other = b.make(f"icmp ne i64 {b.make(f'lshr i64 {second}, 32')}, {_number(b.program, record, at, slot)}")
+    b.complain(other, "rt_wild_call", [("i64", b.make(f"ptrtoint ptr {table} to i64")), ("i32", b.line_text())])
     null = b.make(f"icmp eq ptr {function}, null")
     b.complain(null, "rt_null_call", [("i32", b.line_text())])
     return function, b.offset(checked, distance)
@@ -174,7 +196,7 @@ def destroy_behind(b: Builder, record: Record, pointer: Value, check: int) -> st
     function, whole = through_table(b, Place(record, pointer.text, check), DESTRUCTOR)
     b.noted_line = 0
     b.calls.add(function)
-    b.emit(f"call void {function}(ptr {whole})")
+    b.emit(f"call void {function}({by_address(record)} {whole})")
     return whole
 
 

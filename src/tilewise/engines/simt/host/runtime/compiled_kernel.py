@@ -62,7 +62,7 @@ class CompiledKernel:
             (target,) = struct.unpack("<Q", memory.view(arguments + offsets[number], 8).tobytes())
             block = memory.find(target)
             ends = (block.address, block.end) if block is not None and _whole(memory, block) else (0, 0)
-            memory.put(cell, struct.pack("<2Q", *ends))
+            ctypes.memmove(cell, struct.pack("<2Q", *ends), 16)
 
     def watched(self) -> Any:
         """The kernel with a note at every touch of shared memory; None where it has none, or orders warps itself."""

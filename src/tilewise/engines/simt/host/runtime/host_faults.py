@@ -50,6 +50,14 @@ def check_range(s: Session, address: int, size: int, write: int, line: int) -> N
         judge(s, address, size, line, "write" if write else "read")
 
 
+@runtime("rt_beyond")
+def beyond(s: Session, address: int, size: int) -> None:
+    """An address that compiled code took from the program's memory leads out of it: the program ends here."""
+    if s.memory.inside(address) and size > 0:
+        address += size - 1
+    _wild(s, address, s.line, "access")
+
+
 def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
     """Say what is wrong with an access; where the real program would stop, stop."""
     memory = s.memory

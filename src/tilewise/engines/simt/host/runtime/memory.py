@@ -20,6 +20,8 @@ from tilewise.engines.simt.host.runtime.uniform_shadow import Kept, UniformShado
 from tilewise.errors import LimitError
 
 GUARD = 1 << 20
+SLACK = 4 << 20  # unused bytes on both sides of the memory and of its states: objects at its edges may end there
+PRIVATE = 1 << 20  # bytes that are mapped at once for what the runtime and compiled code keep from the program
 STACK = 64 << 20
 STATIC = 4 << 30
 LEAST_GAP = 64
@@ -62,26 +64,27 @@ class Memory:
         size = 1 << 37
         while True:
             try:
-                self._pages = mmap.mmap(-1, 2 * size, flags=flags)
+                self._pages = mmap.mmap(-1, 2 * (size + 2 * SLACK), flags=flags)
                 break
             except (OSError, ValueError, OverflowError):
                 size >>= 1
                 if size < 1 << 33:
                     raise LimitError("this machine gives no room for a program's memory") from None
         self.size = size
-        self.bytes = np.frombuffer(self._pages, np.uint8, size)
-        self.shadow = np.frombuffer(self._pages, np.uint8, size, size)
+        self.shift = size + 2 * SLACK
+        self.bytes = np.frombuffer(self._pages, np.uint8, size, SLACK)
+        self.shadow = np.frombuffer(self._pages, np.uint8, size, SLACK + self.shift)
         self._states = UniformShadow(self.shadow)
         self.base = self.bytes.ctypes.data
-        self.shift = size
-        self._control = GUARD // 2
+        self._kept_apart: list[tuple[mmap.mmap, np.ndarray]] = []
+        self._private, self._private_end = 0, 0
         self.still = threading.RLock()  # held by whoever is in the runtime, or looks at states while compiled code runs
         self.crowded = False  # states are to be put together at the next call
         self.loses_values = False  # compiled code may take values away from an array, in no call of the runtime
-        self.line_address = self.base + self._control
-        self.stack_address = self.base + self._control + 64
+        self.line_address, self.stack_address, self.epoch_address, self.native_address = (
+            self.private(64) for _ in range(4)
+        )
         self._line = ctypes.c_int32.from_address(self.line_address)
-        self.epoch_address = self.stack_address + 64
         self._epoch = ctypes.c_int64.from_address(self.epoch_address)
         stack = self.base + GUARD
         self.stack_start, self.stack_end = stack, stack + STACK
@@ -111,6 +114,19 @@ class Memory:
         self._epoch.value += 1
 
     # -- giving out
+
+    def private(self, size: int) -> int:
+        """Zeros outside of the program's memory, where no store of the program leads: control words, and what compiled
+        code found out about arrays and relies on."""
+        size = -(-size // 64) * 64
+        if self._private + size > self._private_end:
+            most = max(PRIVATE, -(-size // mmap.PAGESIZE) * mmap.PAGESIZE)
+            pages = mmap.mmap(-1, most)
+            array = np.frombuffer(pages, np.uint8)
+            self._kept_apart.append((pages, array))
+            self._private, self._private_end = array.ctypes.data, array.ctypes.data + most
+        self._private += size
+        return self._private - size
 
     def static(
         self, size: int, name: str, device: bool, host: bool = False, unset: bool = False, line: int = 0
@@ -182,7 +198,7 @@ class Memory:
         self.used -= block.size
         first, last = -(-at // mmap.PAGESIZE) * mmap.PAGESIZE, (at + block.size) // mmap.PAGESIZE * mmap.PAGESIZE
         if last - first >= 1 << 20 and hasattr(mmap, "MADV_DONTNEED"):
-            self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
+            self._pages.madvise(mmap.MADV_DONTNEED, SLACK + first, last - first)
 
     # -- finding
 
@@ -248,7 +264,7 @@ class Memory:
         self.bytes[at:first] = value & 255
         self.bytes[last : at + size] = value & 255
         if first < last:
-            self._pages.madvise(mmap.MADV_DONTNEED, first, last - first)
+            self._pages.madvise(mmap.MADV_DONTNEED, SLACK + first, last - first)
         self._states.change(at, size, keep, give)
 
     @contextlib.contextmanager

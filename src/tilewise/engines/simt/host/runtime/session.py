@@ -151,16 +151,23 @@ class Session:
                         memory.collapse_now()
                     return function(self, *arguments)
             except LimitError as error:
-                self.finish(4, "limit", str(error))
+                self._end(4, "limit", str(error))
             except TilewiseError as error:
-                self.finish(2, "refused", str(error))
+                self._end(2, "refused", str(error))
             except MemoryError:
-                self.finish(4, "limit", "this machine has no more memory")
+                self._end(4, "limit", "this machine has no more memory")
             except BaseException as error:
-                self.finish(4, "failed", "".join(traceback.format_exception_only(error)).strip()
-                            + ("\n" + traceback.format_exc() if os.environ.get("TILEWISE_DEBUG") else ""))  # fmt: skip
+                self._end(4, "failed", "".join(traceback.format_exception_only(error)).strip()
+                          + ("\n" + traceback.format_exc() if os.environ.get("TILEWISE_DEBUG") else ""))  # fmt: skip
 
         return call
+
+    def _end(self, status: int, ended: str, message: str) -> None:
+        """Compiled code never goes on behind what ends it, even where nobody takes the report."""
+        try:
+            self.finish(status, ended, message)
+        finally:
+            os._exit(4)
 
     def address_of(self, name: str, result: str, parameters: list[str]) -> int:
         """A pointer to a runtime function that compiled code can call."""

@@ -19,7 +19,7 @@ def whole(s: Session, low: int, high: int, site: int, card: int) -> int:
     cells = (ctypes.c_int64 * 4).from_address(site)
     memory = s.memory
     block = memory.find(low)
-    there = block is not None and (block.device if card else not memory.on_stack(low))
+    there = low < high and block is not None and (block.device if card else not memory.on_stack(low))
     if block is not None and there and not block.freed and high <= block.end:
         for start, end in ((block.address, block.end), (low, high)):
             if _has_values(s, start, end, bool(card)):

@@ -238,6 +238,8 @@ def _index(b: Builder, node: tree.Index) -> Any:
         place = WidePlace(array, widen(b, Value(Pointer(array.of), place.address)), place.check, place.const)
     held = memory.held(b, widen(b, index), array.length) if array.length else widen(b, index)
     check = place.check if place.check in (FULL, KNOWN) else INIT
+    if not array.length:
+        check = FULL
     at = memory.moved(b, place.address, held, late.element_size(b, array.of, node))
     return WidePlace(array.of, at, check, place.const)
 

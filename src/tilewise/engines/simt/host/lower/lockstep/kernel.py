@@ -110,7 +110,7 @@ def _spans(b: Builder, lanes: Lanes, instance: Instance) -> None:
         kept = isinstance(type_, Pointer) and id(parameter) not in known.varying | known.assigned
         if not kept or not parameter.name:
             continue
-        cell = b.program.memory.static(16, "", False)
+        cell = b.program.memory.private(16)
         low, high = (b.make(f"load i64, ptr inttoptr (i64 {cell + 8 * k} to ptr)") for k in range(2))
         lanes.spans[parameter.name] = (b.find(parameter.name), low, high)
         b.program.spans.append((i, cell))

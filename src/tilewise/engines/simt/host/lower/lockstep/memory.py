@@ -7,6 +7,7 @@ from __future__ import annotations
 from tilewise.engines.simt.host.language import types
 from tilewise.engines.simt.host.language.types import Array, Pointer, Scalar, Type
 from tilewise.engines.simt.host.lower.builder import Builder
+from tilewise.engines.simt.host.lower.checked_memory import in_span
 from tilewise.engines.simt.host.lower.lockstep.divergence import NotInLockstep
 from tilewise.engines.simt.host.lower.lockstep.lane_loop import lane_loop
 from tilewise.engines.simt.host.lower.lockstep.scattered import all_inside, put_apart, take
@@ -22,6 +23,7 @@ from tilewise.engines.simt.host.lower.lockstep.wide import (
     scalars,
     widen,
 )
+from tilewise.engines.simt.host.lower.marks import OK
 from tilewise.engines.simt.host.lower.values import FULL, INIT, KNOWN, Value
 
 ITERATIONS_AHEAD = 8  # that a load is prefetched
@@ -122,10 +124,8 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
     whole = lanes.width * size
     fine = both(b, at.valid, lanes.all(b))
     if place.span is not None:
-        above = b.make(f"icmp uge i64 {at.base}, {place.span[0]}")
-        below = b.make(f"icmp ule i64 {b.make(f'add i64 {at.base}, {whole}')}, {place.span[1]}")
         other = b.label()
-        b.branch(both(b, fine, both(b, above, below)), quick, other)
+        b.branch(both(b, fine, in_span(b, at.base, whole, place.span)), quick, other)
         b.begin(other)
     if place.check == FULL:
         off = b.make(f"sub i64 {at.base}, {memory.base}")
@@ -142,7 +142,7 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
     bits = f"i{size * 8}"
     kind = lanes.vector(bits)
     if not write or place.check == FULL:
-        state = b.make(f"load {kind}, ptr {shadow}, align 1")
+        state = b.make(f"load {kind}, ptr {shadow}, align 1{OK}")
         twos = f"splat ({bits} {_repeat(2, size)})"
         same = b.make(f"icmp eq {kind} {b.make(f'and {kind} {state}, {twos}')}, {twos}")
         other = slow if not write else b.label()
@@ -153,7 +153,7 @@ def _fast(b: Builder, place: WidePlace, size: int, write: bool, slow: str, quick
             _first_store(b, state, shadow, size, quick, slow)
     b.begin(quick)
     if write and place.check != FULL:
-        b.emit(f"store {kind} splat ({bits} {_repeat(3, size)}), ptr {shadow}, align 1")
+        b.emit(f"store {kind} splat ({bits} {_repeat(3, size)}), ptr {shadow}, align 1{OK}")
     return b.make(f"inttoptr i64 {at.base} to ptr")
 
 
@@ -168,7 +168,7 @@ def _first_store(b: Builder, state: str, shadow: str, size: int, quick: str, slo
     b.open = False
     b.begin(mark)
     marked = b.make(f"or {kind} {state}, splat ({bits} {_repeat(2, size)})")
-    b.emit(f"store {kind} {marked}, ptr {shadow}, align 1")
+    b.emit(f"store {kind} {marked}, ptr {shadow}, align 1{OK}")
     b.jump(quick)
 
 
@@ -216,7 +216,7 @@ def load(b: Builder, place: WidePlace) -> Wide:
         else:
             _prefetch(b, place)
             pointer = _fast(b, place, size, False, slow, quick)
-            one = b.make(f"load {kind}, ptr {pointer}, align 1")
+            one = b.make(f"load {kind}, ptr {pointer}, align 1{OK}")
         b.jump(done)
         b.begin(slow)
         two = b.make(call.format(mask=lanes.mask_bits(b)))
@@ -248,7 +248,7 @@ def store(b: Builder, place: WidePlace, value: Wide) -> None:
         put_apart(b, llvm, place.address, text)
     else:
         pointer = _fast(b, place, size, True, slow, quick)
-        b.emit(f"store {kind} {text}, ptr {pointer}, align 1")
+        b.emit(f"store {kind} {text}, ptr {pointer}, align 1{OK}")
     b.jump(done)
     b.begin(slow)
     b.emit(call.format(mask=lanes.mask_bits(b)))

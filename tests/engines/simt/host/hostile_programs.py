@@ -1,0 +1,197 @@
+"""Programs that try to leave the checked memory or to run code of their own, by the surface that they attack.
+
+Each text is put behind HEAD. `W` is an address that the process has not mapped; `BASE` is where the program's memory
+begins (as laid out so far: it is computed from the address of a local variable). An attack succeeds where the process
+ends by a signal or prints ESCAPED. A text that begins with "//ok" is a legal program; one that begins with "//quiet"
+does nothing that has to be reported and must only be harmless."""
+# ruff: noqa: E501 — lines of C++
+
+from __future__ import annotations
+
+HEAD = r"""#include <algorithm>
+#include <cstdarg>
+#include <cstdio>
+#include <cstdlib>
+#include <cstring>
+#include <functional>
+#include <map>
+#include <memory>
+#include <new>
+#include <string>
+#include <thread>
+#include <vector>
+#include <pthread.h>
+typedef unsigned long U;
+volatile long W0 = 0x414141414141L;
+#define W ((long)W0)
+#define BASE(x) ((((U)&(x)) & ~0xfffUL) - 0x100000UL)
+void escaped() { printf("ESCAPED\n"); }
+"""
+
+CALLBACKS = [
+    "int main() { atexit((void (*)())W); return 0; }",
+    "U mix(U x) { x *= 0xd2800bc8d28009a0UL; x ^= 0xd4000001d4000001UL; return x * 0x06eb900000004dbfUL; }\nint main(int argc, char** argv) { U (*f)(U) = mix; printf(\"%lx\\n\", f(argc)); for (int i = 2; i < 60; i++) atexit((void (*)())((char*)(void*)f + i)); return 0; }",
+    "void f(long* p) { *p = 1; }\nstruct Big { long v[50]; };\nBig g() { Big b; b.v[0] = 1; return b; }\nint main() { Big (*p)() = g; atexit((void (*)())p); return 0; }",
+    "int main() { int a[4] = {3, 2, 1, 0}; qsort(a, 4, 4, (int (*)(const void*, const void*))W); return 0; }",
+    "struct Big { long v[100]; };\nBig f(const void* a, const void* b) { Big r; r.v[0] = (long)a; return r; }\nint main() { int a[4] = {3, 2, 1, 0}; qsort(a, 4, 4, (int (*)(const void*, const void*))f); return 0; }",
+    "int main() { int a[4] = {0, 1, 2, 3}, k = 2; bsearch(&k, a, 4, 4, (int (*)(const void*, const void*))W); return 0; }",
+    "int main() { pthread_t t; pthread_create(&t, 0, (void* (*)(void*))W, 0); return 0; }",
+    "int main() { void (*f)() = (void (*)())W; std::thread t(f); t.join(); return 0; }",
+    "int main() { cudaStream_t s; cudaStreamCreate(&s); cudaStreamAddCallback(s, (cudaStreamCallback_t)W, 0, 0); cudaDeviceSynchronize(); return 0; }",
+    "int main() { cudaStream_t s; cudaStreamCreate(&s); cudaLaunchHostFunc(s, (void (*)(void*))W, 0); cudaDeviceSynchronize(); return 0; }",
+    "struct R { long v; long w; };\nvoid f(R r) { printf(\"%ld\\n\", r.v); }\nint main() { void (*p)(long) = (void (*)(long))f; p(W); return 0; }",
+    "struct A { long x; void f(long v) { x = v; } };\nint main() { auto p = &A::f; void (*q)(long, long) = (void (*)(long, long))p; q(W, 3); return 0; }",
+    "struct A { static void f(long* p) { *p = 1; } };\nint main() { std::function<void(long*)> f = A::f; long* p = (long*)&f; for (int i = 0; i < (int)(sizeof f / 8); i++) p[i] = W; f(0); return 0; }",
+    "long wide(long a, long b, long c, long d, long e, long f, long g, long h, long i, long j, long k, long l) { return a + b + c + d + e + f + g + h + i + j + k + l; }\nint main() { long (*p)(long) = (long (*)(long))wide; printf(\"%ld\\n\", p(1)); return 0; }",
+    "struct O { long v; O() { v = 1; } ~O() { v = 2; } };\nvoid last() { printf(\"%d\\n\", 1); }\nint main() { atexit(last); atexit((void (*)())((char*)(void*)last + 4)); return 0; }",
+    "long f(int n, ...) { va_list l; va_start(l, n); long s = va_arg(l, long); va_end(l); return s; }\nint main() { long (*p)(int, long*, long) = (long (*)(int, long*, long))f; printf(\"%ld\\n\", p(1, (long*)W, 1)); return 0; }",
+    "int main() { std::sort((long*)W, (long*)W + 40); return 0; }",
+]  # fmt: skip
+
+FIND = "long buf[600], out[1200];\nlong* found[64];\nint many = 0;\nvoid copy(long* d, long* s, int n) { for (int k = 0; k < n; k++) d[k] = s[k]; }\nvoid find() { for (int i = 0; i < 600; i++) buf[i] = i; for (int i = 0; i < 1200; i++) out[i] = 0; copy(out, buf, 16); for (long i = -4096; i < 8192; i++) { long* q = (long*)(((U)out & ~63UL) + i * 8); if ((U)q >= (U)out && (U)q < (U)out + 9600) continue; if ((U)q >= (U)buf && (U)q < (U)buf + 4800) continue; if ((q[0] == (long)buf || q[0] == (long)out) && q[2] >= 0 && q[2] < 1000000 && many < 64) found[many++] = q; } }\n"
+NEST = "float a[4096], b[4096], c[4096];\nvoid multiply(int n) { for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) { float s = 0; for (int k = 0; k < n; k++) s += a[i * n + k] * b[k * n + j]; c[i * n + j] = s; } }\nvoid fill() { for (int i = 0; i < 4096; i++) a[i] = b[i] = 1; }\nlong* find() { long* r = 0; for (U q = ((U)a & ~63UL) - 0x10000; q < (U)c + 0x20000; q += 64) { if ((q >= (U)a && q < (U)(a + 4096)) || (q >= (U)b && q < (U)(b + 4096)) || (q >= (U)c && q < (U)(c + 4096))) continue; long* p = (long*)q; if (p[7] == 64 && p[6] == 0 && p[9] == 64) r = p; } return r; }\n"
+RECORDS = [
+    FIND + "int main() { long x = 0; find(); long* e = (long*)(BASE(x) + 0x80000 + 128); long now = e[0]; for (int i = 0; i < many; i++) { found[i][0] = 0; found[i][1] = -1; found[i][2] = now; } copy((long*)W, buf, 500); return 0; }",
+    FIND + "int main() { long x = 0; find(); long* e = (long*)(BASE(x) + 0x80000 + 128); long now = e[0]; for (int i = 0; i < many; i++) { found[i][0] = 0; found[i][1] = -1; found[i][2] = now; } copy(out, (long*)W, 500); return 0; }",
+    FIND + "int main() { long x = 0; find(); for (int i = 0; i < many; i++) { found[i][0] = W - 8; found[i][1] = W + 80000; } copy((long*)W, buf, 500); return 0; }",
+    NEST + "int main() { long x = 0; fill(); multiply(64); long* p = find(); long now = ((long*)(BASE(x) + 0x80000 + 128))[0]; if (p) { p[0] = 1; p[1] = now; p[10] = W; } multiply(64); printf(\"%f\\n\", c[5]); return 0; }",
+    NEST + "int main() { long x = 0; fill(); multiply(64); long* p = find(); long now = ((long*)(BASE(x) + 0x80000 + 128))[0]; if (p) { p[0] = 1; p[1] = now; p[11] = W / 64; } multiply(64); printf(\"%f\\n\", c[5]); return 0; }",
+    "//quiet\nint main() { std::vector<long>& v = *new std::vector<long>(64, 1); long* p = (long*)&v; long w = W; for (int k = 0; k < 16; k++) { p[0 * k] = w; v[k] = 3; } return 0; }",
+    "//quiet\nint main() { std::vector<long>& v = *new std::vector<long>(64, 1); long* p = (long*)&v; long w = W; long s = 0; for (int k = 0; k < 40; k++) { s += v[k]; p[k * 0] = w; } printf(\"%ld\\n\", s); return 0; }",
+    "struct E { int a; long b; };\nstruct F { long f[4]; };\nstruct D : F, E { long c[8]; };\nint main() { long x = 0; U s = BASE(x) + 0x100000 + (64 << 20) + 0x100000; for (int i = 0; i < 3; i++) { try { D d; d.a = 1; d.b = 2; throw d; } catch (E& e) { e.b = 3; } catch (F g) { g.f[1] = 3; } for (U at = s; at < s + 0x8000; at += 8) if (*(long*)at == 32) *(long*)at = W; } try { D d; throw d; } catch (F g) { printf(\"%ld\\n\", g.f[3]); } return 0; }",
+    "__global__ void k(float* a, U s, long w) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i == 0) for (U at = s; at < s + 0x8000; at += 8) if (*(long*)at == (long)a) { *(long*)at = 0; *(long*)(at + 8) = -1; } if (i >= 4096 && i < 4200) a[w + i] = 3; }\nint main() { long x; float* a; cudaMalloc(&a, 1 << 22); cudaMemset(a, 0, 1 << 22); k<<<16384, 256>>>(a, BASE(x) + 0x100000 + (64 << 20) + 0x100000, W / 4); cudaDeviceSynchronize(); return 0; }",
+    "int twice(int n) { static int made = n * 2; return made; }\nint main() { long x; twice(3); U s = BASE(x) + 0x100000 + (64 << 20) + 0x100000; for (U at = s; at < s + 0x1000; at += 8) *(long*)at = W; printf(\"%d\\n\", twice(4)); return 0; }",
+]  # fmt: skip
+
+CONTROL = [
+    "int f(int n) { int a[4]; for (int i = 0; i < 4; i++) a[i] = n; return a[n & 3]; }\nint main() { long x = 1; long* sp = (long*)(BASE(x) + 0x80000 + 64); *sp = W; printf(\"%d\\n\", f(2)); return 0; }",
+    "int f(int n) { int a[4]; for (int i = 0; i < 4; i++) a[i] = n; return a[n & 3]; }\nint main() { long x = 1; long w = 0; memcpy((void*)(BASE(x) + 0x80000 + 64), &w, 8); printf(\"%d\\n\", f(2)); return 0; }",
+    "int f(int n) { int a[4]; for (int i = 0; i < 4; i++) a[i] = n; return a[n & 3]; }\nint main() { long x = 1; memset((void*)(BASE(x) + 0x80000), 65, 256); printf(\"%d\\n\", f(2)); return 0; }",
+    "struct P { long v[16]; P() { for (int i = 0; i < 16; i++) v[i] = W; } };\nint f(int n) { int a[4]; for (int i = 0; i < 4; i++) a[i] = n; return a[n & 3]; }\nint main() { long x = 1; new ((void*)(BASE(x) + 0x80000)) P; printf(\"%d\\n\", f(2)); return 0; }",
+    "int f(int n) { int a[4]; for (int i = 0; i < 4; i++) a[i] = n; return a[n & 3]; }\nint main() { long x = 1; long* p = &x; for (long i = 0; i > -90000; i -= 1) p[i] = W; printf(\"%d\\n\", f(2)); return 0; }",
+    "__global__ void k(long* p) { *p = 0x414141414141L; }\nint f(int n) { int a[4]; for (int i = 0; i < 4; i++) a[i] = n; return a[n & 3]; }\nint main() { long x = 1; k<<<1, 1>>>((long*)(BASE(x) + 0x80000 + 64)); cudaDeviceSynchronize(); printf(\"%d\\n\", f(2)); return 0; }",
+    "int f(int n) { int a[4]; for (int i = 0; i < 4; i++) a[i] = n; return a[n & 3]; }\nint main() { long x = 1; FILE* h = fopen(\"own.txt\", \"w+\"); if (!h) return 0; for (int i = 0; i < 256; i++) fputc('A', h); rewind(h); fread((void*)(BASE(x) + 0x80000), 1, 256, h); fclose(h); printf(\"%d\\n\", f(2)); return 0; }",
+]  # fmt: skip
+
+PLACEMENT = [
+    "struct R { long a; R(long x) { a = x; } };\nint main() { new ((void*)W) R(4); return 0; }",
+    "int main() { long* p = new ((void*)W) long(4); printf(\"%ld\\n\", *p); return 0; }",
+    "struct R { long a[4]; };\nint main() { new ((void*)W) R{{1, 2, 3, 4}}; return 0; }",
+    "int main() { new ((void*)W) std::string(\"abc\"); return 0; }",
+    "struct B { virtual void f() {} };\nint main() { new ((void*)W) B; return 0; }",
+    "struct R { long a; R(long x) { a = x; } };\nint main() { new ((void*)0) R(4); return 0; }",
+    "struct R { long a; R(long x) { a = x; } };\nint main() { R* r = new R(1); delete r; new (r) R(4); return 0; }",
+    "struct R { long a[1000]; R() { for (int i = 0; i < 1000; i++) a[i] = 7; } };\nint main() { char* m = (char*)malloc(16); new (m) R; return 0; }",
+    "//ok\nstruct R { long a; R(long x) { a = x; } };\nint main() { char room[sizeof(R) * 2]; R* r = new (room) R(4); R* q = new (room + sizeof(R)) R(5); void* m = malloc(sizeof(std::string)); std::string* s = new (m) std::string(\"xy\"); printf(\"%ld %ld %s\\n\", r->a, q->a, s->c_str()); s->~basic_string(); free(m); return 0; }",
+]  # fmt: skip
+
+INTERNAL = [
+    "int main() { __make((long*)W, 3L); return 0; }",
+    "struct R { long a; R(long x) { a = x; } };\nint main() { __make((R*)W, 3L); return 0; }",
+    "struct R { long a; ~R() { a = 3; } };\nint main() { __unmake((R*)W); return 0; }",
+    "int main() { __drop((long*)W); return 0; }",
+    "struct R { long a[50]; ~R() { a[3] = 3; } };\nint main() { R r; __drop(&r + 100000000); return 0; }",
+    "int main() { __va_next((struct __va*)W); return 0; }",
+    "int main() { __vprintf(\"%s %lx\\n\", (void*)W, 4); return 0; }",
+    "int main() { char* p = __variadic(); printf(\"%p %ld\\n\", p, __variadic_count()); return 0; }",
+    "long f(int n, ...) { va_list l; va_start(l, n); l.at = (char*)W; l.left = 4; vprintf(\"%ld %ld %ld\\n\", l); va_end(l); return 0; }\nint main() { f(1, 2L); return 0; }",
+    "long f(int n, ...) { va_list l; va_start(l, n); l.left = 100000000; vprintf(\"%ld %ld %ld\\n\", l); va_end(l); return 0; }\nint main() { f(1, 2L); return 0; }",
+    "int main() { __vector_free((void*)W); __vector_size((void*)W, 100, 0); return 0; }",
+    "__global__ void k(long* p) { __wait(77); p[0] = 1; }\nint main() { long* p; cudaMalloc(&p, 8); k<<<1, 32>>>(p); cudaDeviceSynchronize(); return 0; }",
+    "#define MK __ma##ke\nint main() { MK((long*)W, 3L); return 0; }",
+]  # fmt: skip
+
+DELETES = [
+    "struct R { long v; ~R() { W0 = v; } };\nint main() { delete (R*)W; return 0; }",
+    "struct R { long v; ~R() { v = 3; } };\nint main() { delete[] (R*)W; return 0; }",
+    "struct B { virtual ~B() {} long q; };\nint main() { delete (B*)W; return 0; }",
+    "struct R { std::string s; };\nint main() { delete (R*)W; return 0; }",
+    "struct R { long v; ~R() { v = 3; } };\nint main() { ((R*)W)->~R(); return 0; }",
+    "struct R { long v; ~R() { v = 3; } };\nint main() { R* r = new R[3]; delete[] (r + 100000000); return 0; }",
+    "struct R { long v[8]; ~R() { v[7] = 3; } };\nint main() { R* r = (R*)malloc(8); delete r; return 0; }",
+    "struct R { long v; ~R() { v = 3; } };\nstruct S { R r[4]; };\nint main() { S* s = (S*)W; s->~S(); return 0; }",
+    "struct R { long v; ~R() { v = 3; } };\nint main() { R* r = new R; r->~R(); delete r; delete r; return 0; }",
+    "struct R { long v; ~R() { v = 3; } };\nint main() { std::unique_ptr<R[]> p((R*)W); p.reset(); return 0; }",
+]  # fmt: skip
+
+OBJECTS = [
+    "int main() { std::vector<long> v(10, 1); long* p = (long*)&v; p[0] = W; p[1] = 10; p[2] = 800; v.push_back(3); return 0; }",
+    "struct O { std::string s; long z; ~O() { z = 1; } };\nint main() { std::vector<O> v(3); long* p = (long*)&v; p[0] = W; p[1] = 200; v.clear(); return 0; }",
+    "struct O { long z; ~O() { z = 1; } };\nint main() { std::unique_ptr<O> s(new O); long* p = (long*)&s; p[0] = W; s.reset(); return 0; }",
+    "struct O { long z; ~O() { z = 1; } };\nint main() { std::shared_ptr<O> s = std::make_shared<O>(); long* p = (long*)&s; p[0] = W; p[1] = W; s.reset(); return 0; }",
+    "int main() { std::string s = \"abc\"; long* p = (long*)&s; p[0] = W; p[1] = 5; s += \"defghijklmnopqrstuvwxyz\"; return 0; }",
+    "int main() { std::map<int, int> m; m[1] = 2; long* p = (long*)&m; for (int i = 0; i < (int)(sizeof m / 8); i++) p[i] = W; m[2] = 3; return 0; }",
+    "int main() { std::vector<long> v(10, 1); long* p = (long*)&v; p[1] = 1L << 60; v.resize(11); return 0; }",
+    "int main() { std::vector<std::string> v(3, \"x\"); long* p = (long*)&v; p[1] = 1L << 58; v.clear(); return 0; }",
+    "int main() { std::vector<long> v(10, 1); long* p = (long*)&v; p[0] = W; v.pop_back(); v.resize(3); v.insert(v.begin(), 4L); return 0; }",
+    "int main() { std::vector<std::vector<long> > v(3, std::vector<long>(4, 1)); long* p = (long*)&v[1]; p[0] = W; p[1] = 100; std::vector<std::vector<long> > w = v; return 0; }",
+    "int main() { long c = 5; auto f = [&c](long v) { c = v; }; *(long*)&f = W; f(3); return 0; }",
+    "struct S { long m; void go() { auto f = [this](long v) { m = v; }; *(long*)&f = W; f(3); } };\nint main() { S s; s.go(); return 0; }",
+    "struct R { long& r; R(long& x) : r(x) {} };\nint main() { long a = 1; R r(a); *(long*)&r = W; r.r = 4; return 0; }",
+    "struct O { long z[20]; O() { z[0] = 1; } };\nint main() { std::vector<O> v(3); long* p = (long*)&v; p[0] = W; p[2] = 1000; v.emplace_back(); return 0; }",
+    "//ok\nint main() { std::vector<std::string> v; for (int i = 0; i < 50; i++) v.push_back(std::to_string(i)); v.resize(20); v.insert(v.begin(), \"q\"); std::map<int, std::string> m; for (int i = 0; i < 9; i++) m[i] = v[i]; std::unique_ptr<std::string> u(new std::string(\"u\")); u.reset(); v.clear(); printf(\"%zu %s\\n\", v.size(), m[3].c_str()); return 0; }",
+]  # fmt: skip
+
+KERNELS = [
+    "struct R { long a; __device__ R(long x) { a = x; } };\n__global__ void k(long w) { new ((void*)w) R(4); }\nint main() { k<<<1, 1>>>(W); cudaDeviceSynchronize(); return 0; }",
+    "struct R { long a; __device__ ~R() { a = 3; } };\n__global__ void k(long w) { ((R*)w)->~R(); }\nint main() { k<<<1, 1>>>(W); cudaDeviceSynchronize(); return 0; }",
+    "struct R { long a[4]; __device__ void set(long v) { a[3] = v; } };\n__global__ void k(long w) { ((R*)w)->set(3); }\nint main() { k<<<1, 1>>>(W); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(long w, long* p) { long a[4]; for (int i = 0; i < 4; i++) a[i] = i; a[w] = 3; p[0] = a[1]; }\nint main() { long* p; cudaMalloc(&p, 8); k<<<1, 32>>>(W, p); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(long w, long* p) { __shared__ long s[32]; s[threadIdx.x] = 1; __syncthreads(); s[w + threadIdx.x] = 3; p[0] = s[1]; }\nint main() { long* p; cudaMalloc(&p, 8); k<<<300, 32>>>(W, p); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(long w, long* p) { extern __shared__ long s[]; s[threadIdx.x] = 1; s[w + threadIdx.x] = 3; p[0] = s[1]; }\nint main() { long* p; cudaMalloc(&p, 8); k<<<300, 32, 1024>>>(W, p); cudaDeviceSynchronize(); return 0; }",
+    "struct B { long v[40]; };\n__global__ void k(long w) { B b; b = *(B*)w; ((B*)w)[5] = b; }\nint main() { k<<<1, 1>>>(W); cudaDeviceSynchronize(); return 0; }",
+    "__device__ void f(long n, long* p) { long a[8]; for (int i = 0; i < 8; i++) a[i] = n + i; __syncthreads(); if (n) f(n - 1, p); p[0] += a[n & 7]; }\n__global__ void k(long n, long* p) { f(n, p); __syncthreads(); }\nint main() { long* p; cudaMalloc(&p, 8); cudaMemset(p, 0, 8); k<<<1, 64>>>(100000, p); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(long w, long* p) { atomicAdd((unsigned long long*)w, 3ULL); ((float4*)w)[threadIdx.x] = make_float4(1, 2, 3, 4); }\nint main() { long* p; cudaMalloc(&p, 8); k<<<2, 32>>>(W, p); cudaDeviceSynchronize(); return 0; }",
+    "typedef long (*F)(long);\n__device__ long f(long x) { return x; }\n__global__ void k(long w, long* p) { F g = (F)w; p[0] = g(3); }\nint main() { long* p; cudaMalloc(&p, 8); k<<<1, 1>>>(W, p); cudaDeviceSynchronize(); return 0; }",
+    "struct R { long a; __device__ R(long x) { a = x; } __device__ ~R() { a = 3; } };\n__global__ void k(long w) { R* r = new R(1); r = (R*)w; delete r; }\nint main() { k<<<1, 1>>>(W); cudaDeviceSynchronize(); return 0; }",
+    "struct Big { long v[4]; };\n__global__ void k(Big b, long w, long* p) { ((long*)&b)[w] = 3; Big* q = &b; p[0] = q[w].v[2]; }\nint main() { long* p; cudaMalloc(&p, 8); Big b; for (int i = 0; i < 4; i++) b.v[i] = i; k<<<1, 32>>>(b, W, p); cudaDeviceSynchronize(); return 0; }",
+]  # fmt: skip
+
+TABLES = [
+    "struct B { virtual int f() { return 1; } virtual ~B() {} long q; };\nstruct C : B { int f() { return 2; } };\nint main() { B* b = new C; *(long*)b = W; printf(\"%d\\n\", b->f()); return 0; }",
+    "struct Big { long v[100]; };\nstruct A { virtual Big f(long x) { Big b; b.v[0] = x; return b; } };\nstruct B { virtual long f(long x) { return x; } };\nint main() { A a; B b; *(long*)&b = *(long*)&a; printf(\"%ld\\n\", b.f(W)); return 0; }",
+    "struct A { virtual void f(long* p) { *p = 1; } virtual void h(double d) {} };\nstruct B { long q; virtual void f(long v) { q = v; } virtual long g(long* a, long b, long c) { return a[b] + c; } };\nint main() { A a; B b; *(long*)&b = *(long*)&a; b.f(W); return 0; }",
+    "struct R { long v[4]; };\nstruct A { virtual long f(R r) { return r.v[3]; } };\nstruct B { virtual long f(long x) { return x; } };\nint main() { A a; B b; *(long*)&b = *(long*)&a; printf(\"%ld\\n\", b.f(W)); return 0; }",
+    "struct A { virtual long f(long x) { return x; } };\nstruct C { virtual void a() {} virtual ~C() {} long big[400]; };\nint main() { A a; C c; *(long*)&a = *(long*)&c + 16; printf(\"%ld\\n\", a.f(W)); return 0; }",
+    "struct A { long pad[1000]; virtual void f() { pad[999] = 3; } };\nstruct B { virtual void f() {} };\nint main() { A* a = new A; B* b = new B; for (int i = 0; i < 1001; i++) { long t = ((long*)a)[i]; if (t > 100000) { *(long*)b = t; break; } } b->f(); return 0; }",
+    "//quiet\nstruct X { long x; virtual ~X() {} virtual void f() { x = 1; } };\nstruct Y { long y; virtual ~Y() {} virtual void g() { y = 1; } };\nstruct Z : X, Y { long z[100000]; void g() { z[99999] = 3; } };\nint main() { Z* z = new Z; Y* y = z; Y n; *(long*)((char*)&n) = *(long*)((char*)y); for (int i = 0; i < 4; i++) ((long*)&n)[0] = ((long*)y)[0]; n.g(); Y* m = &n; m->g(); return 0; }",
+    "struct A { virtual void f() = 0; };\nint main() { A* a = (A*)calloc(1, 64); a->f(); return 0; }",
+    "struct B { virtual int f() { return 1; } };\nint main() { B* b = (B*)W; printf(\"%d\\n\", b->f()); return 0; }",
+    "//ok\nstruct A { virtual long f(long x) { return x; } virtual ~A() {} };\nstruct B { virtual long g(long x) { return x + 1; } virtual ~B() {} };\nstruct C : A, B { long k; C() : k(5) {} long f(long x) { return x + k; } long g(long x) { return x * k; } };\nint main() { C c; A* a = &c; B* b = &c; std::unique_ptr<B> u(new C); printf(\"%ld %ld %ld\\n\", a->f(1), b->g(2), u->g(3)); return 0; }",
+]  # fmt: skip
+
+EDGES = [
+    "int main() { char* p = (char*)malloc(64); memset(p, 1, (size_t)-1); return 0; }",
+    "int main() { char* p = (char*)malloc(64); char* q = (char*)malloc(64); memcpy(p, q, (size_t)1 << 63); memcpy(p, q, ~0UL - 100); memmove((void*)(~0UL - 8), p, 64); return 0; }",
+    "int main() { long x; char* end = (char*)BASE(x) + (1UL << 37); for (long i = -80; i < 16; i += 4) *(int*)(end + i) = 3; return 0; }",
+    "struct Big { char v[100]; };\nint main() { long x; Big b; memset(&b, 0, 100); *(Big*)((char*)BASE(x) + (1UL << 37) - 65) = b; return 0; }",
+    "struct Big { char v[1L << 40]; };\nint main() { Big* b = (Big*)malloc(100); b->v[(1L << 40) - 1] = 3; Big* c = b + 1; c->v[0] = 1; return 0; }",
+    "struct Z { int n; int a[0]; };\nint main() { Z z; z.n = 1; long w = W / 4; z.a[w] = 3; return 0; }",
+    "struct Z { int n; int a[0]; };\nint main() { Z z; z.n = 1; long w = W / 4; printf(\"%d\\n\", z.a[w]); return 0; }",
+    "extern int a[];\nint a[4] = {1, 2, 3, 4};\nint main() { long w = W / 4; a[w] = 3; return 0; }",
+    "struct Big { long v[100000000]; };\nint main() { char c = 1; ((Big&)c).v[90000000] = 3; return 0; }",
+    "struct Big { long v[100000000]; };\nint main() { char c = 1; Big& b = (Big&)c; b.v[90000000] = 3; printf(\"%ld\\n\", reinterpret_cast<Big&>(c).v[80000000]); return 0; }",
+    "int main(int argc, char** argv) { int n = -argc; float a[n] = {0}; a[0] = 1; printf(\"%f\\n\", a[0]); return 0; }",
+    "int main(int argc, char** argv) { long n = (1L << 61) + argc; double a[n]; a[0] = 1; a[5] = 2; return 0; }",
+    "int main(int argc, char** argv) { long n = (1L << 61) + argc; double* a = new double[n](); a[4] = 1; return 0; }",
+    "struct R { long v; R() { v = 1; } };\nint main(int argc, char** argv) { long n = (1L << 61) + argc; R* a = new R[n]; a[4].v = 1; return 0; }",
+    "struct R { long v; R() { v = 1; } };\nint main(int argc, char** argv) { long n = -argc; R* a = new R[n]; return 0; }",
+    "void f(long (&a)[10]) { a[3] = 1; }\nint main() { f(*(long(*)[10])W); return 0; }",
+    "int f(int n) { volatile char b[1000]; b[n % 1000] = n; return f(n + 1) + b[3]; }\nint main() { printf(\"%d\\n\", f(0)); return 0; }",
+    "long f(long a, long b, long c, long d) { long x[40]; long e = a * b, g = b * c, h = c * d, i = d * a, j = a + c, k = b + d; if (a == W) return 0; long r = f(a + 1, b + e, c + g, d + h); return r + e * g + h * i + j * k + a * b * c * d; }\nint main() { printf(\"%ld\\n\", f(1, 2, 3, 4)); return 0; }",
+    "int main() { float *d; cudaMalloc(&d, 64); float h[16]; cudaMemcpy(h, d, (size_t)-4, cudaMemcpyDeviceToHost); cudaMemcpy(d, (void*)W, 64, cudaMemcpyHostToDevice); cudaMemset((void*)(~0UL - 8), 0, 64); cudaMemcpy2D(h, (size_t)1 << 62, d, 4, 4, 8, cudaMemcpyDeviceToHost); return 0; }",
+    "int main() { char b[8]; sprintf(b, \"%s\", \"0123456789012345678901234567890123456789\"); snprintf((char*)W, 100, \"abc\"); return 0; }",
+    "int main() { char* s = (char*)malloc(4); memset(s, 'a', 4); strcpy(s + 1, s); strncpy(s, \"abc\", (size_t)-1); strcat(s, s); return 0; }",
+    "int main() { long* p = (long*)calloc((size_t)1 << 62, 8); long* q = (long*)realloc(0, (size_t)-8); if (p) p[5] = 1; if (q) q[9] = 1; return 0; }",
+    "int main() { FILE* f = (FILE*)W; fprintf(f, \"x\"); return 0; }",
+    "int main() { std::string s(3, 'x'); s.resize(1UL << 62); return 0; }",
+    "int main() { std::string s(3, 'x'); s.append((const char*)W, 10); printf(\"%s\\n\", s.c_str()); return 0; }",
+    "int main() { int i = 0; goto in; { long a[10]; in: a[i + 1000000000] = 3; } return 0; }",
+    "int main() { long a[10]; long* p = (long*)((U)a + (1UL << 37)); *p = 0x0303030303030303L; p[100000] = 3; return 0; }",
+    "struct O { char v[200]; };\nint main() { long x; O o = *(O*)((char*)BASE(x) + (1UL << 37) - 100); printf(\"%d\\n\", o.v[3]); return 0; }",
+]  # fmt: skip
+
+SURFACES = {
+    "callbacks": CALLBACKS, "records": RECORDS, "control": CONTROL, "placement": PLACEMENT, "internal": INTERNAL,
+    "deletes": DELETES, "objects": OBJECTS, "kernels": KERNELS, "tables": TABLES, "edges": EDGES,
+}  # fmt: skip
