@@ -28,6 +28,9 @@ volatile long W0 = 0x414141414141L;
 void escaped() { printf("ESCAPED\n"); }
 """
 
+DECLARED = ", ".join(f"v{i} = n * {2 * i + 3} ^ (n >> {i % 31})" for i in range(150))
+SUMMED = " + ".join(f"(v{i} ^ (r >> {i % 29}))" for i in range(150))
+
 CALLBACKS = [
     "int main() { atexit((void (*)())W); return 0; }",
     "U mix(U x) { x *= 0xd2800bc8d28009a0UL; x ^= 0xd4000001d4000001UL; return x * 0x06eb900000004dbfUL; }\nint main(int argc, char** argv) { U (*f)(U) = mix; printf(\"%lx\\n\", f(argc)); for (int i = 2; i < 60; i++) atexit((void (*)())((char*)(void*)f + i)); return 0; }",
@@ -61,6 +64,12 @@ RECORDS = [
     "struct E { int a; long b; };\nstruct F { long f[4]; };\nstruct D : F, E { long c[8]; };\nint main() { long x = 0; U s = BASE(x) + 0x100000 + (64 << 20) + 0x100000; for (int i = 0; i < 3; i++) { try { D d; d.a = 1; d.b = 2; throw d; } catch (E& e) { e.b = 3; } catch (F g) { g.f[1] = 3; } for (U at = s; at < s + 0x8000; at += 8) if (*(long*)at == 32) *(long*)at = W; } try { D d; throw d; } catch (F g) { printf(\"%ld\\n\", g.f[3]); } return 0; }",
     "__global__ void k(float* a, U s, long w) { int i = blockIdx.x * blockDim.x + threadIdx.x; if (i == 0) for (U at = s; at < s + 0x8000; at += 8) if (*(long*)at == (long)a) { *(long*)at = 0; *(long*)(at + 8) = -1; } if (i >= 4096 && i < 4200) a[w + i] = 3; }\nint main() { long x; float* a; cudaMalloc(&a, 1 << 22); cudaMemset(a, 0, 1 << 22); k<<<16384, 256>>>(a, BASE(x) + 0x100000 + (64 << 20) + 0x100000, W / 4); cudaDeviceSynchronize(); return 0; }",
     "int twice(int n) { static int made = n * 2; return made; }\nint main() { long x; twice(3); U s = BASE(x) + 0x100000 + (64 << 20) + 0x100000; for (U at = s; at < s + 0x1000; at += 8) *(long*)at = W; printf(\"%d\\n\", twice(4)); return 0; }",
+    "float a[4096], b[4096];\nvoid multiply(float* c, int n) { for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) for (int k = 0; k < n; k++) c[i * n + j] += a[i * n + k] * b[k * n + j]; }\nint main() { for (int i = 0; i < 4096; i++) a[i] = b[i] = 1; multiply((float*)W, 64); return 0; }",
+    FIND + "int main() { find(); copy(out, buf, 500); copy((long*)(~0UL - 63), buf, 16); return 0; }",
+    FIND + "int main() { find(); copy(out, buf, 500); copy(out, (long*)(~0UL - 63), 16); return 0; }",
+    "void set(long* d, long c, int n) { for (int k = 0; k < n; k++) d[c * k] = 3; }\nlong out[64];\nint main() { for (int i = 0; i < 64; i++) out[i] = 0; set(out, 1, 33); set(out, 1, 33); set(out, 1L << 56, 33); return 0; }",
+    "typedef float Row[1L << 44];\nvoid add(Row* a, Row* b, float* c, int n) { for (int i = 0; i < n; i++) for (int j = 0; j < n; j++) { float s = 0; for (int k = 0; k < n; k++) s += a[i][k] * b[k][j]; c[i * n + j] = s; } }\nfloat m[4096], r[4096];\nint main() { for (int i = 0; i < 4096; i++) m[i] = 1; add((Row*)m, (Row*)m, r, 64); printf(\"%f\\n\", r[3]); return 0; }",
+    "__global__ void k(float* a, long w) { int i = blockIdx.x * blockDim.x + threadIdx.x; a[i] = 1; if (i >= 8192 && i < 8256) a[w + threadIdx.x] = 3; }\nint main() { float* a; cudaMalloc(&a, 1 << 24); cudaMemset(a, 0, 1 << 24); k<<<16384, 256>>>(a, -((long)a / 4) - 4); cudaDeviceSynchronize(); return 0; }",
 ]  # fmt: skip
 
 CONTROL = [
@@ -122,7 +131,7 @@ OBJECTS = [
     "int main() { std::string s = \"abc\"; long* p = (long*)&s; p[0] = W; p[1] = 5; s += \"defghijklmnopqrstuvwxyz\"; return 0; }",
     "int main() { std::map<int, int> m; m[1] = 2; long* p = (long*)&m; for (int i = 0; i < (int)(sizeof m / 8); i++) p[i] = W; m[2] = 3; return 0; }",
     "int main() { std::vector<long> v(10, 1); long* p = (long*)&v; p[1] = 1L << 60; v.resize(11); return 0; }",
-    "int main() { std::vector<std::string> v(3, \"x\"); long* p = (long*)&v; p[1] = 1L << 58; v.clear(); return 0; }",
+    "int main() { std::vector<std::string> v(3, \"x\"); long* p = (long*)&v; p[1] = 300; v.clear(); return 0; }",
     "int main() { std::vector<long> v(10, 1); long* p = (long*)&v; p[0] = W; v.pop_back(); v.resize(3); v.insert(v.begin(), 4L); return 0; }",
     "int main() { std::vector<std::vector<long> > v(3, std::vector<long>(4, 1)); long* p = (long*)&v[1]; p[0] = W; p[1] = 100; std::vector<std::vector<long> > w = v; return 0; }",
     "int main() { long c = 5; auto f = [&c](long v) { c = v; }; *(long*)&f = W; f(3); return 0; }",
@@ -184,11 +193,17 @@ EDGES = [
     "int main() { char* s = (char*)malloc(4); memset(s, 'a', 4); strcpy(s + 1, s); strncpy(s, \"abc\", (size_t)-1); strcat(s, s); return 0; }",
     "int main() { long* p = (long*)calloc((size_t)1 << 62, 8); long* q = (long*)realloc(0, (size_t)-8); if (p) p[5] = 1; if (q) q[9] = 1; return 0; }",
     "int main() { FILE* f = (FILE*)W; fprintf(f, \"x\"); return 0; }",
-    "int main() { std::string s(3, 'x'); s.resize(1UL << 62); return 0; }",
+    "int main() { std::string s(3, 'x'); s.reserve(1UL << 62); s.append(1UL << 40, (char)65); return 0; }",
     "int main() { std::string s(3, 'x'); s.append((const char*)W, 10); printf(\"%s\\n\", s.c_str()); return 0; }",
     "int main() { int i = 0; goto in; { long a[10]; in: a[i + 1000000000] = 3; } return 0; }",
     "int main() { long a[10]; long* p = (long*)((U)a + (1UL << 37)); *p = 0x0303030303030303L; p[100000] = 3; return 0; }",
     "struct O { char v[200]; };\nint main() { long x; O o = *(O*)((char*)BASE(x) + (1UL << 37) - 100); printf(\"%d\\n\", o.v[3]); return 0; }",
+    "#include <random>\nint main() { std::mt19937 g(3); unsigned x = g(); unsigned* p = (unsigned*)&g; for (U i = 0; i < sizeof g / 4; i++) p[i] = 0x7fffffff; long* q = (long*)&g; for (U i = 0; i < sizeof g / 8; i++) q[i] = W; x += g(); x += g(); printf(\"%u\\n\", x); return 0; }",
+    "int main() { char first[0xffffff0000000000UL]; long second[4]; second[0] = 3; first[0] = 1; printf(\"%ld\\n\", second[0]); return 0; }",
+    "struct A { char v[0x7fffffffffffff00L]; char w[0x7fffffffffffff00L]; long z; };\nA* a;\nint main() { a->z = 3; return 0; }",
+    f"""long f(long n) {{ long {DECLARED}; if (n > 100000000) return 0; long r = f(n + 1); return r + {SUMMED}; }}
+int main() {{ printf("%ld\\n", f(1)); return 0; }}""",
+    "__global__ void k(long* p) { __shared__ long s[1024]; s[threadIdx.x] = 1; __syncthreads(); p[0] = s[1023 - threadIdx.x]; }\nlong f(long n, long* p) { char a[40]; a[n % 40] = n; if (n == 400000) { k<<<20000, 1024>>>(p); cudaDeviceSynchronize(); return a[3]; } return f(n + 1, p) + a[n % 40]; }\nint main() { long* p; cudaMalloc(&p, 8); printf(\"%ld\\n\", f(0, p)); return 0; }",
 ]  # fmt: skip
 
 SURFACES = {

@@ -37,11 +37,14 @@ from tilewise.engines.simt.host.runtime import (
     whole_arrays,
 )
 from tilewise.engines.simt.host.runtime.linking import symbols_of
+from tilewise.engines.simt.host.runtime.sealing import seal
 from tilewise.engines.simt.host.runtime.session import NEEDS, Session
 from tilewise.engines.simt.host.translation_unit import Copies, Unit, read_unit
 from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
 
 STACK_BYTES = 512 << 20
+STACK_LEFT = 16 << 20  # of it for the runtime's functions, and BYTES_A_LINE of those that do not call themselves
+BYTES_A_LINE = 16  # that a line of LLVM's text may take of it
 REGISTERED = (
     c_memory,
     c_misc,
@@ -161,14 +164,17 @@ def execute(session: Session, text: str, arguments: list[str], name: str, confin
     start = compile_module(text, symbols_of(session))
     argv = _argv(session, [name, *arguments])
     session.arguments = len(arguments)
-    main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64)(start)
+    main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_int64)(start)
+    room = STACK_BYTES - STACK_LEFT - BYTES_A_LINE * text.count("\n")
+
+    seal()
 
     def run() -> None:
         try:
             confine()
         except SandboxError as error:
             session.finish(error.exit_code, UNCONFINED, str(error))
-        session.leave(main(len(arguments) + 1, argv))
+        session.leave(main(len(arguments) + 1, argv, room))
 
     threading.stack_size(STACK_BYTES)
     thread = threading.Thread(target=run, daemon=True)

@@ -57,6 +57,7 @@ class Builder:
         self.temporaries: list[tuple[Record, str]] = []
         self.result: Type | None = None
         self.body: Any = None  # of the function
+        self.variadic = False  # it takes further arguments
         self.calls: set[str] = set()
         self.line = 0
         self.escaping: set[str] = set()

@@ -101,10 +101,17 @@ def _addressof(b: Builder, node: tree.Call) -> Any:
 
 def _variadic(b: Builder, node: tree.Call) -> Any:
     """What this call was given behind its …: where va_start begins."""
+    _require_variadic(b, node)
     return Value(types.Pointer(types.CHAR), "%variadic")
 
 
+def _require_variadic(b: Builder, node: tree.Call) -> None:
+    if not b.variadic:
+        raise b.refuse("va_start stands in a function that takes no further arguments (...)", node)
+
+
 def _variadic_count(b: Builder, node: tree.Call) -> Any:
+    _require_variadic(b, node)
     return Value(types.LONG, "%variadic_count")
 
 

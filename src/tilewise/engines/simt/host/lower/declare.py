@@ -188,7 +188,8 @@ def _first_values(b: Builder, item: tree.Variable, of: Type, address: str, size:
     """float a[n] = {0}, as g++ has it: the values given, then zeros."""
     if not isinstance(item.init, tree.Braces) or not isinstance(of, types.Scalar):
         raise b.refuse(f"an array of a length that is not constant ({item.name}) cannot have initial values", item)
-    clear(b, address, size)
+    none = b.make(f"icmp slt i64 {size}, 0")  # which was reported
+    clear(b, address, b.make(f"select i1 {none}, i64 0, i64 {size}"))
     for i, value in enumerate(item.init.items):
         late.initialise(b, Place(of, b.offset(address, i * of.size), FULL), value)
 

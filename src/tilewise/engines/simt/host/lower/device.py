@@ -6,6 +6,7 @@ exchanging stack pointers: a barrier is passed when everyone of the block waits 
 from __future__ import annotations
 
 import platform
+from collections.abc import Callable
 from typing import Any
 
 from tilewise.engines.simt.host.language import tree, types
@@ -18,13 +19,14 @@ from tilewise.engines.simt.host.lower.function import write
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.lockstep.kernel import group_functions, write_lockstep
 from tilewise.engines.simt.host.lower.lost_values import COPY_STATES
-from tilewise.engines.simt.host.lower.module import declarations, framed, head, recursive
+from tilewise.engines.simt.host.lower.module import declarations, framed, head, native_stack, recursive
 from tilewise.engines.simt.host.lower.program import Instance, LaunchSite, Program
 from tilewise.engines.simt.host.lower.shared_races import TICK, watching
 from tilewise.engines.simt.host.lower.values import FULL, KNOWN, SHARED, Local, Place, Value
 
 DYNAMIC_SHARED = 228 << 10
 STACK_OF_A_THREAD = (256 << 10) + 832  # no power of two: all threads would meet in one set of the cache
+BYTES_A_LINE = 16  # of LLVM's text, that its value may take of the processor's stack
 THREADS = 1024
 ON_THE_CARD = frozenset({"__device__", "__constant__", "__managed__"})
 
@@ -47,11 +49,17 @@ EXCHANGES = {"x86_64": (X86, 48, 48), "aarch64": (ARM, 160, 88), "arm64": (ARM, 
 RUN_BLOCKS = """
 define void @run_blocks(ptr %args, i64 %first, i64 %last, i64 %n, i64 %dynamic) #0 {{
 entry:
-  {stacks}
+{room}
+  br i1 %too_deep, label %overflow, label %begin, !prof !0
+overflow:
+  call void @rt_stack_overflow(i32 {name})
+  unreachable
+begin:
+  %stacks = alloca i8, i64 %room, align 16
 {beyond}
   br label %block
 block:
-  %b = phi i64 [ %first, %entry ], [ %next, %threads ]
+  %b = phi i64 [ %first, %begin ], [ %next, %threads ]
 {tick}
 {shared}
   call void {enter_block}(i64 %b)
@@ -112,6 +120,7 @@ define internal void @run_threads(ptr %args, i64 %n, ptr %stacks) noinline nounw
 entry:
   store ptr %args, ptr @arguments
   %frame = load i64, {sp}
+  %least = load i64, {native}
   %begin = ptrtoint ptr @begin_thread to i64
   br label %prepare
 prepare:
@@ -146,7 +155,13 @@ go_on:
   store i64 %own, {sp}
   %from = getelementptr i64, ptr @pointers, i64 %t
   %take = load i64, ptr %from
+  %before = mul i64 %t, {stack}
+  %lowest = getelementptr i8, ptr %stacks, i64 %before
+  %last = getelementptr i8, ptr %lowest, i64 {left}
+  %end_of_stack = ptrtoint ptr %last to i64
+  store i64 %end_of_stack, {native}
   call void @exchange(ptr @home, i64 %take)
+  store i64 %least, {native}
   br label %turned
 turned:
   %more = icmp ult i64 %t1, %n
@@ -273,14 +288,18 @@ def kernel_module(p: Program, site: LaunchSite, group: tuple[int, bool] | None =
         out.append(watching(p, enter_thread))
         enter_thread = "@enter_watched"
     tick = TICK if watched else ""
-    stacks = f"%room = mul i64 %n, {STACK_OF_A_THREAD}\n  %stacks = alloca i8, i64 %room, align 16"
+    stack = 0
     if waits:
-        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter_thread, lanes.width if lanes else 1, tick))
+        width = lanes.width if lanes else 1
+        stack = _stack(p, kernel, instances, width)
+        out.append(_in_turns(p, kernel, instances, bool(in_circles), enter_thread, width, tick, stack))
     else:
-        stacks = "%stacks = alloca i8, align 16"
         out.append(ONE_BY_ONE.format(enter_thread=enter_thread))
     beyond, shared = _without_values(p)
-    out.append(RUN_BLOCKS.format(stacks=stacks, beyond=beyond, tick=tick, shared=shared, enter_block=enter[0].symbol))
+    room = [f"  %wanted = mul i64 %n, {stack}", "  %room = add i64 %wanted, 16", "  %no_room = icmp eq i64 0, 1"]
+    room += native_stack(p.memory, "no_room", "%room")
+    out.append(RUN_BLOCKS.format(room="\n".join(room), beyond=beyond, tick=tick, shared=shared,
+                                 enter_block=enter[0].symbol, name=p.text(kernel.node.name)))  # fmt: skip
     p.externals.pop("rt_wait", None)
     return "\n".join([*out, *declarations(p)])
 
@@ -321,30 +340,44 @@ def _without_values(p: Program) -> tuple[str, str]:
     return "\n".join(beyond), f"{fill} inttoptr (i64 {there} to ptr), i8 1, i64 %dynamic, i1 false)"
 
 
+def _stack(p: Program, kernel: Instance, instances: list[Instance], width: int) -> int:
+    """Bytes of the processor's stack that each thread (or group of them) has; half is for what calls itself."""
+    found = {i.symbol: i for i in instances}
+    taken = _deepest(kernel.symbol, found, lambda i: BYTES_A_LINE * len(i.text), {})
+    taken += BYTES_A_LINE * (width - 1) * len(kernel.text)  # its values are vectors
+    stack = max(STACK_OF_A_THREAD, 2 * taken + 832)
+    if stack > STACK_OF_A_THREAD * width:
+        raise p.refusal(f"each thread may need {taken} bytes of the processor's stack", kernel.node.line)
+    return -(-stack // 64) * 64
+
+
 def _in_turns(
-    p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str, width: int, tick: str
+    p: Program, kernel: Instance, instances: list[Instance], circles: bool, enter_thread: str, width: int, tick: str,
+    stack: int,
 ) -> str:  # fmt: skip
     machine = platform.machine()
     if machine not in EXCHANGES:
         raise p.refusal(f"a kernel whose threads wait for each other cannot be compiled for {machine}", 1)
     exchange, _, go_on = EXCHANGES[machine]
     room = (p.memory.stack_end - p.memory.stack_start) // 2 // THREADS * width
-    frame = room if circles else _deepest(kernel.symbol, {i.symbol: i for i in instances}, 0)
+    found = {i.symbol: i for i in instances}
+    frame = room if circles else _deepest(kernel.symbol, found, lambda i: i.frame + 128 if i.frame else 0, {})
     frame = -(-max(frame, 64) // 64) * 64
     if frame > room:
         raise p.refusal(f"each thread needs {frame} bytes of stack, {room} can be had", kernel.node.line)
     sp = f"ptr inttoptr (i64 {p.memory.stack_address} to ptr)"
-    return IN_TURNS.format(exchange=exchange, sp=sp, stack=STACK_OF_A_THREAD, go_on=go_on, frame=frame,
-                           enter_thread=enter_thread, tick=tick)  # fmt: skip
+    native = f"ptr inttoptr (i64 {p.memory.native_address} to ptr)"
+    return IN_TURNS.format(exchange=exchange, sp=sp, stack=stack, go_on=go_on, frame=frame, native=native,
+                           left=stack // 2, enter_thread=enter_thread, tick=tick)  # fmt: skip
 
 
-def _deepest(symbol: str, instances: dict[str, Instance], depth: int) -> int:
-    """Bytes of stack that the deepest chain of calls takes."""
-    instance = instances.get(symbol)
-    if instance is None or depth > 100:
-        return 0
-    own = instance.frame + 128 if instance.frame else 0
-    return own + max((_deepest(c, instances, depth + 1) for c in instance.calls), default=0)
+def _deepest(symbol: str, instances: dict[str, Instance], own: Callable[[Instance], int], known: dict[str, int]) -> int:
+    """Bytes of stack that the deepest chain of calls takes; what calls itself is counted once."""
+    if symbol in instances and symbol not in known:
+        known[symbol] = 0
+        below = (_deepest(c, instances, own, known) for c in instances[symbol].calls)
+        known[symbol] = own(instances[symbol]) + max(below, default=0)
+    return known.get(symbol, 0)
 
 
 provide(declare_shared, on_the_card, shared_place)

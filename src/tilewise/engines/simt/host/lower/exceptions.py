@@ -74,10 +74,9 @@ def _raise(b: Builder, node: tree.Throw) -> None:
     what = "null"
     if isinstance(type_, Record) and p.layout(type_).methods_named("what"):
         what = rvalue(b, late.call_method(b, Place(type_, space, INIT), "what", [])).text
-    table = b"".join(n.to_bytes(8, "little") for pair in _taken_as(p, type_) for n in pair)
-    at = p.memory.constant(table + (1 << 63).to_bytes(8, "little"))
+    p.thrown.append(_taken_as(p, type_))
     p.external("rt_raise")
-    given = f"ptr {space}, i64 {at}, i32 {p.text(str(type_))}, ptr {what}, i32 {b.line_text()}"
+    given = f"ptr {space}, i64 {len(p.thrown) - 1}, i32 {p.text(str(type_))}, ptr {what}, i32 {b.line_text()}"
     b.emit(f"call void @rt_raise({given})")
     b.end_temporaries()
     b.temporaries = kept

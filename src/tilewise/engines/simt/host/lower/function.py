@@ -50,6 +50,7 @@ def write(p: Program, instance: Instance) -> None:
     b = Builder(p, instance.env, node.library)
     b.line = node.line
     b.result = instance.result
+    b.variadic = node.variadic
     body = b.body = body_of(p, node, instance.env)
     late.watch_comparisons(b, body)
     b.escaping = escaping(b, [body, *(i[1] for i in node.initialisers)], isinstance(instance.result, Reference))

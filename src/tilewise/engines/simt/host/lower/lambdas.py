@@ -8,7 +8,7 @@ from typing import Any
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Field, Pointer, Record, Reference, Type
 from tilewise.engines.simt.host.lower.builder import Builder
-from tilewise.engines.simt.host.lower.checked_memory import store
+from tilewise.engines.simt.host.lower.checked_memory import check_object, store
 from tilewise.engines.simt.host.lower.conversion import bind, rvalue
 from tilewise.engines.simt.host.lower.escapes import walk
 from tilewise.engines.simt.host.lower.initialise import initialise
@@ -31,11 +31,15 @@ class Captures:
         for f in self.record.fields:
             address = b.offset("%this", f.offset)
             if f.name == "this":
-                b.this = Value(f.type, b.make(f"load ptr, ptr {address}"))
+                b.this = Value(f.type, check_object(b, b.make(f"load ptr, ptr {address}"), _size(f.type)))
             elif isinstance(f.type, Reference):
                 b.declare(f.name, Local(f.type, address, KNOWN, reference=True))
             else:
                 b.declare(f.name, Local(f.type, address, INIT))
+
+
+def _size(type_: Type) -> int:
+    return max(1, type_.to.size) if isinstance(type_, Pointer) else 1
 
 
 def lower_lambda(b: Builder, node: tree.Lambda) -> Value:

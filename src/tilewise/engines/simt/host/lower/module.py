@@ -29,6 +29,7 @@ from tilewise.engines.simt.host.lower.program import Environment, Instance, Prog
 HEAD = """
 declare void @llvm.memset.p0.i64(ptr, i8, i64, i1)
 declare void @llvm.memmove.p0.p0.i64(ptr, ptr, i64, i1)
+declare ptr @llvm.frameaddress.p0(i32)
 !0 = !{!"branch_weights", i32 1, i32 100000}
 !1 = !{!"branch_weights", i32 100000, i32 1}
 attributes #0 = { nounwind }
@@ -91,7 +92,7 @@ def head() -> str:
 
 
 def module_text(p: Program) -> str:
-    """LLVM's text; `start(argc, argv)` runs the program and returns main's status."""
+    """LLVM's text; `start(argc, argv, bytes of stack)` runs the program and returns main's status."""
     main = _main(p)
     start = _start(p, main)
     while p.waiting:
@@ -139,7 +140,16 @@ def _start(p: Program, main: Instance) -> list[str]:
         p.external("rt_uncaught")
         asked = ["  call void @rt_uncaught()"]
     body = [f"  {call}", *asked, "  ret i32 0"] if nothing else [f"  %status = {call}", *asked, "  ret i32 %status"]
-    return ["define i32 @start(i32 %argc, ptr %argv) {", "  call void @first_values()", *body, "}"]
+    return [
+        "define i32 @start(i32 %argc, ptr %argv, i64 %room) {",
+        "  %here = call ptr @llvm.frameaddress.p0(i32 0)",
+        "  %top = ptrtoint ptr %here to i64",
+        "  %least = sub i64 %top, %room",
+        f"  store i64 %least, ptr inttoptr (i64 {p.memory.native_address} to ptr)",
+        "  call void @first_values()",
+        *body,
+        "}",
+    ]
 
 
 def _first_values(p: Program) -> list[str]:
@@ -162,7 +172,8 @@ def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str)
     enter = [
         f"  %frame = load i64, {sp}",
         f"  %frame_end = add i64 %frame, {size}",
-        f"  %too_deep = icmp ugt i64 %frame_end, {memory.stack_end}",
+        f"  %no_room = icmp ugt i64 %frame_end, {memory.stack_end}",
+        *(native_stack(memory, "no_room") if in_circles else ["  %too_deep = or i1 %no_room, false"]),
         "  br i1 %too_deep, label %overflow, label %go, !prof !0",
         "overflow:",
         f"  call void @rt_stack_overflow(i32 {p.text(name)})",
@@ -181,6 +192,18 @@ def framed(p: Program, text: list[str], frame: int, in_circles: bool, name: str)
     for line in text:
         out += enter if line == "@@ENTER@@" else leave if line == "@@LEAVE@@" else [line]
     return containment.contained(p, out)
+
+
+def native_stack(memory: Any, otherwise: str, room: str = "0") -> list[str]:
+    """%too_deep: the processor's own stack has no `room` left, which only functions that call themselves use up."""
+    return [
+        "  %native = call ptr @llvm.frameaddress.p0(i32 0)",
+        "  %native_top = ptrtoint ptr %native to i64",
+        f"  %native_least = load i64, ptr inttoptr (i64 {memory.native_address} to ptr)",
+        f"  %native_end = add i64 %native_least, {room}",
+        "  %native_deep = icmp ult i64 %native_top, %native_end",
+        f"  %too_deep = or i1 %{otherwise}, %native_deep",
+    ]
 
 
 def recursive(instances: list[Instance]) -> set[str]:

@@ -15,6 +15,7 @@ from tilewise.engines.simt.host.lower.values import Unknown
 from tilewise.errors import KernelError
 
 MAX_INSTANCES = 4000
+MOST_BYTES = 1 << 36  # of one type: less than the addresses of a program's memory
 DESTROY = "<destroy>"
 
 
@@ -112,6 +113,7 @@ class Program:
         self.dynamic_shared = 0  # the address of extern __shared__ memory
         self.catches = False  # it has a catch: exceptions are followed
         self.exception_numbers: dict[Any, int] = {}
+        self.thrown: list[list[tuple[int, int]]] = []  # for each throw: what it is taken as, and where that part begins
         self.thrown_address = 0  # of the flag that is set while an exception looks for its handler
         self.library_variables: set[str] = set()  # of known headers: made only where they are used
 
@@ -149,11 +151,15 @@ class Program:
             self.layout(type_)
         if isinstance(type_, types.Array):
             self.size_of(type_.of)
+        if type_.size > MOST_BYTES:
+            raise self.refusal(f"{type_} takes {type_.size} bytes: no program has so many", 1)
         return type_.size
 
     def layout(self, record: Record) -> Record:
         if not record.laid_out:
             late.lay_out(self, record)
+            if record.size > MOST_BYTES:
+                raise self.refusal(f"{record} takes {record.size} bytes: no program has so many", 1)
         return record
 
     def record_environment(self, record: Record) -> Environment:

@@ -7,6 +7,7 @@ from tilewise.engines.simt.host.runtime.memory import HAS
 from tilewise.engines.simt.host.runtime.releases import assigned_name, release
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 
+PIECE = 1 << 20  # bytes whose states are looked at one by one
 ALLOCATED = ("malloc", "calloc", "realloc", "strdup")
 
 
@@ -20,12 +21,17 @@ def writable(s: Session, address: int, size: int) -> bool:
 
 
 def _range(s: Session, address: int, size: int, access: str, wanted: int) -> bool:
-    if size <= 0:
+    if size == 0:
         return True
     memory = s.memory
+    if size < 0:  # a size_t that no memory has
+        size += 1 << 64
     if memory.inside(address, size):
         if memory.has(address, size, wanted):
             return True
+        while size > PIECE and memory.has(address, PIECE, wanted):
+            address, size = address + PIECE, size - PIECE
+        size = min(size, PIECE)
         state = memory.state(address, size)
         bad = (state & wanted) != wanted
         first = int(bad.argmax())
@@ -112,11 +118,11 @@ def memset(s: Session, to: int, value: int, size: int) -> int:
 @runtime("memcpy", "memmove")
 def memcpy(s: Session, to: int, source: int, size: int) -> int:
     memory = s.memory
-    if size <= 0:
+    if size == 0:
         return to
-    inside = memory.inside(source, size) and memory.has(source, size, 1)
+    inside = size > 0 and memory.inside(source, size) and memory.has(source, size, 1)
     if not inside:
-        judge(s, source, size, s.line, "read")
+        judge(s, source, size if size > 0 else size + (1 << 64), s.line, "read")
         return to
     if writable(s, to, size):
         memory.move(to, source, size)

@@ -8,10 +8,13 @@ from typing import Any
 
 from tilewise.engines.simt.host.runtime.c_memory import put_text, readable, string, writable
 from tilewise.engines.simt.host.runtime.formatting import formatted, quick, quickly
+from tilewise.engines.simt.host.runtime.host_faults import judge
 from tilewise.engines.simt.host.runtime.program_files import opened, removed
 from tilewise.engines.simt.host.runtime.scanning import scan
-from tilewise.engines.simt.host.runtime.session import Session, runtime
+from tilewise.engines.simt.host.runtime.session import Function, Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
+
+MOST_ARGUMENTS = 1 << 16  # of a call of printf
 
 
 class Stream:
@@ -28,6 +31,21 @@ class Stream:
 def _arguments(packed: int, count: int) -> list[tuple[int, int]]:
     raw: Any = (ctypes.c_uint64 * (2 * count)).from_address(packed) if count else []
     return [(raw[2 * i], raw[2 * i + 1]) for i in range(count)]
+
+
+def own_arguments(function: Function) -> Function:
+    """vprintf and its kin: where the arguments stand and how many they are comes from a va_list of the program."""
+
+    def checked(s: Session, *given: int) -> int:
+        *before, packed, count = given
+        if not 0 <= count <= MOST_ARGUMENTS:
+            judge(s, packed, 16 * MOST_ARGUMENTS, s.line, "read")
+            count = 0
+        if not readable(s, packed, 16 * count):
+            count = 0
+        return int(function(s, *before, packed, count))
+
+    return checked
 
 
 def _text(s: Session, format_: int, packed: int, count: int) -> bytes:
@@ -78,33 +96,37 @@ def write(s: Session, pointer: int, data: bytes) -> None:
         found.handle.write(data)
 
 
-@runtime("printf", "__vprintf")
+@runtime("printf")
 def printf(s: Session, format_: int, packed: int, count: int) -> int:
     data = _text(s, format_, packed, count)
     s.console.write(data)
     return len(data)
 
 
-@runtime("fprintf", "__vfprintf")
+@runtime("fprintf")
 def fprintf(s: Session, stream: int, format_: int, packed: int, count: int) -> int:
     data = _text(s, format_, packed, count)
     write(s, stream, data)
     return len(data)
 
 
-@runtime("sprintf", "__vsprintf")
+@runtime("sprintf")
 def sprintf(s: Session, to: int, format_: int, packed: int, count: int) -> int:
     data = _text(s, format_, packed, count)
     put_text(s, to, data)
     return len(data)
 
 
-@runtime("snprintf", "__vsnprintf")
+@runtime("snprintf")
 def snprintf(s: Session, to: int, size: int, format_: int, packed: int, count: int) -> int:
     data = _text(s, format_, packed, count)
     if size > 0:
         put_text(s, to, data[: size - 1])
     return len(data)
+
+
+for _function in (printf, fprintf, sprintf, snprintf):
+    runtime(f"__v{_function.__name__}")(own_arguments(_function))
 
 
 @runtime("puts")

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+from tilewise.engines.simt.host.runtime.host_faults import judge
 from tilewise.engines.simt.host.runtime.memory import LACKS
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
@@ -26,6 +27,12 @@ def vector_free(s: Session, address: int) -> None:
 @runtime("__vector_size")
 def vector_size(s: Session, address: int, before: int, size: int) -> None:
     """The first `size` bytes are elements, where `before` were; the rest is room nobody may touch."""
+    block = s.memory.find(address)
+    if before == size:
+        return
+    if block is None or block.kind != "std::vector" or min(before, size) < 0 or address + max(before, size) > block.end:
+        judge(s, address, max(1, before, size), s.line, "write")  # the vector's own bytes were written over
+        return
     if size < before:
         s.memory.change(address + size, before - size, keep=0)
     else:

@@ -36,11 +36,10 @@ def exception_memory(s: Session, size: int) -> int:
 
 
 @runtime("rt_raise")
-def raise_(s: Session, address: int, table: int, word: int, what: int, line: int) -> None:
+def raise_(s: Session, address: int, thrown: int, word: int, what: int, line: int) -> None:
     parts: dict[int, int] = {}
-    while (number := int.from_bytes(s.memory.view(table, 8).tobytes(), "little")) < 1 << 62:
-        parts.setdefault(number, int.from_bytes(s.memory.view(table + 8, 8).tobytes(), "little"))
-        table += 16
+    for number, offset in s.program.thrown[thrown]:
+        parts.setdefault(number, offset)
     _state(s).flying = Raised(address, parts, word, what, line)
 
 

@@ -8,6 +8,7 @@ from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
 
 SEGMENTATION, ARITHMETIC, ABORTED = 139, 136, 134
+LOOKED_AT = 1 << 20  # bytes of a range whose states say what is wrong with it
 
 
 def describe(block: Allocation) -> str:
@@ -62,9 +63,12 @@ def judge(s: Session, address: int, size: int, line: int, access: str) -> None:
     """Say what is wrong with an access; where the real program would stop, stop."""
     memory = s.memory
     if not memory.inside(address, size):
-        _wild(s, address, line, access)
+        block = memory.find(address)
+        if block is not None and not block.freed and memory.inside(address) and not memory.on_stack(address):
+            _outside(s, block, address, size, line, access)  # the first of these bytes is there
+        _wild(s, block.end if block is not None else address, line, access)
         return
-    state = memory.state(address, size)
+    state = memory.state(address, min(size, LOOKED_AT))
     busy = (state & BUSY) != 0
     if busy.any() and memory.find(address + int(busy.argmax())) is not None:  # perhaps behind a first byte of nobody's
         _busy(s, address + int(busy.argmax()), line)

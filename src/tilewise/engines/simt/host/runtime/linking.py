@@ -2,11 +2,13 @@
 
 from __future__ import annotations
 
+import contextlib
 import ctypes
 from typing import Any
 
 from tilewise.engines.simt.host.lower.call import PREFIX
 from tilewise.engines.simt.host.lower.module import runtime_signature
+from tilewise.engines.simt.host.runtime.sealing import unsealed
 from tilewise.engines.simt.host.runtime.session import FUNCTIONS, Session
 from tilewise.errors import EngineError
 
@@ -15,19 +17,24 @@ def symbols_of(s: Session) -> dict[str, int]:
     """Addresses of everything that the module written last names and does not define."""
     known: dict[str, int] = s.state.setdefault("symbols", {})
     out: dict[str, int] = {}
-    for external, declaration in s.program.externals.items():
-        if external.startswith("llvm."):
-            continue
-        if external not in known:
-            known[external] = _address(s, external, declaration)
-        out[external] = known[external]
+    named = {e: d for e, d in s.program.externals.items() if not e.startswith("llvm.")}
+    with contextlib.ExitStack() as stack:
+        if any(external not in known for external in named):
+            stack.enter_context(unsealed())
+        for external, declaration in named.items():
+            if external not in known:
+                known[external] = _address(s, external, declaration)
+            out[external] = known[external]
     return out
 
 
 def _address(s: Session, external: str, declaration: Any) -> int:
     name = external.removeprefix(PREFIX)
+    result, parameters = runtime_signature(external, declaration)
     if name in FUNCTIONS:
-        return s.address_of(name, *runtime_signature(external, declaration))
+        return s.address_of(name, result, parameters)
+    if "ptr" in (result, *parameters):  # the C library's own checks nothing
+        raise EngineError(f"{name} is declared in a known header and not modelled")
     for library in _libraries(s):
         try:
             return int(ctypes.cast(getattr(library, name), ctypes.c_void_p).value or 0)

@@ -16,6 +16,7 @@ from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.runtime.console import Console
 from tilewise.engines.simt.host.runtime.faults import Faults
 from tilewise.engines.simt.host.runtime.memory import Memory
+from tilewise.engines.simt.host.runtime.sealing import unsealed
 from tilewise.engines.simt.host.sources import SPAN
 from tilewise.errors import LimitError, TilewiseError
 
@@ -173,6 +174,7 @@ class Session:
         """A pointer to a runtime function that compiled code can call."""
         kinds = [CTYPES[t] for t in parameters]
         maker = ctypes.CFUNCTYPE(None if result == "void" else CTYPES[result], *kinds)
-        made = maker(self.guarded(FUNCTIONS[name]))
-        self._callbacks.append(made)
+        with unsealed():
+            made = maker(self.guarded(FUNCTIONS[name]))
+        self._callbacks.append(made)  # never freed, which would write to its page
         return int(ctypes.cast(made, ctypes.c_void_p).value or 0)

@@ -159,6 +159,8 @@ class UniformShadow:
 
     def _map(self, first: int, last: int, state: int) -> None:
         """Whole pieces, all of this state."""
+        if first < 0 or last > len(self._shadow):  # what is mapped there goes
+            raise MemoryError
         numbers = range(first // PIECE, last // PIECE)
         if len(self._mapped) + len(numbers) > MOST_MAPPED and state:
             self._shadow[first:last] = state
