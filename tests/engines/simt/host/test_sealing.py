@@ -28,7 +28,7 @@ from tilewise.engines.simt.host.runtime.sealing import writable_code
 from tilewise.engines.simt.host.runtime.session import FUNCTIONS
 FUNCTIONS["sleep"] = lambda s, n: print("mapped", n, writable_code(), file=sys.stderr, flush=True) or 0
 session, text = build(sys.argv[1], Options(interpret=0.0), lambda document: print(document["ended"], file=sys.stderr))
-execute(session, text, [], "./program")
+execute(session, text, [], "./program", lambda: None)
 """
 
 

@@ -37,8 +37,8 @@ from tilewise.engines.simt.host.runtime import (
     whole_arrays,
 )
 from tilewise.engines.simt.host.runtime.linking import symbols_of
-from tilewise.engines.simt.host.runtime.sealing import seal
-from tilewise.engines.simt.host.runtime.session import NEEDS, Session
+from tilewise.engines.simt.host.runtime.sealing import reserve, seal
+from tilewise.engines.simt.host.runtime.session import FUNCTIONS, NEEDS, Session
 from tilewise.engines.simt.host.translation_unit import Copies, Unit, read_unit
 from tilewise.errors import EngineError, FileError, KernelError, SandboxError, TilewiseError
 
@@ -166,7 +166,8 @@ def execute(session: Session, text: str, arguments: list[str], name: str, confin
     session.arguments = len(arguments)
     main = ctypes.CFUNCTYPE(ctypes.c_int32, ctypes.c_int32, ctypes.c_uint64, ctypes.c_int64)(start)
     room = STACK_BYTES - STACK_LEFT - BYTES_A_LINE * text.count("\n")
-
+    if program.launches or program.kernel_handles:
+        reserve(len(FUNCTIONS))
     seal()
 
     def run() -> None:

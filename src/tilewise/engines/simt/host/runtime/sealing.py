@@ -2,19 +2,18 @@
 
 LLVM's machine code is not writable once it is finished. The stubs by which compiled code calls the runtime (closures of
 libffi) are: ctypes keeps them on pages that are both. Those lose the right to be written here before the program's
-first instruction, and have it back for as long as a stub is made, which happens inside the runtime alone."""
+first instruction, and are written to, but not executed, for as long as a stub is made, inside the runtime."""
 
 from __future__ import annotations
 
 import contextlib
 import ctypes
-import mmap
 from collections.abc import Iterator
 
 from tilewise.errors import EngineError
 
 MAPS = "/proc/self/maps"
-READ_WRITE_RUN = mmap.PROT_READ | mmap.PROT_WRITE | mmap.PROT_EXEC if hasattr(mmap, "PROT_EXEC") else 7
+READ, WRITE, RUN = 1, 2, 4
 
 _sealed: list[tuple[int, int]] = []  # pages: where they begin and end
 
@@ -37,23 +36,32 @@ def _protect(start: int, end: int, rights: int) -> None:
         raise EngineError(f"pages of the process cannot be protected: error {ctypes.get_errno()}")
 
 
+def reserve(stubs: int) -> None:
+    """Have pages for so many more stubs: in the sandbox no page can be had that is both, even for a moment."""
+    form = ctypes.CFUNCTYPE(None)
+    del [form(_nothing) for _ in range(stubs)][:]  # ctypes keeps what is freed
+
+
+def _nothing() -> None:
+    pass
+
+
 def seal() -> None:
     """Take the right to be written from every page that is executed. Stubs are made by `unsealed` from then on."""
-    for start, end in writable_code():
-        _protect(start, end, READ_WRITE_RUN & ~mmap.PROT_WRITE)
-        _sealed.append((start, end))
+    _sealed[:] = writable_code()
+    _allow(READ | RUN)
 
 
 @contextlib.contextmanager
 def unsealed() -> Iterator[None]:
-    """Stubs may be made here."""
-    if not _sealed:
-        yield
-        return
-    for start, end in _sealed:
-        _protect(start, end, READ_WRITE_RUN)
-    _sealed.clear()
+    """Stubs may be made here, by the runtime: compiled code does not run, and its stubs are not executed meanwhile."""
+    _allow(READ | WRITE)
     try:
         yield
     finally:
-        seal()
+        _allow(READ | RUN)
+
+
+def _allow(rights: int) -> None:
+    for start, end in _sealed:
+        _protect(start, end, rights)
