@@ -35,6 +35,7 @@ from tilewise.machine import Machine
 from tilewise.named_texts import Named, words
 from tilewise.plans import Plan
 from tilewise.problem import Groups, Problem, problem_of_shape
+from tilewise.system.parent import end_with_input
 
 USUAL = ("bfloat16", "float16", "float32", "tf32", "float64")
 Progress = Callable[[str, int, int], None]  # a kind, how many of its kernels are there, of how many
@@ -298,11 +299,7 @@ def main() -> None:
 
     ring, kind, arch = sys.argv[1:]
 
-    def until_it_ends() -> None:
-        sys.stdin.read()
-        os._exit(0)
-
-    Thread(target=until_it_ends, daemon=True).start()
+    end_with_input()  # not PR_SET_PDEATHSIG: the thread of the first call may end long before the process
     texts = kernel_set(problem_of_kind(find_semiring(ring), kind), machine_of_arch(arch))
     lacking, together = missing(texts, arch), _Together(kind, arch)
     workers = max(1, workers_for(len(lacking)) - 1)

@@ -17,6 +17,7 @@ from tilewise.course.grading import CRASHED, LATE, MOST_BYTES, UNREAD, Grade, gr
 from tilewise.course.submissions import Submission
 from tilewise.course.whole_program import SECONDS as PROGRAM_SECONDS
 from tilewise.course.whole_program import START as PROGRAM_START
+from tilewise.system.parent import end_with
 
 SECONDS = 2.0  # a file
 START = 60.0  # seconds that a process may take to start
@@ -115,6 +116,9 @@ def _replaced(worker: Worker, assignment: Assignment, seed: int) -> Worker:
 
 def work(line: Connection, assignment: Assignment, seed: int) -> None:
     """The child: says that it is ready, then answers each submission with its grade."""
+    parent = multiprocessing.parent_process()
+    if parent is not None and parent.pid is not None:
+        end_with(parent.pid)
     with contextlib.suppress(ImportError, ValueError, OSError):
         import resource
 

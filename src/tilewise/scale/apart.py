@@ -14,6 +14,7 @@ from types import TracebackType
 
 from tilewise.scale.host import load_kernels
 from tilewise.scale.schedule import Schedule
+from tilewise.system.parent import forked
 
 
 class CompilerApart:
@@ -24,7 +25,7 @@ class CompilerApart:
         if not wanted or not hasattr(os, "fork") or threading.active_count() > 1:
             return
         taken, self.pipe = os.pipe()
-        self.child = os.fork()
+        self.child = forked()
         if self.child:
             os.close(taken)
             return

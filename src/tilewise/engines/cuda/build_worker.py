@@ -10,8 +10,11 @@ import os
 import sys
 import time
 
+from tilewise.system.parent import end_with
+
 
 def main() -> None:
+    end_with(int(sys.argv[1]))
     os.environ["TILEWISE_COMPILE"] = "alone"
     if hasattr(os, "nice") and "--background" in sys.argv:
         os.nice(10)

@@ -52,7 +52,7 @@ def build(sources: Sequence[str], arch: str, workers: int, done: Done, backgroun
 
 def _feed(waiting: SimpleQueue[str], arch: str, done: Done, failed: list[str], background: bool) -> None:
     """One process and what it is told, until nothing is left or something failed."""
-    command = [sys.executable, "-m", WORKER, *(("--background",) if background else ())]
+    command = [sys.executable, "-m", WORKER, str(os.getpid()), *(("--background",) if background else ())]
     pipe = subprocess.PIPE
     with subprocess.Popen(command, stdin=pipe, stdout=pipe, env=environment(), text=True, encoding="utf-8") as worker:
         assert worker.stdin is not None

@@ -11,13 +11,13 @@ import ctypes
 import sys
 import threading
 import time
-from collections.abc import Callable
 from pathlib import Path
 from types import FrameType
 
 from tilewise.engines.simt.limits import Limits
 from tilewise.errors import LimitError, TilewiseError
 from tilewise.quantities import size
+from tilewise.system.guarded import Publish
 from tilewise.system.memory import resident
 
 LOOK = 0.02  # seconds between two looks
@@ -25,7 +25,6 @@ AGAIN = 0.25  # and until a stop that was swallowed is sent again
 PATIENCE = 25  # looks at a thread in code that is not ours
 OURS = str(Path(__file__).parents[2])
 
-Publish = Callable[[float, int, str], None]  # seconds, bytes, the part at work
 publish: Publish | None = None  # set where another process watches too,
 began: float | None = None  # and when it began to, by time.monotonic
 

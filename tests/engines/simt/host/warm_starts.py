@@ -130,6 +130,7 @@ def _become(asked: dict, feed: int, out: int, err: int, report: int, files: int)
         os.dup2(given, wanted)
         os.close(given)
     settings["report"], settings["files"] = report, files
+    settings["parent"] = os.getppid()
     os.chdir(asked["folder"])
     os.environ.clear()
     os.environ.update(asked["environment"])

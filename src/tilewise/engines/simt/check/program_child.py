@@ -11,6 +11,7 @@ import threading
 from typing import Any
 
 from tilewise.engines.simt.host.program_report import ANNOUNCED
+from tilewise.system.parent import end_with
 
 PR_SET_THP_DISABLE = 41  # of Linux
 
@@ -28,14 +29,19 @@ class Report:
     def __call__(self, document: dict[str, Any]) -> None:
         if not self.first.acquire(blocking=False):
             threading.Event().wait()
-        with os.fdopen(self.descriptor, "w", encoding="utf-8") as out:
-            json.dump(document, out)
+        try:
+            text = json.dumps(document)
+            with os.fdopen(self.descriptor, "w", encoding="utf-8") as out:
+                out.write(text)
+        except BaseException:  # the parent is gone, or memory is: this process ends all the same
+            os._exit(4)
 
 
 def main() -> None:
     gc.disable()  # reading and lowering make a large tree and no garbage: looking for some takes a tenth of the time
     signal.signal(signal.SIGINT, signal.SIG_DFL)  # Ctrl-C ends it at once; the parent says so
     settings = json.loads(sys.argv[1])
+    end_with(settings["parent"])
     _limits(settings)
     _small_pages()
     report = Report(settings["report"])

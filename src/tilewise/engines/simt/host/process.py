@@ -45,6 +45,7 @@ def run_program(
     broker = FileBroker(options)
     settings = {
         "path": str(path), "name": f"./{path.stem}", "arguments": arguments or [], "report": writer,
+        "parent": os.getpid(),
         "files": broker.theirs.fileno(), "options": asdict(options), "dump": dump, "began": time.monotonic(),
     }  # fmt: skip
     most = options.clock + GRACE

@@ -1,0 +1,148 @@
+"""Work in a child process that is killed when it cannot be stopped from within.
+
+The child has a limit of memory that the system keeps, and tells its parent, through a page they share, until when it
+may run and what it is doing. It ends with its parent. Where a system has no such limit, or cannot fork, whoever watches
+from within stands alone (`engines.simt.budget`).
+"""
+
+from __future__ import annotations
+
+import contextlib
+import mmap
+import os
+import select
+import signal
+import struct
+import sys
+import time
+from collections.abc import Callable
+from dataclasses import dataclass
+
+from tilewise.system.parent import forked
+
+SECONDS, MEMORY = 20.0, 2 << 30  # until the child says otherwise
+UNSAID = 113  # how a child ends that came to no word of its own: where memory is used up, saying so may fail as well
+GRACE = 1.0  # seconds that the child has to stop by itself
+HEAD = struct.Struct("dq")
+
+Publish = Callable[[float, int, str], None]  # seconds, bytes, the part at work
+Publishing = Callable[[Publish, float], None]  # takes what the child publishes by, and when it began
+
+
+@dataclass(frozen=True)
+class Ended:
+    """How a child ended; `message` where it could not say so itself."""
+
+    code: int
+    message: str = ""
+
+
+def in_child(work: Callable[[], int], publishing: Publishing) -> Ended:
+    """Do `work` in a child, which `publishing` gives the function to say its limits by; its exit code. Whatever `work`
+    raises, the child ends. This thread waits for it."""
+    page = mmap.mmap(-1, 4096)
+    began = time.monotonic()
+    _write(page, began + SECONDS, MEMORY, "starting")
+    child = forked()
+    if child == 0:
+        code = UNSAID
+        try:
+            _limit(page, began, publishing)
+            code = work()
+            sys.stdout.flush()
+            sys.stderr.flush()
+        except BrokenPipeError:
+            code = 0
+        finally:
+            os._exit(code)
+    return _wait(child, page, began)
+
+
+def _write(page: mmap.mmap, deadline: float, memory: int, part: str) -> None:
+    text = part.encode()[:200]
+    page[: HEAD.size + 1 + len(text)] = HEAD.pack(deadline, memory) + bytes([len(text)]) + text
+
+
+def _read(page: mmap.mmap) -> tuple[float, int, str]:
+    deadline, memory = HEAD.unpack(page[: HEAD.size])
+    length = page[HEAD.size]
+    return deadline, memory, page[HEAD.size + 1 : HEAD.size + 1 + length].decode(errors="replace")
+
+
+def _limit(page: mmap.mmap, began: float, publishing: Publishing) -> None:
+    """In the child: the memory it may take, kept by the system, whatever is done in one step."""
+    set_to = 0
+
+    def publish(seconds: float, memory: int, part: str) -> None:
+        nonlocal set_to
+        _write(page, began + seconds, memory, part)
+        if memory != set_to:
+            set_to = memory
+            _limit_memory(memory)
+
+    publishing(publish, began)
+    _limit_memory(MEMORY)
+
+
+def _limit_memory(memory: int) -> None:
+    try:
+        import resource
+    except ImportError:
+        return
+    if sys.platform != "linux":
+        return  # elsewhere RLIMIT_DATA counts other things, or is not kept
+    with contextlib.suppress(ValueError, OSError):
+        _, hard = resource.getrlimit(resource.RLIMIT_DATA)
+        soft = memory if hard == resource.RLIM_INFINITY else min(memory, hard)
+        resource.setrlimit(resource.RLIMIT_DATA, (soft, hard))
+
+
+def _wait(child: int, page: mmap.mmap, began: float) -> Ended:
+    """How the child ends; past its time it is killed."""
+    interrupted = False
+    watched = _watched(child)
+    try:
+        while True:
+            try:
+                done, status = os.waitpid(child, os.WNOHANG)
+                if done:
+                    return _ended(status, page, interrupted)
+                deadline, _, part = _read(page)
+                if time.monotonic() > deadline + GRACE:
+                    os.kill(child, signal.SIGKILL)
+                    os.waitpid(child, 0)
+                    used = f"{deadline - began:.3g} s were used up (--limit seconds=… gives more)"
+                    return Ended(4, f"stopped: {used}; it was {part} then")
+                if watched >= 0:
+                    select.select([watched], [], [], 0.2)
+                else:
+                    time.sleep(0.01)
+            except KeyboardInterrupt:  # the terminal sends it to the child as well
+                interrupted = True
+                deadline, memory, part = _read(page)
+                _write(page, min(deadline, time.monotonic()), memory, part)
+    finally:
+        if watched >= 0:
+            os.close(watched)
+
+
+def _watched(child: int) -> int:
+    """What becomes readable when the child ends; −1 where the system has no such thing."""
+    try:
+        return os.pidfd_open(child)
+    except (AttributeError, OSError):
+        return -1
+
+
+def _ended(status: int, page: mmap.mmap, interrupted: bool) -> Ended:
+    code = os.waitstatus_to_exitcode(status)
+    if code >= 0 and code != UNSAID:
+        return Ended(code)
+    if interrupted or code == -signal.SIGINT:
+        return Ended(130)
+    if code in (-signal.SIGTERM, -signal.SIGHUP):  # sent on purpose
+        return Ended(128 - code)
+    how = f"the system ended it by signal {-code}" if code < 0 else "it ended without a word"
+    _, memory, part = _read(page)
+    used = f"as it does when memory is used up ({memory >> 20} MiB were allowed)"
+    return Ended(4, f"stopped: {how}, {used}; it was {part} then")
