@@ -1,15 +1,16 @@
-"""What reaches a terminal: text in which a stranger's bytes are shown, never obeyed."""
+"""How commands print text and JSON that may hold bytes of a stranger's file."""
 
 from __future__ import annotations
 
 import json
-import re
 import sys
 from typing import Any
 
 import click
 
-UNPRINTED = re.compile("[\x00-\x08\x0b-\x1f\x7f-\x9f\u200e\u200f\u202a-\u202e\u2066-\u2069]")
+from tilewise.system.terminal import UNPRINTED, plain
+
+__all__ = ["json_text", "plain", "print_json", "say"]
 
 
 def json_text(document: Any, indent: int | None = 2) -> str:
@@ -19,11 +20,6 @@ def json_text(document: Any, indent: int | None = 2) -> str:
 
 def print_json(document: Any, indent: int | None = 2) -> None:
     sys.stdout.write(json_text(document, indent) + "\n")
-
-
-def plain(text: str) -> str:
-    """Text that may hold bytes of a stranger's file: what a terminal would obey is shown instead."""
-    return UNPRINTED.sub(lambda found: found[0].encode("unicode_escape").decode(), text)
 
 
 def say(text: str) -> None:

@@ -7,6 +7,8 @@ import os
 import threading
 import time
 
+import pytest
+
 from tilewise.engines.simt.check.program_child import Report
 from tilewise.engines.simt.host.options import Options
 from tilewise.engines.simt.host.process import run_program
@@ -118,3 +120,79 @@ def test_an_fstream_reads_or_writes(tmp_path):
     assert report.output == "12xword|the line here\nsum 10\nwritten5y\n00\n[]1\n"
     assert report.ended == "refused"
     assert "writing into the midst of it is not supported" in report.message
+
+
+WRITERS = {
+    "fwrite": 'FILE* f = fopen("o", "w"); for (int i = 0; i < 40; i++) fwrite(block, 1, sizeof block, f);',
+    "fputc": 'FILE* f = fopen("o", "w"); for (int i = 0; i < 20000; i++) fputc(1, f);',
+    "ofstream": 'std::ofstream o("o"); for (int i = 0; i < 3000; i++) o << "12345678";',
+    "seek": 'FILE* f = fopen("o", "w"); fseek(f, 1L << 31, SEEK_SET); fputc(1, f);',
+    "seek in a copy": """
+        FILE* f = fopen("o", "w"); fputc(1, f); fclose(f);
+        f = fopen("o", "r"); fseek(f, 1L << 31, SEEK_SET); fputc(1, f);""",
+    "seeks and stdout": """
+        for (int i = 0; i < 6000; i++) putchar('x');
+        FILE* f = fopen("o", "w"); fseek(f, 5000, SEEK_SET); fputc(1, f);
+        f = fopen("p", "w+"); fseek(f, 6000, SEEK_SET); fputc(1, f);""",
+    "again": 'for (int i = 0; i < 40; i++) { FILE* f = fopen("o", "w"); fwrite(block, 1, 1000, f); fclose(f); }',
+    "appended": 'for (int i = 0; i < 40; i++) { FILE* f = fopen("o", "a"); fwrite(block, 1, 1000, f); fclose(f); }',
+    "removed": 'for (int i = 0; i < 40; i++) { FILE* f = fopen("o", "w"); fwrite(block, 1, 1000, f); remove("o"); }',
+    "images": 'for (int i = 0; i < 40; i++) stbi_write_bmp("o.bmp", 20, 20, 3, block);',
+}
+START = """#include <stdio.h>
+#include <fstream>
+#define STB_IMAGE_WRITE_IMPLEMENTATION
+#include "stb_image_write.h"
+static char block[4000];
+"""
+
+
+@pytest.mark.parametrize("how", WRITERS)
+def test_what_is_written_to_memory_counts_as_output(tmp_path, how):
+    """stdout and files together: no more than --limit-output allows, bytes that a seek leaves out included."""
+    (tmp_path / "p.cu").write_text(f"{START}int main() {{ {WRITERS[how]} return 7; }}\n")
+    report = run_program(tmp_path / "p.cu", options=Options(output=1 << 14), capture=True)
+    assert (report.status, report.ended) == (4, "limit"), report.message
+    assert "more than 16384 bytes (--limit-output)" in report.message
+    if "1L << 31" not in WRITERS[how]:
+        assert run_program(tmp_path / "p.cu", options=Options(output=1 << 20), capture=True).status == 7
+
+
+def test_what_is_written_to_a_folder_with_leave_counts_too(tmp_path):
+    (tmp_path / "p.cu").write_text(
+        "#include <stdio.h>\nstatic char block[1000];\n"
+        'int main() { FILE* f = fopen("o", "w"); for (int i = 0; i < 40; i++) fwrite(block, 1, sizeof block, f); }\n'
+    )
+    report = run_program(tmp_path / "p.cu", options=Options(output=1 << 14, writable=[str(tmp_path)]), capture=True)
+    assert "more than 16384 bytes (--limit-output)" in report.message
+    assert (tmp_path / "o").stat().st_size <= 1 << 14
+
+
+def test_a_seek_before_the_beginning_fails_as_c_has_it(tmp_path):
+    (tmp_path / "p.cu").write_text(
+        '#include <stdio.h>\nint main() { FILE* f = fopen("o", "w"); fputs("abc", f);\n'
+        'printf("%d ", fseek(f, -9, SEEK_SET)); printf("%d %ld\\n", fseek(f, -1, SEEK_END), ftell(f)); }\n'
+    )
+    assert run_program(tmp_path / "p.cu", capture=True).output == "-1 0 2\n"
+
+
+def test_a_file_that_is_not_closed_is_written_at_exit(tmp_path):
+    (tmp_path / "p.cu").write_text(
+        "#include <stdio.h>\n#include <fstream>\n"
+        'int main() { fputs("x", fopen("o", "w")); static std::ofstream q("q"); q << "yy"; return 0; }\n'
+    )
+    run_program(tmp_path / "p.cu", [], Options(writable=[str(tmp_path)]), capture=True)
+    assert [(tmp_path / name).read_text() for name in "oq"] == ["x", "yy"]
+
+
+def test_a_report_that_cannot_be_sent_ends_the_process(tmp_path):
+    """Its parent is gone: the process would have slept for ever."""
+    reader, writer = os.pipe()
+    child = os.fork()
+    if child == 0:
+        os.close(reader)
+        Report(writer)({"ended": "exit"})
+        os._exit(0)
+    os.close(reader)
+    os.close(writer)
+    assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4

@@ -9,7 +9,7 @@ from typing import Any
 from tilewise.engines.simt.host.runtime.c_memory import put_text, readable, string, writable
 from tilewise.engines.simt.host.runtime.formatting import formatted, quick, quickly
 from tilewise.engines.simt.host.runtime.host_faults import judge
-from tilewise.engines.simt.host.runtime.program_files import opened, removed
+from tilewise.engines.simt.host.runtime.program_files import opened, put, removed
 from tilewise.engines.simt.host.runtime.scanning import scan
 from tilewise.engines.simt.host.runtime.session import Function, Session, runtime
 from tilewise.engines.simt.machine.findings import Kind
@@ -92,8 +92,7 @@ def write(s: Session, pointer: int, data: bytes) -> None:
     elif found.handle == 2:
         s.console.error(data)
     elif found.handle is not None:
-        s.console.count += len(data)
-        found.handle.write(data)
+        put(s, found.handle, data)
 
 
 @runtime("printf")
@@ -263,7 +262,10 @@ def fgets(s: Session, to: int, size: int, stream: int) -> int:
 def fseek(s: Session, stream: int, offset: int, start: int) -> int:
     found = stream_of(s, stream)
     if found is not None and not isinstance(found.handle, int):
-        found.handle.seek(offset, start)
+        try:
+            found.handle.seek(offset, start)
+        except (OSError, ValueError, OverflowError):  # before the beginning
+            return -1
         found.ended, found.pushed = False, b""
     return 0
 

@@ -1,4 +1,6 @@
-"""stdout and stderr of a program: buffered, counted against the limit, in order."""
+"""stdout and stderr of a program: buffered, counted against the limit, in order.
+
+A terminal gets its control characters made visible (`system.terminal`); a file or a pipe gets the bytes as they are."""
 
 from __future__ import annotations
 
@@ -6,6 +8,7 @@ import os
 import time
 
 from tilewise.errors import LimitError
+from tilewise.system.terminal import Shown, is_terminal
 
 BUFFER = 1 << 16
 PATIENCE = 0.02  # seconds for which what is printed may wait though the program asked for it, where nobody looks on
@@ -14,29 +17,32 @@ PATIENCE = 0.02  # seconds for which what is printed may wait though the program
 class Console:
     def __init__(self, limit: int) -> None:
         self.limit = limit
-        self.count = 0
+        self.count = 0  # bytes printed, and written to files
         self.buffer = bytearray()
         self.ended_line = True
+        self._shown = {descriptor: Shown() for descriptor in (1, 2) if is_terminal(descriptor)}
         self._watched = os.isatty(1)
         self._sent = 0.0
 
     def write(self, data: bytes) -> None:
-        self.count += len(data)
         if data:
             self.ended_line = data.endswith(b"\n")
-        if self.count > self.limit:
-            self.buffer += data[: max(0, len(data) - (self.count - self.limit))]
-            raise LimitError(f"the program has printed more than {self.limit} bytes (--limit-output)")
-        self.buffer += data
+        room = self.limit - self.count
+        self.buffer += data if len(data) <= room else data[: max(0, room)]
+        self.spend(len(data))
         if len(self.buffer) >= BUFFER:
             self.flush()
 
     def error(self, data: bytes) -> None:
-        self.count += len(data)
         self.flush()
-        _write(2, data)
+        self._send(2, data)
+        self.spend(len(data))
+
+    def spend(self, count: int) -> None:
+        """So many bytes more: what goes to a file counts as what is printed does."""
+        self.count += count
         if self.count > self.limit:
-            raise LimitError(f"the program has printed more than {self.limit} bytes (--limit-output)")
+            raise LimitError(f"the program has printed or written more than {self.limit} bytes (--limit-output)")
 
     def asked(self) -> None:
         """std::flush, std::endl, fflush: into a file or a pipe it is sent by and by, not a word at a time."""
@@ -46,7 +52,17 @@ class Console:
 
     def flush(self) -> None:
         data, self.buffer = bytes(self.buffer), bytearray()
-        _write(1, data)
+        self._send(1, data)
+
+    def close(self) -> None:
+        """Everything that is left, a character that was cut off included."""
+        self.flush()
+        for descriptor, shown in self._shown.items():
+            _write(descriptor, shown(b"", final=True))
+
+    def _send(self, descriptor: int, data: bytes) -> None:
+        shown = self._shown.get(descriptor)
+        _write(descriptor, shown(data) if shown is not None else data)
 
 
 def _write(descriptor: int, data: bytes) -> None:

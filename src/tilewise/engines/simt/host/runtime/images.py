@@ -8,7 +8,7 @@ import numpy as np
 
 from tilewise.engines.simt.host.image_formats import PictureError, bmp, decoded, png, with_channels
 from tilewise.engines.simt.host.runtime.c_memory import readable, string, writable
-from tilewise.engines.simt.host.runtime.program_files import opened
+from tilewise.engines.simt.host.runtime.program_files import opened, put
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 
 PNG, BMP, OTHER = 0, 1, 2
@@ -70,7 +70,6 @@ def image_write(
     if kind == OTHER:
         s.faults.notes.append(f"line {s.line}: {text} holds a PNG: other formats are not written here")
     content = (bmp if kind == BMP else png)(picture[::-1] if flip else picture)
-    s.console.count += len(content)
     with handle:
-        handle.write(content)
+        put(s, handle, content)
     return 1

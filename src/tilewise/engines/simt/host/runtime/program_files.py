@@ -1,7 +1,7 @@
 """The files that a program sees: under its folder to read, under --allow-write to write, and what it wrote itself.
 
 Writing anywhere else goes to memory: the program runs on and reads it back, nothing is touched, and that is told at the
-end. It counts towards --limit-output as what is printed does."""
+end. Every byte counts towards --limit-output as what is printed does, here and on the disk."""
 
 from __future__ import annotations
 
@@ -66,6 +66,16 @@ def _in_memory(s: Session, name: str, own: str, mode: str, written: dict[str, Ke
         )
     written[own] = (Appended if mode[0] == "a" else Kept)(b"" if mode[0] == "w" or before is None else before)
     return written[own]
+
+
+def put(s: Session, handle: Any, data: bytes) -> None:
+    """Write to a file of the program's, as far as --limit-output goes; in memory that counts the zeros between its end
+    and where a seek went, too."""
+    gap = 0
+    if isinstance(handle, io.BytesIO) and not isinstance(handle, Appended):
+        gap = max(0, handle.tell() - handle.getbuffer().nbytes)
+    s.console.spend(len(data) + gap)
+    handle.write(data)
 
 
 def _tell(s: Session, note: str) -> None:

@@ -104,30 +104,48 @@ class Session:
         self.finish(status)
 
     def finish(self, status: int, ended: str = "exit", message: str = "") -> None:
-        """Tell what was found, and end this process."""
+        """Tell what was found, and end this process, whatever telling it raises."""
         with self._lock:
-            if ended in ("exit", "abort"):
-                for check in self.at_end:
-                    try:
-                        check(self)
-                    except Exception as error:  # a check must not hide what was found
-                        self.faults.notes.append(f"a check at the end failed: {error}")
-            for settle in self.before_report:
-                settle(self)
-            self.console.flush()
-            for finding in self.faults.found.values():
-                finding.message, finding.hint = plain_lines(finding.message), plain_lines(finding.hint)
-                finding.evidence = plain_lines(finding.evidence)
-            self.report({
-                "status": status, "ended": ended, "message": plain_lines(message),
-                "findings": [f.to_json() for f in self.faults.all()],
-                "notes": [plain_lines(note) for note in self.faults.notes],
-                "launches": self.cuda.launches[:LAUNCHES_TOLD] if self.cuda is not None else [],
-                "open_line": not self.console.ended_line,
-                "wanted": self.wanted,
-                "sandbox": self.sandbox,
-            })  # fmt: skip
-            os._exit(status & 255)
+            try:
+                self._settle(ended)
+                self.report(self._document(status, ended, message))
+            except Exception as error:
+                why = f"what was found cannot be told: {type(error).__name__}: {error}"
+                nothing: dict[str, Any] = {"findings": [], "notes": [], "launches": []}
+                self.report({"status": 4, "ended": "failed", "message": why, **nothing})
+            finally:
+                os._exit(status & 255)
+
+    def _settle(self, ended: str) -> None:
+        if ended in ("exit", "abort"):
+            for check in self.at_end:
+                try:
+                    check(self)
+                except Exception as error:  # a check must not hide what was found
+                    self.faults.notes.append(f"a check at the end failed: {error}")
+        for settle in self.before_report:
+            settle(self)
+        try:
+            self.console.close()
+            for stream in self.state.get("streams", {}).values() if ended == "exit" else ():
+                if not isinstance(stream.handle, int):
+                    stream.handle.flush()  # as C's exit does: os._exit leaves what Python has buffered
+        except OSError as error:  # a full disk, a terminal that was closed
+            self.faults.notes.append(f"what the program wrote cannot be written: {error.strerror or error}")
+
+    def _document(self, status: int, ended: str, message: str) -> dict[str, Any]:
+        for finding in self.faults.found.values():
+            finding.message, finding.hint = plain_lines(finding.message), plain_lines(finding.hint)
+            finding.evidence = plain_lines(finding.evidence)
+        return {
+            "status": status, "ended": ended, "message": plain_lines(message),
+            "findings": [f.to_json() for f in self.faults.all()],
+            "notes": [plain_lines(note) for note in self.faults.notes],
+            "launches": self.cuda.launches[:LAUNCHES_TOLD] if self.cuda is not None else [],
+            "open_line": not self.console.ended_line,
+            "wanted": self.wanted,
+            "sandbox": self.sandbox,
+        }  # fmt: skip
 
     def _next_epoch(self) -> None:
         """Calls that follow each other closely keep the watch from its turn: here the program looks itself."""

@@ -8,6 +8,7 @@ from dataclasses import dataclass
 
 from tilewise.engines.simt.host.runtime.c_memory import string, writable
 from tilewise.engines.simt.host.runtime.formatting import bounded
+from tilewise.engines.simt.host.runtime.program_files import opened, put
 from tilewise.engines.simt.host.runtime.session import Session, runtime
 from tilewise.errors import EngineError
 
@@ -58,7 +59,7 @@ def send(s: Session, o: Out, data: bytes) -> None:
     if o.buffer is not None:
         o.buffer += data
     elif o.handle is not None:
-        o.handle.write(data)  # type: ignore[attr-defined]
+        put(s, o.handle, data)
     elif o.target == 1:
         s.console.write(data)
     else:
@@ -244,8 +245,6 @@ def is_new(s: Session, text: int, size: int) -> int:
 
 @runtime("__is_file")
 def is_file(s: Session, name: int) -> int:
-    from tilewise.engines.simt.host.runtime.program_files import opened
-
     handle = opened(s, string(s, name).decode("utf-8", "replace"), "r")
     if handle is None:
         return -1
