@@ -2,12 +2,19 @@
 
 from __future__ import annotations
 
+import os
+import signal
+import subprocess
+import sys
 import threading
 import time
+from pathlib import Path
 
 import pytest
 
+import tilewise
 from tilewise.page.live import Server, Workbench
+from tilewise.page.recording import COURSE
 
 
 @pytest.fixture
@@ -26,8 +33,6 @@ def live(tmp_path, request, browser):
 
 @pytest.fixture
 def course_text():
-    from tilewise.page.recording import COURSE
-
     return COURSE.read_text(encoding="utf-8")
 
 
@@ -84,3 +89,125 @@ def test_a_file_that_is_saved_shows(browser, live):
     assert "float sum = 0;" in browser.text(".listing")
     browser.driver.get("about:blank")
     assert silent_but_for(browser, server.address) == []
+
+
+# by the command line, for longer than the limits of one command
+
+BARRIER = "__syncthreads();\n    }"
+ENDLESS = "__global__ void f(float* A, float* B, float* C, int Width) { while (Width > 0) C[threadIdx.x] += 1; }\n"
+
+
+class Commanded:
+    """`tilewise explore FILE --watch` or `--live`, with its limits as they come."""
+
+    def __init__(self, file, mode):
+        words = [sys.executable, "-m", "tilewise", "explore", str(file), mode, "--no-open", "--shape", "4x4x4"]
+        environment = {**os.environ, "PYTHONPATH": str(Path(tilewise.__file__).parents[1])}
+        self.process = subprocess.Popen(words, env=environment, stdout=subprocess.PIPE, text=True)
+        self.address = self.process.stdout.readline().strip()
+
+    def end(self):
+        self.process.terminate()
+        assert self.process.wait(10) == -signal.SIGTERM
+        self.process.stdout.close()
+
+
+def save(file, text):
+    file.with_suffix(".new").write_text(text, encoding="utf-8")
+    file.with_suffix(".new").replace(file)
+
+
+def variant(number, text):
+    """The text of an edit, and how its verdict begins."""
+    kind = number % 5
+    if kind == 2:
+        return f"// edit {number}\n{text.replace(BARRIER, '}')}", "Faults found:"
+    if kind == 3:
+        return f"// edit {number}\n{text.replace('float pValue = 0;', 'float pValue = ;')}", "<text>:23:"
+    if kind == 4:
+        return f"// edit {number}\n{ENDLESS}", "stopped"
+    return f"// edit {number}\n{text}", "No fault."
+
+
+def edited(browser, mode, file, number, text):
+    """An edit, saved or typed; the seconds until its verdict shows."""
+    new, verdict = variant(number, text)
+    browser.js("document.getElementById('said').textContent = ''")
+    started = time.monotonic()
+    if mode == "--watch":
+        save(file, new)
+    else:
+        browser.js(
+            "const t = document.getElementById('text'); t.value = arguments[0]; t.dispatchEvent(new Event('input'))",
+            new,
+        )
+    browser.wait("document.getElementById('said').textContent !== ''", 20)
+    took = time.monotonic() - started
+    assert browser.text("#said").startswith(verdict), (number, browser.text("#said"))
+    assert browser.js("return document.getElementById('text').value").startswith(f"// edit {number}\n")
+    stale = browser.js("return document.body.classList.contains('stale')")
+    assert stale == (number % 5 in (3, 4)), "pictures of an earlier edit are marked"
+    return took
+
+
+def comes_late(browser, address, number, text):
+    """A second window: whatever it shows is of the file as it is now."""
+    new, verdict = variant(number, text)
+    first = browser.driver.current_window_handle
+    browser.driver.switch_to.new_window("tab")
+    browser.driver.get(address)
+    seen = set()
+    end = time.monotonic() + 20
+    while time.monotonic() < end and not seen - {""}:
+        said, listing = browser.js(
+            "const shown = document.getElementById('panes').checkVisibility();"
+            "return [document.getElementById('said')?.textContent ?? '',"
+            "shown ? document.querySelector('.listing').textContent : null]"
+        )
+        seen.add(said)
+        assert listing is None or f"// edit {number}" in listing, "pictures of another kernel"
+    assert all(said == "" or said.startswith(verdict) for said in seen), seen
+    assert browser.js("return document.getElementById('text').value") == new
+    assert browser.driver.title == "mine.cu – tilewise"
+    assert browser.js("return document.getElementById('panes').checkVisibility()") == (number % 5 not in (3, 4))
+    browser.driver.close()
+    browser.driver.switch_to.window(first)
+
+
+def for_long(browser, folder, mode, seconds, edits):
+    """So many edits over so many seconds; how long each took to show."""
+    file = folder / "mine.cu"
+    text = COURSE.read_text(encoding="utf-8")
+    file.write_text(text, encoding="utf-8")
+    command = Commanded(file, mode)
+    try:
+        began, took = time.monotonic(), []
+        browser.open(command.address)
+        browser.wait("document.body.dataset.shown === '1'")
+        for number in range(1, edits + 1):
+            time.sleep(max(0.0, began + seconds * number / edits - time.monotonic()))
+            took.append(edited(browser, mode, file, number, text))
+            if mode == "--watch":
+                comes_late(browser, command.address, number, text)
+        assert time.monotonic() - began > seconds
+        assert command.process.poll() is None
+    finally:
+        browser.driver.get("about:blank")
+        said = silent_but_for(browser, command.address)
+        command.end()
+    assert said == []
+    endless = [t for number, t in enumerate(took, 1) if number % 5 == 4]
+    others = [t for number, t in enumerate(took, 1) if number % 5 != 4]
+    print(f"{mode}: {edits} edits in {seconds} s; shown after {sorted(others)[len(others) // 2]:.2f} s in the median, "
+          f"{max(others):.2f} at most; endless ones after {max(endless):.2f} at most")  # fmt: skip
+    return took
+
+
+@pytest.mark.parametrize("mode", ["--watch", "--live"])
+def test_edits_go_on_for_longer_than_a_command_may_take(browser, tmp_path, mode):
+    for_long(browser, tmp_path, mode, 26, 6)
+
+
+@pytest.mark.slow
+def test_twenty_edits_in_five_minutes(browser, tmp_path):
+    for_long(browser, tmp_path, "--watch", 300, 20)

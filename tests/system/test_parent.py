@@ -19,11 +19,6 @@ import tilewise
 pytestmark = pytest.mark.skipif(not sys.platform.startswith("linux"), reason="processes are found by /proc")
 
 MARK = "TILEWISE_STARTED_BY_TEST"
-PROGRAM = """
-#include <cstdio>
-__global__ void k(float* a) { a[threadIdx.x] = 1; }
-int main() { float* a; cudaMalloc(&a, 64); k<<<1, 16>>>(a); volatile int go = 1; while (go) {} return 0; }
-"""
 KERNEL = """
 #define TILE_WIDTH 2
 __global__ void mine(float* A, float* B, float* C, int Width) {
@@ -35,6 +30,16 @@ __global__ void mine(float* A, float* B, float* C, int Width) {
 }
 """
 FINE = KERNEL.replace("while (sum == sum) sum += 1;", "")
+PROGRAM = f"""{FINE}
+int main() {{
+    float *a, h[16] = {{0}};
+    cudaMalloc(&a, sizeof h);
+    cudaMemcpy(a, h, sizeof h, cudaMemcpyHostToDevice);
+    mine<<<dim3(2, 2), dim3(2, 2)>>>(a, a, a, 4);
+    volatile int go = 1;
+    while (go) {{}}
+}}
+"""
 ASSIGNMENT = 'title = "t"\n[points]\nproduct = 1\nprogram = 1\n'
 
 

@@ -120,15 +120,12 @@ def serve(file: Path | None, watch: bool, lang: str, port: int, given: dict[str,
     """The live page, until it is interrupted."""
     import webbrowser
 
-    from tilewise.errors import FileError, UsageError
+    from tilewise.engines.simt import budget
+    from tilewise.errors import UsageError
     from tilewise.page.live import Server, Workbench
 
-    try:
-        workbench = Workbench(file, watch, given)
-    except OSError as error:
-        raise FileError(f"{file} cannot be read: {error.strerror or error}") from error
-    except UnicodeDecodeError:
-        raise FileError(f"{file} is not a text in UTF-8") from None
+    budget.unwatched("serving the page")  # each edit has limits of its own, in a process of its own
+    workbench = Workbench(file, watch, given)
     try:
         server = Server(workbench, lang, port)
     except OSError as error:

@@ -16,7 +16,7 @@ def guarded(arguments: list[str], run: Callable[[list[str]], int]) -> int:
     name = next((word for word in arguments if not word.startswith("-")), "")
     if name not in COMMANDS or not hasattr(os, "fork") or os.environ.get("TILEWISE_DEBUG"):
         return run(arguments)
-    ended = in_child(lambda: run(arguments), _publishing)
+    ended = in_child(lambda: run(arguments), _watched)
     if ended.message:
         from tilewise.cli.terminal import plain
 
@@ -24,7 +24,7 @@ def guarded(arguments: list[str], run: Callable[[list[str]], int]) -> int:
     return ended.code
 
 
-def _publishing(publish: Publish, began: float) -> None:
+def _watched(publish: Publish, began: float) -> None:
     from tilewise.engines.simt import budget  # in the child: the parent only waits
 
-    budget.publish, budget.began = publish, began
+    budget.watched(publish, began)

@@ -55,6 +55,7 @@ def command(
 
 
 def _begin(one: Any, file: Path, folder: Path, language: str) -> None:
+    from tilewise.cli.terminal import plain
     from tilewise.errors import FileError
     from tilewise.page.export import write
     from tilewise.words import say
@@ -65,7 +66,7 @@ def _begin(one: Any, file: Path, folder: Path, language: str) -> None:
         raise FileError(f"{folder} cannot be made: {error.strerror or error}") from error
     write(file, one.starter)
     click.echo(f"{one.number}. {one.titles[language]}\n\n{one.texts[language]}\n")
-    click.echo(say(language, "learn.begin", file=file))
+    click.echo(plain(say(language, "learn.begin", file=file)))
 
 
 def _attempt(one: Any, file: Path, language: str) -> tuple[Any, list[str]]:

@@ -1,13 +1,16 @@
 """The page served on this machine only, with an editor or from a file that is watched: every change is run again.
 
 One address, with a token in it; whoever asks without the token, for another host or from another origin is refused.
-Nothing is kept: a change comes in, its scenes go out.
+Nothing is kept: a change comes in, its scenes go out. The page itself carries no run of the file: it asks for one.
 """
 
 from __future__ import annotations
 
+import io
 import json
 import secrets
+import socket
+import sys
 import threading
 import time
 from collections.abc import Mapping
@@ -16,84 +19,108 @@ from http.server import BaseHTTPRequestHandler, ThreadingHTTPServer
 from pathlib import Path
 from typing import Any
 
+from tilewise.engines.simt.frontend.source import read_source
 from tilewise.engines.simt.limits import DEFAULT
-from tilewise.errors import KernelError, TilewiseError
+from tilewise.errors import TilewiseError
 from tilewise.page import Page, explore
-from tilewise.page.payload import scene_json
+from tilewise.page.edits import Edits
+from tilewise.page.payload import Scene
 from tilewise.page.recording import COURSE
 
 HOST = "127.0.0.1"
 MOST_BYTES = 200_000  # of a kernel
 POLL = 0.1  # seconds between looks at the watched file
+TICK = 1.0  # seconds within which a file may change twice and keep its time
 SECONDS = 3.0  # that a change may run, where no --limit says otherwise
 PATIENCE = 20.0  # seconds a question for news waits
+REQUEST = 10.0  # seconds that a request may take to come in, and an answer to go out
 
 
 class Workbench:
-    """The kernel as it is now: its text, its number, and the scenes or the error that it gives."""
+    """The kernel as it is now: its text, its number, and the scenes or the error that it gives.
+
+    Made before the process has other threads (see `Edits`)."""
 
     def __init__(self, kernel: Path | None, watch: bool, settings: Mapping[str, Any]) -> None:
         self.file = kernel or COURSE
         self.watch = watch
-        self.settings = {"limits": replace(DEFAULT, seconds=SECONDS), **settings}
-        self.lock = threading.Lock()
-        self.number = 0
-        self.text = self.file.read_text(encoding="utf-8")
-        self.seen = self.file.stat().st_mtime_ns
+        self.text, self.number = read_source(self.file).text, 0
+        self._seen: tuple[int, ...] = ()  # nothing yet: the first look reads the file again
+        self._state, self._judging = threading.Lock(), threading.Lock()
+        self._judged: tuple[int, dict[str, Any]] = (-1, {})  # the last text of the file that was run
+        self._shown: dict[str, tuple[Scene, ...]] = {}
+        self.edits = Edits({"limits": replace(DEFAULT, seconds=SECONDS), **settings})
 
-    def scenes(self, text: str) -> dict[str, Any]:
-        """The text run: one scene, and the order that fails where there is one; or what is wrong and where."""
-        started = time.perf_counter()
-        with self.lock:  # the interpreter's threads would only slow each other down
-            try:
-                page = explore(as_kernel(text), what_if=False, **self.settings)
-            except KernelError as error:
-                return {"error": str(error), "line": error.line, "column": error.column}
-            except TilewiseError as error:
-                return {"error": str(error), "line": None}
-        made = [scene_json(scene) for scene in page.scenes]
-        return {
-            "scenes": made,
-            "settings": [{"drops": [], "tile": None, "schedule": s.schedule} for s in page.scenes],
-            "milliseconds": round(1000 * (time.perf_counter() - started)),
-        }
+    def close(self) -> None:
+        self.edits.close()
 
     def news(self, known: int) -> dict[str, Any]:
         """What stands in the file, as soon as that is newer than `known`; empty after a while without news."""
         end = time.monotonic() + PATIENCE
         while time.monotonic() < end:
-            self._look()
-            if self.number > known:
-                return {"number": self.number, "text": self.text, **self.scenes(self.text)}
+            number, text = self.now()
+            if number > known:
+                return {"number": number, "text": text, **self._judge(number, text)}
             time.sleep(POLL)
         return {"number": known}
 
-    def _look(self) -> None:
-        try:
-            changed = self.file.stat().st_mtime_ns
-            if changed != self.seen:
-                self.text = self.file.read_text(encoding="utf-8")
-                self.seen, self.number = changed, self.number + 1
-        except (OSError, UnicodeDecodeError):
-            return  # an editor is just replacing it
+    def _judge(self, number: int, text: str) -> dict[str, Any]:
+        """Run once, however many pages ask."""
+        with self._judging:
+            if self._judged[0] != number:
+                self._judged = number, self.edits.run(text)
+            return self._judged[1]
+
+    def now(self) -> tuple[int, str]:
+        """The file's text and its number, which belong together."""
+        with self._state:
+            try:
+                about = self.file.stat()
+                seen = (about.st_mtime_ns, about.st_size, about.st_ino)
+                if seen != self._seen or time.time() - about.st_mtime < TICK:
+                    text, self._seen = read_source(self.file).text, seen
+                    if text != self.text:
+                        self.text, self.number = text, self.number + 1
+            except (OSError, TilewiseError):
+                pass  # an editor is just replacing it
+            return self.number, self.text
 
     def page(self, language: str) -> str:
-        """The page to begin with; a kernel that does not run yet is shown in the editor of the course's."""
-        live = {"text": self.text, "watch": self.watch, "file": self.file.name}
-        try:
-            page = explore(as_kernel(self.text), what_if=False, lang=language, **self.settings)
-        except TilewiseError:
-            page = explore(what_if=False, lang=language)
-        return Page(page.scenes, language, live=live).html
+        """The page to begin with: the file's text, and pictures of the course's kernel that stay hidden until the first
+        run of that text comes in."""
+        number, text = self.now()
+        live = {"text": text, "number": number, "watch": self.watch, "file": self.file.name}
+        with self._state:
+            if language not in self._shown:
+                made = explore(what_if=False, lang=language).scenes[:1]
+                self._shown[language] = tuple(replace(scene, title=self.file.name) for scene in made)
+        return Page(self._shown[language], language, live=live).html
 
 
-def as_kernel(text: str) -> str:
-    """A text that is not one yet is still the user's text, not a file's name."""
-    return text if "__global__" in text else f"{text}\n// __global__"
+class Incoming(io.RawIOBase):
+    """What a client sends, all of it by one deadline: half a request, or a byte now and then, holds no thread."""
+
+    def __init__(self, connection: socket.socket) -> None:
+        self._connection, self._end = connection, time.monotonic() + REQUEST
+
+    def readable(self) -> bool:
+        return True
+
+    def readinto(self, buffer: Any) -> int:
+        left = self._end - time.monotonic()
+        if left <= 0:
+            raise TimeoutError
+        self._connection.settimeout(left)
+        return self._connection.recv_into(buffer)
 
 
 class Handler(BaseHTTPRequestHandler):
     server: Server
+
+    def setup(self) -> None:
+        super().setup()
+        self.rfile.close()
+        self.rfile = io.BufferedReader(Incoming(self.connection))
 
     def do_GET(self) -> None:
         path, _, query = self.path.partition("?")
@@ -114,9 +141,11 @@ class Handler(BaseHTTPRequestHandler):
         if self.path != f"/{self.server.token}/run":
             self._answer(404, b"not found")
         elif not length.isdigit() or int(length) > MOST_BYTES:
-            self._answer(413, f"a kernel of at most {MOST_BYTES} bytes".encode())
+            self._json({"error": f"the page takes a kernel of at most {MOST_BYTES} bytes", "line": None}, 413)
         else:
-            self._json(self.server.workbench.scenes(self.rfile.read(int(length)).decode("utf-8", "replace")))
+            text = self.rfile.read(int(length))
+            if len(text) == int(length):  # else the page was closed meanwhile
+                self._json(self.server.workbench.edits.run(text.decode("utf-8", "replace")))
 
     def _allowed(self) -> bool:
         """The right token, our own host in the Host header, and no other origin behind the question."""
@@ -134,10 +163,11 @@ class Handler(BaseHTTPRequestHandler):
             self._answer(403, b"refused")
         return right
 
-    def _json(self, document: dict[str, Any]) -> None:
-        self._answer(200, json.dumps(document, ensure_ascii=False).encode(), "application/json")
+    def _json(self, document: dict[str, Any], code: int = 200) -> None:
+        self._answer(code, json.dumps(document, ensure_ascii=False).encode(), "application/json")
 
     def _answer(self, code: int, body: bytes, kind: str = "text/plain; charset=utf-8") -> None:
+        self.connection.settimeout(REQUEST)
         self.send_response(code)
         self.send_header("Content-Type", kind)
         self.send_header("Content-Length", str(len(body)))
@@ -146,11 +176,11 @@ class Handler(BaseHTTPRequestHandler):
             ("X-Frame-Options", "DENY"), ("Cross-Origin-Resource-Policy", "same-origin"),
         ):  # fmt: skip
             self.send_header(name, value)
-        self.end_headers()
         try:
+            self.end_headers()
             self.wfile.write(body)
-        except (BrokenPipeError, ConnectionResetError):
-            self.close_connection = True  # the page was closed while it waited
+        except OSError:  # the page was closed while it waited, or does not read
+            self.close_connection = True
 
     def log_message(self, format: str, *args: Any) -> None:
         """Nothing is logged: the address holds the token."""
@@ -164,6 +194,15 @@ class Server(ThreadingHTTPServer):
         self.workbench = workbench
         self.language = language
         self.token = secrets.token_urlsafe(18)
+
+    def server_close(self) -> None:
+        super().server_close()
+        self.workbench.close()
+
+    def handle_error(self, request: Any, client_address: Any) -> None:
+        """A client that is gone is none of the user's errors; what else goes wrong is told as usual."""
+        if not isinstance(sys.exc_info()[1], ConnectionError):
+            super().handle_error(request, client_address)
 
     @property
     def address(self) -> str:

@@ -111,6 +111,8 @@ def _wait(child: int, page: mmap.mmap, began: float) -> Ended:
                 if time.monotonic() > deadline + GRACE:
                     os.kill(child, signal.SIGKILL)
                     os.waitpid(child, 0)
+                    if interrupted:  # and no child heard it: the signal was sent to this process alone
+                        return Ended(130)
                     used = f"{deadline - began:.3g} s were used up (--limit seconds=… gives more)"
                     return Ended(4, f"stopped: {used}; it was {part} then")
                 if watched >= 0:

@@ -8,6 +8,7 @@ part used it. Inside a call that has a budget, others share it.
 from __future__ import annotations
 
 import ctypes
+import math
 import sys
 import threading
 import time
@@ -17,7 +18,7 @@ from types import FrameType
 from tilewise.engines.simt.limits import Limits
 from tilewise.errors import LimitError, TilewiseError
 from tilewise.quantities import size
-from tilewise.system.guarded import Publish
+from tilewise.system.guarded import MEMORY, Publish
 from tilewise.system.memory import resident
 
 LOOK = 0.02  # seconds between two looks
@@ -29,6 +30,20 @@ publish: Publish | None = None  # set where another process watches too,
 began: float | None = None  # and when it began to, by time.monotonic
 
 _own = threading.local()
+
+
+def watched(by: Publish, since: float) -> None:
+    """All calls of this process share one budget, since then, which another process watches too."""
+    global publish, began
+    publish, began = by, since
+
+
+def unwatched(part: str) -> None:
+    """From here on each call has a budget of its own, and the process none."""
+    global publish, began
+    if publish is not None:
+        publish(math.inf, MEMORY, part)
+    publish = began = None
 
 
 class Exhausted(LimitError):

@@ -1,7 +1,7 @@
 // The live page: an editor beside the pictures, or the file on disk; every change is run again by the server.
 
 const live = {
-  number: 0, wanted: 0, timer: null,
+  number: 0, wanted: 0, timer: null, arrived: location.hash,
 
   begin() {
     const host = document.getElementById('editor');
@@ -16,6 +16,7 @@ const live = {
       html('div', { class: 'editing' }, html('pre', { id: 'gutter', 'aria-hidden': 'true' }), text),
       html('p', { id: 'said', class: 'said', role: 'status' }));
     this.numbers();
+    this.number = settings.live.number;
     if (settings.live.watch) this.listen();
     this.run();
   },
@@ -59,6 +60,7 @@ const live = {
         const answer = await (await fetch(`news?known=${this.number}`)).json();
         if (answer.number > this.number) {
           this.number = answer.number;
+          this.wanted += 1; // an answer about an older text that is still to come is not shown
           document.getElementById('text').value = answer.text;
           await this.show(answer);
         }
@@ -77,6 +79,7 @@ const live = {
 
   async show(answer) {
     this.numbers(answer.line ?? null);
+    document.body.classList.toggle('stale', Boolean(answer.error)); // the pictures are of an earlier text then
     if (answer.error) {
       this.say(answer.error, true);
       document.querySelector('#gutter .bad')?.scrollIntoView({ block: 'nearest' });
@@ -85,7 +88,12 @@ const live = {
     settings.scenes = answer.settings;
     app.runs = new Map(answer.scenes.map((scene, i) => [i, new Run(scene)]));
     if (app.failing < 0) app.schedule = false;
-    await app.open();
+    if (document.body.classList.contains('unrun')) { // the first run of this text: go where the link says
+      try { history.replaceState(null, '', this.arrived || '#'); } catch { /* a frame without an address */ }
+      await app.follow();
+      document.body.classList.remove('unrun');
+      app.show(); // what is measured is there now
+    } else await app.open();
     const faults = answer.scenes[0].trace.findings.filter((f) => f.severity === 'fault').length;
     this.say(faults ? say('live.faults', { count: faults, ms: answer.milliseconds }) : say('live.fine', { ms: answer.milliseconds }), faults > 0);
     document.body.dataset.shown = String(Number(document.body.dataset.shown ?? 0) + 1);

@@ -221,6 +221,7 @@ async function begin() {
     document.getElementById('panes').textContent = say('error.browser');
     return;
   }
+  document.body.classList.toggle('unrun', Boolean(settings.live)); // its pictures are another kernel's
   await app.follow();
   if (settings.live) live.begin();
   document.addEventListener('keydown', (event) => app.key(event));

@@ -7,6 +7,7 @@ import tracemalloc
 import pytest
 
 from tilewise.engines.simt.frontend.lexer import PIECE
+from tilewise.engines.simt.frontend.literal import character_value, string_value
 
 
 @pytest.mark.parametrize("text", ["//" + "\\\n" * 10**6, "1'" * 10**6 + "1", "0x" + "f" * 10**6], ids=lambda t: t[:2])
@@ -21,3 +22,15 @@ def test_a_long_one_takes_no_memory_a_character(text):
     assert piece is not None
     assert piece.group() == text
     assert taken < 10 * len(text)
+
+
+@pytest.mark.parametrize(
+    ("text", "value"),
+    [(r'"\033[1m\0"', "\x1b[1m\0"), (r'"\1018\x41g"', "A8Ag"), (r'"\v\f\?\\n\""', '\v\f?\\n"'), (r'"\0333"', "\x1b3")],
+)
+def test_escapes_are_undone_as_c_has_them(text, value):
+    assert string_value(text) == value
+
+
+def test_a_character_may_be_octal():
+    assert [character_value(text) for text in (r"'\033'", r"'\0'", r"'\101'", r"'\377'", r"'\n'")] == [27, 0, 65, -1, 10]

@@ -14,7 +14,8 @@ from tilewise.engines.simt.frontend.source import Source
 INTEGER = re.compile(r"(0[xX][0-9a-fA-F]+|0[bB][01]+|\d+)([uUlLzZ]*)\Z")
 FLOAT = re.compile(r"((?:\d+\.?\d*|\.\d+)(?:[eE][+-]?\d+)?)([fFlLhH]?)\Z")
 HEX_FLOAT = re.compile(r"(0[xX][0-9a-fA-F]*\.?[0-9a-fA-F]*[pP][+-]?\d+)([fFlL]?)\Z")
-ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "0": "\0", "\\": "\\", "'": "'", '"': '"', "a": "\a", "b": "\b"}
+ESCAPES = {"n": "\n", "t": "\t", "r": "\r", "a": "\a", "b": "\b", "f": "\f", "v": "\v"}
+ESCAPE = re.compile(r"\\(x[0-9a-fA-F]{1,2}|[0-7]{1,3}|.)", re.DOTALL)
 
 
 def number(source: Source, token: Token) -> tuple[Scalar, np.generic]:
@@ -72,23 +73,14 @@ def integer_value(source: Source, token: Token) -> int:
 
 def string_value(text: str) -> str:
     """The characters between the quotes, escapes undone."""
-    out: list[str] = []
-    i, body = 0, text[1:-1]
-    while i < len(body):
-        if body[i] == "\\" and i + 1 < len(body):
-            if body[i + 1] == "x":
-                j = i + 2
-                while j < len(body) and body[j] in "0123456789abcdefABCDEF" and j < i + 4:
-                    j += 1
-                out.append(chr(int(body[i + 2 : j] or "0", 16)))
-                i = j
-                continue
-            out.append(ESCAPES.get(body[i + 1], body[i + 1]))
-            i += 2
-        else:
-            out.append(body[i])
-            i += 1
-    return "".join(out)
+    return ESCAPE.sub(_unescaped, text[1:-1])
+
+
+def _unescaped(found: re.Match[str]) -> str:
+    what = found[1]
+    if what[0] == "x" and len(what) > 1:
+        return chr(int(what[1:], 16))
+    return chr(int(what, 8) & 255) if what[0] in "01234567" else ESCAPES.get(what, what)
 
 
 def character_value(text: str) -> int:
