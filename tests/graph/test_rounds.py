@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import errno
 import re
 
 import numpy as np
@@ -10,6 +11,7 @@ import pytest
 import tilewise as tw
 from tilewise.cli.main import run
 from tilewise.graph.rounds import choose_rounds, close_file
+from tilewise.scale import targets
 
 
 def graph(n, dtype="float32", seed=0):
@@ -87,3 +89,20 @@ def test_the_command(tmp_path, capsys, monkeypatch):  # the budget counts the wh
         assert words in capsys.readouterr().err
     assert run(["plan", "--closure", "--semiring", "min_plus", "--shape", "30000x30000x30000", "--memory", "8GB"]) == 0
     assert "30,000 nodes" in capsys.readouterr().out
+
+
+def test_nothing_is_said_to_be_kept_of_a_closure_that_fails(tmp_path, monkeypatch):
+    np.save(tmp_path / "W.npy", np.ones((300, 300), "float32"))
+    put, seen = targets.put, []
+
+    def full(*args):
+        seen.append(1)
+        if len(seen) > 3:
+            raise OSError(errno.ENOSPC, "No space left on device")
+        put(*args)
+
+    monkeypatch.setattr(targets, "put", full)
+    with pytest.raises(tw.FileError, match="is full") as caught:
+        close_file(tmp_path / "W.npy", tmp_path / "D.npy", "min_plus", 900_000, base=0)
+    assert "kept" not in str(caught.value)
+    assert [p.name for p in tmp_path.iterdir()] == ["W.npy"]

@@ -23,7 +23,7 @@ from tilewise.cli.main import run
 from tilewise.engines.cpu.limits import host_machine
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.problem import problem_of_shape
-from tilewise.scale import files, host, pieces, samples, sources, targets
+from tilewise.scale import files, host, journal, pieces, samples, sources, targets
 from tilewise.scale.files import FileProduct
 from tilewise.scale.journal import _sealed, _unsealed
 from tilewise.scale.schedule import Level
@@ -231,6 +231,85 @@ def test_a_full_disk_keeps_what_was_finished(folder, monkeypatch):
             job(folder).run()
     assert job(folder).run().resumed > 0
     assert_product(np.load(folder / "C.npy"), *operands(folder), "plus_times")
+
+
+KEPT = "finished tiles are kept"
+
+
+def failing(patch, place, name, after):
+    """That function raises ENOSPC from its call number `after` on."""
+    usual, seen = getattr(place, name), []
+
+    def fails(*args, **how):
+        seen.append(1)
+        if len(seen) > after:
+            error = OSError(errno.ENOSPC, "No space left on device")
+            raise targets.no_room("C.npy", error) if name == "complete" else error
+        return usual(*args, **how)
+
+    patch.setattr(place, name, fails)
+
+
+@pytest.mark.parametrize(
+    ("place", "name", "after", "kept"),
+    [
+        (targets, "put", 1, False),  # the header is written, no tile
+        (targets, "put", 3, False),
+        (targets, "put", 900, True),
+        (journal, "put", 0, False),
+        (journal, "put", 1, False),  # the job's line is there, not the first tile's
+        (journal, "put", 2, True),
+        (targets.NpyTarget, "complete", 0, True),  # every tile is finished, and P has not its name yet
+    ],
+)
+def test_tiles_are_said_to_be_kept_where_some_are(folder, monkeypatch, place, name, after, kept):
+    made = job(folder)
+    with monkeypatch.context() as patch:
+        failing(patch, place, name, after)
+        with pytest.raises(OSError, match=r"No space|is full") as caught:
+            made.run()
+    assert (KEPT in str(caught.value)) == kept, caught.value
+    assert (job(folder).run().resumed > 0) == kept
+    assert_product(np.load(folder / "C.npy"), *operands(folder), "plus_times")
+
+
+@pytest.mark.parametrize(("row", "kept"), [(0, False), (480, True)])
+def test_tiles_are_kept_that_were_finished_before_a_row_that_cannot_be_read(folder, monkeypatch, row, kept):
+    fill = sources.NpyFile._fill
+
+    def failing(self, memory, offset):
+        if self.path.name == "A.npy" and offset >= self.offset + row * 300 * 4:
+            raise tw.FileError(f"{self.path} cannot be read from byte {offset:,} on: Input/output error")
+        fill(self, memory, offset)
+
+    with monkeypatch.context() as patch:
+        patch.setattr(sources.NpyFile, "_fill", failing)
+        with pytest.raises(tw.FileError, match=r"A.npy cannot be read from byte") as caught:
+            job(folder).run()
+    assert (KEPT in str(caught.value)) == kept, caught.value
+    assert (job(folder).run().resumed > 0) == kept
+
+
+def test_nothing_is_kept_of_operands_that_change_or_of_products_without_a_journal(folder, monkeypatch):
+    zarr = pytest.importorskip("zarr")
+    A, B = operands(folder)
+    with monkeypatch.context() as patch:
+        patch.setattr(files, "same", lambda *_: False)
+        with pytest.raises(tw.FileError, match="thrown away") as caught:
+            job(folder).run()
+    assert KEPT not in str(caught.value)
+    out = zarr.create_array(str(folder / "out.zarr"), shape=(500, 400), dtype="float32", chunks=(64, 64))
+    with monkeypatch.context() as patch:
+        failing(patch, zarr.Array, "__setitem__", 3)
+        with pytest.raises(tw.FileError, match="is full") as caught:
+            tw.matmul(A, B, out=out, memory=MEMORY)
+    assert KEPT not in str(caught.value)
+    M = zarr.create_array(str(folder / "M.zarr"), shape=A.shape, dtype=A.dtype, chunks=(64, 100))
+    M[:] = A
+    max(folder.glob("M.zarr/c/7/*")).write_bytes(b"damaged")
+    with pytest.raises(tw.FileError, match="cannot be read: the chunk of rows 448") as caught:
+        tw.matmul(M, B, out=out, memory=2 * MEMORY)
+    assert KEPT not in str(caught.value)
 
 
 def test_a_disk_too_small_from_the_start_says_so_at_once(folder, monkeypatch):

@@ -42,7 +42,9 @@ class _WithArguments(click.Command):
     help="So long kernels run with every check; beyond that as compiled code, without looking for races.",
 )
 @click.option("--limit-memory", default="2GiB", show_default=True, metavar="BYTES", help="Of host and card together.")
-@click.option("--limit-output", default="64MB", show_default=True, metavar="BYTES", help="That it may print.")
+@click.option(
+    "--limit-output", default="64MB", show_default=True, metavar="BYTES", help="Printed, and written to files."
+)
 @click.option("--real-time", is_flag=True, help="Let clocks run; without it they are the same in every run.")
 @click.option("--format", "form", type=click.Choice(FORMATS), default="text", show_default=True)
 @click.option("--json", "as_json", is_flag=True, help="The same as --format json.")

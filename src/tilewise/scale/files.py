@@ -169,12 +169,16 @@ class FileProduct:
         """Make what is missing; P takes its name when it is whole."""
         start = time.perf_counter()
         dtype = self.target.dtype.numpy
+        kept = 0  # finished tiles in the journal
 
         def finished(tile: Tile) -> None:
+            nonlocal kept
             self.journal.append({"tile": tile.number, "checksum": host.checksum(tile, self.target, dtype)})
+            kept += 1
 
         try:
             done, begun = self._begin(restart)
+            kept = len(done)
             if len(done) < self.schedule.tiles:
                 stream: Any = partial(host.stream, checkpoint=self.checkpoint, begun=begun)
                 if self.device != "cpu":
@@ -189,6 +193,10 @@ class FileProduct:
                 self.output.finish()
             else:
                 self.output.discard()  # it has its name already
+        except FileError as error:
+            if kept and self.output.journal.exists():
+                raise FileError(f"{error}; finished tiles are kept") from error
+            raise
         finally:
             self.close()
         return FileReport(self.schedule, time.perf_counter() - start, len(done), self.path)

@@ -94,9 +94,7 @@ class Journal:
         except FileError:
             raise
         except OSError as error:
-            raise FileError(
-                f"{self.path} cannot be written: {error.strerror or error}; finished tiles are kept"
-            ) from None
+            raise FileError(f"{self.path} cannot be written: {error.strerror or error}") from None
 
     def _same_job(self, first: dict[str, Any]) -> None:
         theirs, mine = first.get("job", {}), json.loads(json.dumps(self.job))

@@ -130,10 +130,7 @@ class NpyFile:
         try:
             done = fill(self._file, memory, offset)
         except OSError as error:
-            raise FileError(
-                f"{self.path} cannot be read from byte {offset:,} on: {error.strerror or error}; "
-                "finished tiles are kept"
-            ) from None
+            raise FileError(f"{self.path} cannot be read from byte {offset:,} on: {error.strerror or error}") from None
         if done < len(memory):
             raise FileError(f"{self.path} ends at byte {offset + done:,}: it was cut short meanwhile")
 
@@ -196,13 +193,12 @@ class ZarrSource:
                 except Exception as error:  # whatever the store, its codecs or its network raise
                     raise FileError(
                         f"{self.name} cannot be read: the chunk of rows {top} to {bottom - 1} and columns {left} to "
-                        f"{right - 1} gave {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}; "
-                        "finished tiles are kept"
+                        f"{right - 1} gave {type(error).__name__}: {str(error).splitlines()[0] if str(error) else ''}"
                     ) from error
                 if part.shape != (bottom - top, right - left) or part.dtype != self.dtype.numpy:
                     raise FileError(
                         f"{self.name} is damaged: the chunk of rows {top} to {bottom - 1} and columns {left} to "
-                        f"{right - 1} came as {written(part.shape)} {part.dtype}; finished tiles are kept"
+                        f"{right - 1} came as {written(part.shape)} {part.dtype}"
                     )
                 out[top - rows.start : bottom - rows.start, left - cols.start : right - cols.start] = part
 

@@ -259,8 +259,8 @@ def no_room(name: object, error: OSError) -> FileError:
         free = ""
         with contextlib.suppress(OSError):
             free = f" ({size(shutil.disk_usage(Path(str(name)).parent).free)} free)"
-        return FileError(f"the disk of {name} is full{free}: make room and run it again; finished tiles are kept")
-    return FileError(f"{name} cannot be written: {error.strerror or error}; finished tiles are kept")
+        return FileError(f"the disk of {name} is full{free}: make room and run it again")
+    return FileError(f"{name} cannot be written: {error.strerror or error}")
 
 
 @contextlib.contextmanager

@@ -196,3 +196,20 @@ def test_a_report_that_cannot_be_sent_ends_the_process(tmp_path):
     os.close(reader)
     os.close(writer)
     assert os.waitstatus_to_exitcode(os.waitpid(child, 0)[1]) == 4
+
+
+@pytest.mark.skipif(not os.path.exists("/dev/full"), reason="Linux's full device")
+def test_output_that_cannot_be_written_fails_with_a_sentence(tmp_path, capfd):
+    (tmp_path / "p.cu").write_text('#include <stdio.h>\nint main() { printf("x"); return 0; }\n')
+    usual = os.dup(1)
+    full = os.open("/dev/full", os.O_WRONLY)
+    try:
+        os.dup2(full, 1)
+        report = run_program(tmp_path / "p.cu")
+    finally:
+        os.dup2(usual, 1)
+        os.close(usual)
+        os.close(full)
+    assert (report.status, report.ended) == (4, "failed")
+    assert report.message == "what the program wrote cannot be written: No space left on device"
+    assert "Traceback" not in capfd.readouterr().err

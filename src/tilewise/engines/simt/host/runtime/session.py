@@ -107,7 +107,9 @@ class Session:
         """Tell what was found, and end this process, whatever telling it raises."""
         with self._lock:
             try:
-                self._settle(ended)
+                lost = self._settle(ended)
+                if lost and ended == "exit":
+                    status, ended, message = 4, "failed", lost
                 self.report(self._document(status, ended, message))
             except Exception as error:
                 why = f"what was found cannot be told: {type(error).__name__}: {error}"
@@ -116,7 +118,8 @@ class Session:
             finally:
                 os._exit(status & 255)
 
-    def _settle(self, ended: str) -> None:
+    def _settle(self, ended: str) -> str:
+        """The last checks, and what is still buffered; a sentence where that cannot be written."""
         if ended in ("exit", "abort"):
             for check in self.at_end:
                 try:
@@ -128,10 +131,11 @@ class Session:
         try:
             self.console.close()
             for stream in self.state.get("streams", {}).values() if ended == "exit" else ():
-                if not isinstance(stream.handle, int):
+                if not isinstance(stream.handle, int) and not stream.handle.closed:
                     stream.handle.flush()  # as C's exit does: os._exit leaves what Python has buffered
         except OSError as error:  # a full disk, a terminal that was closed
-            self.faults.notes.append(f"what the program wrote cannot be written: {error.strerror or error}")
+            return f"what the program wrote cannot be written: {error.strerror or error}"
+        return ""
 
     def _document(self, status: int, ended: str, message: str) -> dict[str, Any]:
         for finding in self.faults.found.values():
