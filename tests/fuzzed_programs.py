@@ -275,7 +275,7 @@ def executed(path: Path, seconds: float = 1.0) -> tuple[str, str]:
     reader, writer = os.pipe()
     options = Options(seconds=seconds, memory=512 << 20, output=1 << 20, folder=str(path.parent))
     settings = {
-        "path": str(path), "name": "./program", "arguments": [], "report": writer, "options": asdict(options), "dump": None,
+        "path": str(path), "name": "./program", "arguments": [], "report": writer, "parent": os.getpid(), "options": asdict(options), "dump": None,
         "began": time.monotonic(),
     }  # fmt: skip
     child = os.fork()

@@ -55,6 +55,7 @@ def under_ours(source: Path) -> tuple[str, int, str]:
     reader, writer = os.pipe()
     settings = {
         "path": str(source), "name": "./program", "arguments": [], "report": writer, "dump": None,
+        "parent": os.getpid(),
         "options": asdict(Options(folder=str(source.parent))), "began": time.monotonic(),
     }  # fmt: skip
     child = os.fork()

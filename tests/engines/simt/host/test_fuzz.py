@@ -83,7 +83,7 @@ class Addresses:
     base, size, shift = 1 << 40, 1 << 36, 1 << 36
     line_address, stack_address, stack_end = (1 << 40) + 64, (1 << 40) + 128, (1 << 40) + (1 << 26)
 
-    epoch_address = (1 << 40) + 192
+    epoch_address, native_address = (1 << 40) + 192, (1 << 40) + 256
 
     def __init__(self) -> None:
         self.next = self.base + (1 << 30)

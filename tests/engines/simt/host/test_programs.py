@@ -143,7 +143,7 @@ int main() {
 
 @pytest.mark.parametrize(("text", "options", "says"), [
     ("int main() { for (;;) {} }", {"seconds": 3.0}, "longer than"),
-    ('#include <stdio.h>\nint main() { for (;;) puts("more"); }', {"output": 1000}, "printed more than 1000"),
+    ('#include <stdio.h>\nint main() { for (;;) puts("more"); }', {"output": 1000}, "printed or written more than 1000"),
     ("#include <stdlib.h>\nint main() { for (;;) malloc(1 << 20); }", {"memory": 64 << 20}, "over the limit"),
 ])  # fmt: skip
 def test_limits_stop_a_program_and_keep_what_was_found(run, text, options, says):

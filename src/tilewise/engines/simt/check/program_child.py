@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import codecs
 import gc
 import json
 import os
@@ -13,6 +14,7 @@ from typing import Any
 from tilewise.engines.simt.host.program_report import ANNOUNCED
 from tilewise.system.parent import end_with
 
+ENCODINGS = ("ascii", "latin-1", "unicode_escape", "utf-8-sig", "utf-16")  # Python imports each on its first use
 PR_SET_THP_DISABLE = 41  # of Linux
 
 
@@ -106,6 +108,8 @@ def _confine(session: Any, watch: Any, settings: dict[str, Any]) -> None:
 
     if session.program.launches or session.program.kernel_handles:
         import tilewise.engines.simt.check.wording  # noqa: F401
+    for encoding in ENCODINGS:
+        codecs.lookup(encoding)
     watch.seal()
     wanted = session.options.sandbox
     if wanted == OFF:
