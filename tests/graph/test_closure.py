@@ -264,7 +264,7 @@ def test_path_refuses_what_is_no_table_of_predecessors() -> None:
     assert tw.path(table, 1, 1) == [1]
     with pytest.raises(UsageError, match="not a node"):
         tw.path(table, 0, 2)
-    with pytest.raises(ShapeError, match="square table"):
+    with pytest.raises(ShapeError, match="the table that closure"):
         tw.path([1.0], 0, 0)
     with pytest.raises(UsageError, match="circle"):
         tw.path(np.array([[1, 2, 1], [0, 0, 0], [0, 0, 0]]), 0, 1)

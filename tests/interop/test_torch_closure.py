@@ -73,3 +73,94 @@ def test_an_unreached_target_has_no_gradient():
     W = torch.full((3, 3), float("inf"), requires_grad=True)
     (made,) = torch.autograd.grad(tw.closure(W).nan_to_num(posinf=0).sum(), W)
     assert (made == 0).all()
+
+
+@pytest.mark.parametrize("stack", [(), (3,), (2, 2)])
+@pytest.mark.parametrize("sources", [[3], [4, 0, 3, 3, 0, 1], [], 2, torch.tensor([1, 4])])
+@pytest.mark.parametrize("semiring", ["min_plus", "max_min", "min_max"])
+def test_rows_of_a_few_sources_and_their_gradients(semiring, sources, stack):
+    torch.manual_seed(1)
+    none = float("-inf") if semiring == "max_min" else float("inf")
+    W = weights(5, 0.4, none, stack)
+    rows = torch.as_tensor(sources).reshape(-1).long()
+    whole = tw.closure(W, semiring=semiring)
+    D, before = tw.closure(W, semiring=semiring, sources=sources, return_predecessors=True)
+    assert D.shape == before.shape == (*stack, len(rows), 5)
+    torch.testing.assert_close(D, whole[..., rows, :], rtol=0, atol=0)
+    torch.testing.assert_close(tw.closure(W.detach(), semiring=semiring, sources=sources), D.detach(), rtol=0, atol=0)
+    off = torch.isfinite(D) & (torch.arange(5) != rows[:, None])
+    weight = torch.rand(D.shape, dtype=D.dtype)
+    (mine,) = torch.autograd.grad((D * weight)[off].sum(), W)
+    (theirs,) = torch.autograd.grad((whole[..., rows, :] * weight)[off].sum(), W)
+    torch.testing.assert_close(mine, theirs)
+
+
+def test_gradients_of_rows_are_those_that_differences_give():
+    torch.manual_seed(2)
+    W = weights(6, 0, stack=(2,))
+    assert torch.autograd.gradcheck(lambda W: tw.closure(W, sources=[5, 0, 5]), (W,), check_forward_ad=True)
+    each = torch.vmap(torch.func.grad(lambda w: tw.closure(w, sources=[2]).sum()))(W.detach())
+    (whole,) = torch.autograd.grad(tw.closure(W, sources=[2]).sum(), W)
+    torch.testing.assert_close(each, whole)
+
+
+@pytest.mark.parametrize("sources", [[-1], [5], [0.5], [[1]]])
+def test_sources_outside_of_the_graph_are_refused(sources):
+    with pytest.raises(tw.UsageError, match="numbers of nodes, from 0 to 4"):
+        tw.closure(weights(5, 0.4), sources=sources)
+
+
+@pytest.mark.parametrize("semiring", ["min_plus", "lor_land"])
+@pytest.mark.parametrize(
+    "how", [{}, {"sources": [3, 0]}, {"sources": torch.tensor([2])}, {"sources": 1, "return_predecessors": True}]
+)
+@pytest.mark.parametrize("stack", [(), (2,)])
+def test_a_compiled_closure_is_the_same(stack, how, semiring):
+    torch._dynamo.reset()
+    torch.manual_seed(3)
+    W = weights(6, 0.5, stack=stack).detach()
+    W = W < 0.8 if semiring == "lor_land" else W
+    compiled = torch.compile(lambda W: tw.closure(W, semiring=semiring, **how), fullgraph=True, backend="aot_eager")
+    torch.testing.assert_close(compiled(W), tw.closure(W, semiring=semiring, **how), rtol=0, atol=0)
+
+
+@pytest.mark.parametrize("sources", [None, [4, 1, 1]])
+def test_a_compiled_closure_has_the_same_gradient(sources):
+    torch._dynamo.reset()
+    torch.manual_seed(4)
+    W = weights(6, 0.3, stack=(2,))
+
+    def total(W):
+        return tw.closure(W * 2, sources=sources).nan_to_num(posinf=0).sin().sum()
+
+    compiled = torch.compile(total, fullgraph=True, backend="aot_eager")
+    (mine,) = torch.autograd.grad(compiled(W), W)
+    (eager,) = torch.autograd.grad(total(W), W)
+    torch.testing.assert_close(mine, eager)
+    assert mine.abs().sum() > 0
+
+
+def test_a_compiled_closure_refuses_what_the_plain_one_refuses():
+    torch._dynamo.reset()
+    compiled = torch.compile(lambda W, s: tw.closure(W, sources=s), backend="aot_eager")
+    with pytest.raises(tw.UsageError, match="numbers of nodes"):
+        compiled(weights(4, 0.3).detach(), torch.tensor([9]))
+    with pytest.raises(tw.CycleError, match="0 → 1 → 0"):
+        compiled(torch.tensor([[0, -2.0], [1.0, 0]]), torch.tensor([0]))
+
+
+@pytest.mark.filterwarnings("ignore:.*torch.jit.trace.*:DeprecationWarning")
+@pytest.mark.filterwarnings("ignore:torch.as_tensor results are registered as constants")  # which sources are
+def test_a_traced_closure_is_the_same():
+    torch.manual_seed(5)
+    W = weights(5, 0.3).detach()
+    traced = torch.jit.trace(lambda W: tw.closure(W, sources=[1]), (W,))
+    torch.testing.assert_close(traced(W), tw.closure(W)[[1]], rtol=0, atol=0)
+
+
+def test_the_operators_are_what_torch_expects_of_operators():
+    torch.manual_seed(6)
+    W = weights(4, 0.0)
+    for sources in (None, torch.tensor([2, 0])):
+        torch.library.opcheck(torch.ops.tilewise.closure.default, (W, "min_plus", sources, True))
+        torch.library.opcheck(torch.ops.tilewise.closure.default, (W.detach(), "min_plus", sources, False))

@@ -36,6 +36,8 @@ def close_by_tiles(W: Array, work: Algebra, tracks: bool, progress: Progress | N
     graph = Graph.of(W, work, tracks)
     edges = graph.D.copy() if tracks else None
     _close(graph, 0, len(graph.D), progress)
+    if progress is not None and _one_block(len(graph.D)):
+        progress(1, 1)
     if graph.before is not None and edges is not None:
         repair(graph.before, edges, graph.algebra, graph.one, graph.absent)
     return graph.finished(), graph.before
@@ -117,7 +119,7 @@ class Graph:
 def _close(graph: Graph, start: int, stop: int, progress: Progress | None = None) -> None:
     """Close the square of nodes start to stop, block by block."""
     n = stop - start
-    if n < SIDE + SIDE // 2:
+    if _one_block(n):
         _close_small(graph, start, stop)
         return
     side = next((side for side in SIDES if n >= LEAST * side), SIDE)
@@ -133,6 +135,11 @@ def _close(graph: Graph, start: int, stop: int, progress: Progress | None = None
         _round(graph, K, others, row[: K.stop - k], column.reshape(-1)[: n * (K.stop - k)].reshape(n, -1))
         if progress is not None:
             progress(number + 1, count)
+
+
+def _one_block(n: int) -> bool:
+    """Whether so many nodes are closed by one kernel, not block by block."""
+    return n < SIDE + SIDE // 2
 
 
 def _close_small(graph: Graph, start: int, stop: int) -> None:

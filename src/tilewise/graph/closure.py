@@ -5,6 +5,7 @@ sooner done. The caller's matrix is copied first and never written; a call that 
 
 from __future__ import annotations
 
+import math
 from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 
 import numpy as np
@@ -21,7 +22,7 @@ from tilewise.arrays.torch_library import followed
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.graph.blocks import Graph, close_by_tiles
 from tilewise.graph.keywords import ClosureKeywords, Progress
-from tilewise.graph.laws import check_idempotent, check_sources
+from tilewise.graph.laws import check_idempotent, nodes_of
 from tilewise.graph.predecessors import found_anew, reached_from
 from tilewise.graph.sparse_closure import by_search, rows_of_dense, rows_worth_searching, search, searchable
 from tilewise.scale.sources import is_dask
@@ -35,6 +36,7 @@ if TYPE_CHECKING:
     from tilewise.graph.card_closure import CardClosure
 
 Array = np.ndarray[Any, np.dtype[Any]]
+HOST = ("auto", "cpu")
 SMALL = 4 * 1024 * 1024  # bytes that are not asked for first: asking takes 0.2 ms
 
 
@@ -68,9 +70,10 @@ def closure(
     dtype's largest value for integers, False for lor_land) means there is no edge. NaN counts as no edge.
     semiring: min_plus gives shortest paths, max_min widest, min_max those with the lowest top, lor_land reachability.
     return_predecessors: also the node before each target on its path, −1 for none; `tw.path` rebuilds paths from them.
-    progress: called with (blocks done, blocks in all) after each block.
+    progress: called with (blocks done, blocks in all) after each block, the blocks of all graphs of a stack counted.
     device: "auto" works where W is; "cuda" or "cuda:1" takes a host array to a card and back.
-    sources: numbers of nodes: only their rows of D, without the work of the others.
+    sources: numbers of nodes, or one: only their rows of D, in that order, without the work of the others (of a Dask
+        array: taken from the whole closure). An improving cycle that they do not reach is then not looked for.
 
     Sparse graphs of weights that are not below 0 are searched from every node, by SciPy, where that is expected to be
     sooner done than tiles; W may be a scipy.sparse matrix, whose cells that are not stored are no edges.
@@ -83,11 +86,7 @@ def closure(
            [6., 2., 0.]])
     """
     if is_dask(W):
-        from tilewise.graph.dask_closure import dask_closure
-
-        if return_predecessors:
-            raise UsageError("closures of Dask arrays come without predecessors: compute W first")
-        return dask_closure(W, semiring)
+        return _of_dask(W, semiring, return_predecessors, progress, device, sources)
     if is_sparse(W):
         return closure_of_sparse(W, find_semiring(semiring), return_predecessors, progress, device, sources)
     torch = imported("torch")
@@ -96,10 +95,10 @@ def closure(
 
         if device not in ("auto", W.device.type, str(W.device)) or progress is not None:
             raise UsageError("device= and progress= take no part in what torch follows: pass W.detach()")
-        return tilewise.torch.closure(W, semiring=semiring, return_predecessors=return_predecessors)
+        return tilewise.torch.closure(W, semiring=semiring, return_predecessors=return_predecessors, sources=sources)
     operand = find_library(W).operand(W, "W")
     if len(operand.shape) > 2 and operand.shape[-1] == operand.shape[-2]:
-        return _of_each(operand, semiring, return_predecessors, device)
+        return _of_each(operand, find_semiring(semiring), return_predecessors, progress, device, sources)
     if len(operand.shape) != 2 or operand.shape[0] != operand.shape[1]:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {operand.shape}")
     algebra = _algebra(operand, find_semiring(semiring), return_predecessors)
@@ -107,11 +106,23 @@ def closure(
     if return_predecessors and algebra.partial.kind == "b":  # the fewest hops: then no two nodes name each other
         work = find_semiring("min_plus").over(DTYPES["float32"])
     place = _place(operand, device)
+    chosen = nodes_of(sources, operand.shape[0])
     if place != "cpu":
-        if sources is not None:
+        if chosen is not None:
             raise DeviceError("sources= works on the host: copy W there, or take rows of the whole closure")
         return _on_a_card(operand, algebra, work, return_predecessors, place, progress)
-    return _on_the_host(operand, algebra, work, return_predecessors, progress, sources)
+    return _on_the_host(operand, algebra, work, return_predecessors, progress, chosen)
+
+
+def _of_dask(
+    W: Any, semiring: SemiringName | Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
+) -> Any:
+    from tilewise.graph.dask_closure import dask_closure
+
+    asked = {"return_predecessors=": tracks, "progress=": progress is not None, "device=": device not in HOST}
+    if names := [name for name, given in asked.items() if given]:
+        raise UsageError(f"{', '.join(names)} does not go with a Dask array, which workers close: compute W first")
+    return dask_closure(W, semiring, sources)
 
 
 def _algebra(operand: Operand, ring: Semiring, tracks: bool) -> Algebra:
@@ -126,19 +137,20 @@ def _algebra(operand: Operand, ring: Semiring, tracks: bool) -> Algebra:
 
 
 def _on_the_host(
-    operand: Operand, algebra: Algebra, work: Algebra, tracks: bool, progress: Progress | None, sources: Any
+    operand: Operand, algebra: Algebra, work: Algebra, tracks: bool, progress: Progress | None, chosen: Array | None
 ) -> Any:
     library, host = operand.library, operand.host
     assert host is not None
-    copies = 2 + 4 * tracks if sources is None else 1
+    copies = 2 + 4 * tracks if chosen is None else 1
     if (needs := copies * host.size * work.element.numpy.itemsize) > SMALL:
         check_room(needs, f"a closure of {len(host):,} nodes")
     if work is not algebra:
         host = np.where(host != 0, np.float32(1), np.float32(np.inf))
     host = host.astype(work.element.numpy, copy=False)
-    chosen = None if sources is None else np.atleast_1d(np.asarray(sources))
     if chosen is not None:
         D, before = closed_from(host, chosen, work, tracks)
+        if progress is not None:
+            progress(1, 1)
     elif progress is None and (rows := rows_worth_searching(host, work)) is not None:
         D, before = search(rows, tracks)
     else:
@@ -159,16 +171,15 @@ def _on_the_host(
 
 def closed_from(W: Array, sources: Array, algebra: Algebra, tracks: bool) -> tuple[Array, Array | None]:
     """Rows of the closure: by search where it takes such weights, else by rounds of products."""
-    check_sources(sources, len(W))
     rows = rows_of_dense(W, algebra.zero)
     if searchable(rows, algebra):
         return search(rows, tracks, sources)
     graph = Graph.of(W, algebra, False)
-    best, found = reached_from(sources, graph.D, graph.algebra, graph.one, graph.absent)
+    best, found = reached_from(sources, graph.D, graph.algebra, graph.one, graph.absent, tracks)
     if best is None:
         graph.raise_cycle()
     graph.D = best
-    return graph.finished(), found if tracks else None
+    return graph.finished(), found
 
 
 def closure_of_sparse(
@@ -180,33 +191,42 @@ def closure_of_sparse(
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {rows.shape}")
     algebra = ring.over(rows.dtype)
     kept = rows.without(algebra.zero)
-    if device in ("auto", "cpu") and progress is None and searchable(kept, algebra):
-        chosen = None if sources is None else np.atleast_1d(np.asarray(sources))
-        check_sources(chosen, rows.shape[0])
-        if chosen is not None or by_search(kept, algebra):
-            D, before = search(kept, tracks, chosen)
-            D = D.astype(algebra.result.numpy, copy=False)
-            return (D, before) if tracks else D
+    chosen = nodes_of(sources, rows.shape[0])
+    may_search = device in HOST and progress is None and searchable(kept, algebra)
+    if may_search and (chosen is not None or by_search(kept, algebra)):
+        D, before = search(kept, tracks, chosen)
+        D = D.astype(algebra.result.numpy, copy=False)
+        return (D, before) if tracks else D
     check_room(3 * rows.shape[0] ** 2 * rows.data.dtype.itemsize, f"a dense closure of {rows.shape[0]:,} nodes")
     dense = rows.dense(algebra.zero, rows.data.dtype)
-    return closure(dense, semiring=ring, return_predecessors=tracks, progress=progress, device=device, sources=sources)
+    return closure(dense, semiring=ring, return_predecessors=tracks, progress=progress, device=device, sources=chosen)
 
 
-def _of_each(operand: Operand, semiring: SemiringName | Semiring, tracks: bool, device: str) -> Any:
-    """A stack of graphs: the closure of each."""
+def _of_each(
+    operand: Operand, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
+) -> Any:
+    """A stack of graphs: the closure of each, or the rows of the same sources in each."""
     if operand.host is None:
         raise DeviceError("a stack of graphs is closed on the host only: copy W there, or close one at a time")
-    library, stack = operand.library, operand.shape[:-2]
-    algebra = find_semiring(semiring).over(operand.dtype)
-    made = library.empty(operand.shape, algebra.result, "cpu")
-    table = library.empty(operand.shape, DTYPES["int64"], "cpu") if tracks else None
-    for member in np.ndindex(*stack):
-        closed = closure(operand.host[member], semiring=semiring, return_predecessors=tracks, device=device)
+    library, stack, nodes = operand.library, operand.shape[:-2], operand.shape[-1]
+    algebra, chosen = _algebra(operand, ring, tracks), nodes_of(sources, nodes)
+    shape = (*stack, nodes if chosen is None else len(chosen), nodes)
+    made = library.empty(shape, algebra.result, "cpu")
+    table = library.empty(shape, DTYPES["int64"], "cpu") if tracks else None
+    for number, member in enumerate(np.ndindex(*stack)):
+        heard = None if progress is None else _among(progress, number, math.prod(stack))
+        how: ClosureKeywords = {"semiring": ring, "progress": heard, "device": device, "sources": chosen}
+        closed = closure(operand.host[member], return_predecessors=tracks, **how)
         D, before = closed if tracks else (closed, None)
         for target, part in ((made, D), (table, before)):
             if target is not None and target.host is not None:
                 target.host[member] = part
     return library.deliver(made) if table is None else (library.deliver(made), library.deliver(table))
+
+
+def _among(progress: Progress, number: int, count: int) -> Progress:
+    """The progress of one graph of a stack, all of which have as many blocks, as that of the stack."""
+    return lambda done, total: progress(number * total + done, count * total)
 
 
 def _place(operand: Operand, device: str) -> str:

@@ -13,15 +13,17 @@ from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.api import matmul
 from tilewise.errors import DtypeError, ShapeError
 from tilewise.graph.blocks import close_block
-from tilewise.graph.laws import one_of
+from tilewise.graph.laws import nodes_of, one_of
 from tilewise.graph.rounds import algebra_for
 from tilewise.scale.dask_product import Declared
 
 Array = np.ndarray[Any, np.dtype[Any]]
 
 
-def dask_closure(W: Any, semiring: str | Semiring) -> Any:
-    """The closure of a square Dask array, with the chunks of its rows along both axes."""
+def dask_closure(W: Any, semiring: str | Semiring, sources: Any = None) -> Any:
+    """The closure of a square Dask array, with the chunks of its rows along both axes; with `sources` their rows of it.
+    How many rounds a search takes is not known before it runs, so those rows come from the blocks of all nodes; Dask
+    leaves out the blocks of the last round that no row needs."""
     import dask.array as da
     from dask.base import tokenize
     from dask.highlevelgraph import HighLevelGraph
@@ -30,6 +32,7 @@ def dask_closure(W: Any, semiring: str | Semiring) -> Any:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {W.shape}")
     if type(getattr(W, "_meta", None)).__name__ == "MaskedArray":
         raise DtypeError("W has masked blocks, and a closure would lose their mask: fill them first")
+    chosen = nodes_of(sources, W.shape[0])
     ring = find_semiring(semiring)
     algebra = algebra_for(ring, dtype_of(W.dtype))
     sizes = W.chunks[0]
@@ -60,7 +63,8 @@ def dask_closure(W: Any, semiring: str | Semiring) -> Any:
     for (i, j), key in D.items():
         layer[(name, i, j)] = key
     graph = HighLevelGraph.from_collections(name, layer, dependencies=[W])
-    return da.Array(graph, name, chunks=(sizes, sizes), meta=np.empty((0, 0), algebra.result.numpy))
+    closed = da.Array(graph, name, chunks=(sizes, sizes), meta=np.empty((0, 0), algebra.result.numpy))
+    return closed if chosen is None else closed[chosen]
 
 
 class _Blocks:

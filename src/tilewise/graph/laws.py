@@ -101,9 +101,14 @@ def kept_apart(algebra: Algebra, absent: bool | int | float) -> Algebra:
     return algebra.semiring.with_zero(absent).over(algebra.element)
 
 
-def check_sources(sources: Array | None, nodes: int) -> None:
-    """Searches read by these numbers, so none may lie outside."""
+def nodes_of(sources: Any, nodes: int) -> Array | None:
+    """`sources=` as an array of node numbers, a single number as an array of one. Searches index memory by them, so
+    none may be outside the graph."""
     if sources is None:
-        return
-    if sources.dtype.kind not in "iu" or sources.ndim != 1 or not ((sources >= 0) & (sources < nodes)).all():
-        raise UsageError(f"sources={sources.tolist()} must be numbers of nodes, from 0 to {nodes - 1}")
+        return None
+    given = np.atleast_1d(np.asarray(sources))
+    if given.shape == (0,):  # NumPy makes floats of an empty list
+        return given.astype(np.int64)
+    if given.dtype.kind not in "iu" or given.ndim != 1 or not ((given >= 0) & (given < nodes)).all():
+        raise UsageError(f"sources={given.tolist()} must be numbers of nodes, from 0 to {nodes - 1}")
+    return given.astype(np.int64)

@@ -28,27 +28,34 @@ def repair(before: Array, edges: Array, algebra: Algebra, one: Number, absent: N
 
 def found_anew(rows: Array, edges: Array, algebra: Algebra, one: Number, absent: Number) -> Array:
     """The predecessors of these sources, by Bellman–Ford."""
-    return reached_from(rows, edges, algebra, one, absent)[1]
+    found = reached_from(rows, edges, algebra, one, absent, tracks=True)[1]
+    assert found is not None
+    return found
 
 
 def reached_from(
-    rows: Array, edges: Array, algebra: Algebra, one: Number, absent: Number
-) -> tuple[Array | None, Array]:
-    """The best ways from these sources and the node before each target; None where they get better without end."""
+    rows: Array, edges: Array, algebra: Algebra, one: Number, absent: Number, tracks: bool
+) -> tuple[Array | None, Array | None]:
+    """The best ways from these sources, None where they get better without end; and with `tracks`, which needs an add
+    that picks a winner, the node before each target."""
     best = np.full((rows.size, len(edges)), absent, edges.dtype)
     best[np.arange(rows.size), rows] = one
-    found = np.full(best.shape, NONE)
+    found = np.full(best.shape, NONE) if tracks else None
     ends = False
     for _ in range(len(edges) + 1):
-        made, arg = matmul(best, edges, semiring=algebra.semiring, return_arg=True)
+        product = matmul(best, edges, semiring=algebra.semiring, return_arg=tracks)
+        made = product[0] if tracks else product
         with np.errstate(all="ignore"):
             total = algebra.add(best, made)
         changed = total != best
         ends = not changed.any()
         if ends:
             break
-        found[changed], best = arg[changed], total
-    found[np.arange(rows.size), rows] = NONE
+        if found is not None:
+            found[changed] = product[1][changed]
+        best = total
+    if found is not None:
+        found[np.arange(rows.size), rows] = NONE
     return best if ends else None, found
 
 

@@ -11,15 +11,21 @@ from typing import Any
 import torch
 from torch import Tensor
 
+from tilewise.algebra.dtypes import DTYPES
 from tilewise.algebra.semiring import Semiring
-from tilewise.arrays.torch_library import SETTLED
-from tilewise.errors import UsageError
+from tilewise.arrays.torch_library import SETTLED, observed
+from tilewise.errors import DtypeError, ShapeError
 from tilewise.graph import closure as graph
+from tilewise.graph.laws import nodes_of
+from tilewise.interop.torch.function import follows_operators_only
+from tilewise.interop.torch.operator import moves
 from tilewise.interop.torch.slopes import slopes
 from tilewise.interop.torch.words import ring_of, word_of
 
 
-def closure(W: Tensor, *, semiring: str | Semiring = "min_plus", return_predecessors: bool = False) -> Any:
+def closure(
+    W: Tensor, *, semiring: str | Semiring = "min_plus", return_predecessors: bool = False, sources: Any = None
+) -> Any:
     """`tw.closure` of tensors that torch follows; the predecessors themselves have no gradient.
 
     >>> import torch
@@ -27,58 +33,112 @@ def closure(W: Tensor, *, semiring: str | Semiring = "min_plus", return_predeces
     >>> tw.closure(roads)[0, 2].backward(); roads.grad[0]
     tensor([0., 1., 0.])
     """
-    word = word_of(semiring)
-    if torch.compiler.is_compiling() or torch.jit.is_tracing():
-        raise UsageError("closure cannot be written down by torch.compile or jit.trace: call it outside of them")
-    D, before = Closed.apply(W, word)
+    word, moving = word_of(semiring), moves(W, W)
+    if follows_operators_only() or not moving:
+        rows = None if sources is None else torch.as_tensor(sources)
+        D, before = torch.ops.tilewise.closure(W, word, rows, return_predecessors or moving)
+    else:
+        chosen = nodes_of(sources, W.shape[-1])
+        D, before = Closed.apply(W, word, None if chosen is None else torch.from_numpy(chosen))
     return (D, before) if return_predecessors else D
+
+
+@torch.library.custom_op("tilewise::closure", mutates_args=())
+def closed(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> tuple[Tensor, Tensor]:
+    made = _alone(W, semiring, sources, tracks)
+    return made if tracks else (made, torch.empty(0, dtype=torch.int64, device=W.device))
+
+
+@closed.register_fake
+def _(W: Tensor, semiring: str, sources: Tensor | None, tracks: bool) -> tuple[Tensor, Tensor]:
+    if W.dim() < 2:
+        raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {tuple(W.shape)}")
+    torch._check(W.shape[-1] == W.shape[-2], lambda: f"closure takes a square matrix; W is {tuple(W.shape)}")
+    kind = DTYPES.get(str(W.dtype).removeprefix("torch."))
+    if kind is None:
+        raise DtypeError(f"W has dtype {W.dtype}, which closure does not take: convert it to float32")
+    rows = W.shape[-1] if sources is None else sources.shape[0] if sources.dim() else 1
+    D = W.new_empty((*W.shape[:-2], rows, W.shape[-1]), dtype=getattr(torch, ring_of(semiring).over(kind).result.name))
+    return D, D.new_empty(D.shape if tracks else (0,), dtype=torch.int64)
+
+
+@torch.library.custom_op("tilewise::closure_gradient", mutates_args=())
+def closed_gradient(dD: Tensor, W: Tensor, D: Tensor, before: Tensor, semiring: str) -> Tensor:
+    """The backward pass of a compiled closure. It takes as many rounds as the longest path has edges, a number that a
+    trace does not know: hence an operator."""
+    return Walk(semiring, W, D, before).backwards(dD)
+
+
+@closed_gradient.register_fake
+def _(dD: Tensor, W: Tensor, D: Tensor, before: Tensor, semiring: str) -> Tensor:
+    return torch.empty_like(W, memory_format=torch.contiguous_format)
+
+
+def _alone(W: Tensor, word: str, sources: Tensor | None, tracks: bool) -> Any:
+    """The closure itself, with nothing of torch's following it."""
+    inside, SETTLED.inside = SETTLED.inside, True
+    try:
+        with torch.no_grad():
+            return graph.closure(W.detach(), semiring=ring_of(word), return_predecessors=tracks, sources=sources)
+    finally:
+        SETTLED.inside = inside
+
+
+def _remember(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
+    W, ctx.word = inputs[:2]
+    D, before = output
+    ctx.mark_non_differentiable(before)
+    ctx.save_for_backward(W, D, before)
+
+
+def _backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
+    W, D, before = ctx.saved_tensors
+    return torch.ops.tilewise.closure_gradient(dD, W, D, before, ctx.word), None, None, None
+
+
+closed.register_autograd(_backward, setup_context=_remember)
 
 
 class Closed(torch.autograd.Function):
     """D and the predecessors of W."""
 
     @staticmethod
-    def forward(W: Tensor, word: str) -> Any:
-        inside, SETTLED.inside = SETTLED.inside, True
-        try:
-            return graph.closure(W.detach(), semiring=ring_of(word), return_predecessors=True)
-        finally:
-            SETTLED.inside = inside
+    def forward(W: Tensor, word: str, sources: Tensor | None) -> Any:
+        if observed(W, W):
+            return torch.ops.tilewise.closure(W, word, sources, True)
+        return _alone(W, word, sources, True)
 
     @staticmethod
     def setup_context(ctx: Any, inputs: tuple[Any, ...], output: Any) -> None:
-        W, ctx.word = inputs
-        D, before = output
-        ctx.mark_non_differentiable(before)
-        ctx.save_for_backward(W, D, before)
-        ctx.save_for_forward(W, D, before)
+        _remember(ctx, inputs, output)
+        ctx.save_for_forward(inputs[0], *output)
 
     @staticmethod
     def backward(ctx: Any, dD: Tensor, _: Tensor | None = None) -> Any:
         W, D, before = ctx.saved_tensors
-        return Walk(ctx.word, W, D, before).backwards(dD), None
+        return Walk(ctx.word, W, D, before).backwards(dD), None, None
 
     @staticmethod
-    def jvp(ctx: Any, tW: Tensor, _: Any) -> Any:
+    def jvp(ctx: Any, tW: Tensor, *_: Any) -> Any:
         W, D, before = ctx.saved_tensors
         return Walk(ctx.word, W, D, before).forwards(tW), None
 
     @staticmethod
-    def vmap(info: Any, in_dims: tuple[int | None, ...], W: Tensor, word: str) -> Any:
+    def vmap(info: Any, in_dims: tuple[int | None, ...], W: Tensor, word: str, sources: Tensor | None) -> Any:
         assert in_dims[0] is not None
-        return Closed.apply(W.movedim(in_dims[0], 0), word), (0, 0)
+        return Closed.apply(W.movedim(in_dims[0], 0), word, sources), (0, 0)
 
 
 class Walk:
     """Every path of a closure, by the node before each target and how many edges lie behind it."""
 
     def __init__(self, word: str, W: Tensor, D: Tensor, before: Tensor) -> None:
-        self.word, self.W = word, W
         n = W.shape[-1]
+        W = self.W = W.expand(*D.shape[:-2], n, n)
         self.nodes = torch.arange(n, device=W.device)
         self.reached = before >= 0
         self.p = before.clamp_min(0)
-        edge = W.expand(D.shape).gather(-2, self.p)  # W[p, j]
+        edge = W.gather(-2, self.p)  # W[p, j]
         self.slope = slopes(ring_of(word).mul, D.gather(-1, self.p), edge)
         self.hops = self._hops(before)
         self.rounds = n - 1  # at most; under vmap nobody may look
@@ -101,12 +161,13 @@ class Walk:
         for hop in range(self.rounds, 0, -1):
             here = torch.where(self.hops == hop, flow, nothing)
             flow = flow.scatter_add(-1, self.p, torch.where(self.hops > 1, here * self.slope.dx, nothing))
-        return torch.zeros_like(flow).scatter_add(-2, self.p, torch.where(self.reached, flow * self.slope.dy, nothing))
+        made = torch.zeros(self.W.shape, dtype=flow.dtype, device=flow.device)
+        return made.scatter_add(-2, self.p, torch.where(self.reached, flow * self.slope.dy, nothing))
 
     def forwards(self, tW: Tensor) -> Tensor:
         """tD of tW: the nearest targets first."""
         nothing = torch.zeros((), dtype=tW.dtype, device=tW.device)
-        edge = tW.expand(self.p.shape).gather(-2, self.p) * self.slope.dy
+        edge = tW.expand(self.W.shape).gather(-2, self.p) * self.slope.dy
         made = torch.where(self.reached, edge, nothing)
         for hop in range(2, self.rounds + 1):
             made = torch.where(self.hops == hop, edge + made.gather(-1, self.p) * self.slope.dx, made)
