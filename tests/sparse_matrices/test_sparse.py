@@ -19,6 +19,8 @@ sp = pytest.importorskip("scipy.sparse")
 RINGS = ["min_plus", "max_plus", "min_max", "max_min", "max_times", "lor_land", "plus_times"]
 OWN = tw.Semiring("least_gap", add=tw.minimum, mul=lambda x, y: y - 2 * x, zero=tw.largest, pad_m=0, pad_n=tw.largest)
 
+ALGEBRA = tw.semirings["min_plus"].over(dtype_named("float64"))
+
 
 def sparse(rng, m, n, density):
     made = sp.random_array((m, n), density=density, rng=rng, format="csr")
@@ -180,7 +182,7 @@ def test_the_choice_is_by_counts():
     float64 = tw.semirings["min_plus"].over(dtype_named("float64"))
 
     def rows(S):
-        return sparse_closure.Rows.of(S, "W")
+        return sparse_closure.Rows.of(S, "W", ALGEBRA)
 
     assert sparse_closure.by_search(rows(graph(rng, 3000, 0.8)), float64)
     assert sparse_closure.by_search(rows(graph(rng, 2000, 10)), float64)
@@ -193,7 +195,7 @@ def test_the_choice_is_by_counts():
 
 def test_counting_ends_where_the_first_nodes_show_enough():
     rng = np.random.default_rng(0)
-    S = sparse_closure.Rows.of(graph(rng, 500, 50), "W")
+    S = sparse_closure.Rows.of(graph(rng, 500, 50), "W", ALGEBRA)
     assert sparse_closure.search_cost(S) == pytest.approx(sparse_closure.search_cost(S, math.inf))
     assert sparse_closure.search_cost(S, 1.0) < 0.2 * sparse_closure.search_cost(S)
 
@@ -222,7 +224,7 @@ def drawn_graphs(rng, count):
 
 
 def loss_of_the_way_taken(S, algebra):
-    rows = sparse_closure.Rows.of(S, "W")
+    rows = sparse_closure.Rows.of(S, "W", ALGEBRA)
     W = rows.dense(np.inf, float)
     ways = {True: processor_seconds(lambda: sparse_closure.search(rows, False))}
     with pytest.MonkeyPatch.context() as patch:
@@ -277,3 +279,93 @@ def test_diagonals_that_hold_nothing_are_multiplied(extents):
     for left, right in ((0, 0), (0, 1), (1, 0), (1, 1)):
         M, N = sp.dia_array(left * np.ones((m, k))), sp.dia_array(right * np.ones((k, n)))
         np.testing.assert_array_equal(tw.matmul(M, N).toarray(), M.toarray() @ N.toarray())
+
+
+def with_duplicates(rng, n, form, dtype="float64"):
+    """A matrix of small whole numbers, most of its cells stored two or three times, and the cells one by one."""
+    cells = rng.integers(0, n, (2, 3 * n))
+    rows, cols = np.concatenate([cells, cells[:, ::2], cells[:, ::5]], axis=1).astype(np.int32)
+    order = rng.permutation(len(rows))
+    rows, cols = rows[order], cols[order]
+    data = rng.integers(1, 6, len(rows)).astype(dtype)
+    if form == "coo":
+        made = sp.coo_array((data, (rows, cols)), shape=(n, n))
+    elif form == "bsr":  # the same block twice in a row of blocks
+        blocks = rng.integers(1, 6, (6, 2, 2)).astype(dtype)
+        made = sp.bsr_array((blocks, np.array([0, 0, 1, 2, 2, 2]), np.array([0, 3, 3, 6])), shape=(6, 6))
+        c = made.tocoo()
+        rows, cols, data = c.row, c.col, c.data
+    else:
+        lines, others = (rows, cols) if form == "csr" else (cols, rows)
+        order = np.argsort(lines, kind="stable")
+        starts = np.searchsorted(lines[order], np.arange(n + 1))
+        kind = sp.csr_array if form == "csr" else sp.csc_array
+        made = kind((data[order], others[order], starts), shape=(n, n))
+    assert not getattr(made, "has_canonical_format", False)
+    return made, (rows, cols, data)
+
+
+def combined(cells, n, semiring, dtype="float64"):
+    """The dense matrix of cells that are stored several times, by the semiring's own add."""
+    algebra = tw.semirings[semiring].over(dtype_named(dtype))
+    made = np.full((n, n), algebra.zero, algebra.partial.numpy)
+    for i, j, value in zip(*cells, strict=True):
+        value = value != 0 if algebra.partial.kind == "b" else value
+        made[i, j] = algebra.add(made[i, j, None], np.full(1, value, made.dtype))[0]
+    return made.astype(dtype) if algebra.partial.kind != "b" else made
+
+
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bsr"])
+@pytest.mark.parametrize("semiring", [*(ring for ring in RINGS if ring != "max_times"), "logaddexp_plus"])
+@pytest.mark.parametrize("dtype", ["float64", "int32"])
+def test_cells_stored_twice_meet_by_the_semirings_add(form, semiring, dtype):
+    dtype = "float64" if semiring == "logaddexp_plus" else dtype
+    rng = np.random.default_rng([len(form), len(semiring)])
+    n = 6
+    (A, a), (B, b) = with_duplicates(rng, n, form, dtype), with_duplicates(rng, n, form, dtype)
+    left, right = (combined(x, n, semiring, dtype) for x in (a, b))
+    want = tw.matmul(left, right, semiring=semiring)
+    kept = A.copy()
+    for got in (tw.matmul(A, B, semiring=semiring), tw.matmul(A, right.astype(dtype), semiring=semiring)):
+        got = dense_of(got, semiring, dtype if semiring != "lor_land" else bool) if sp.issparse(got) else got
+        np.testing.assert_allclose(got, want, rtol=1e-12)
+    np.testing.assert_allclose(tw.matmul(left.astype(dtype), B, semiring=semiring), want, rtol=1e-12)
+    assert kept.nnz == A.nnz  # the caller's matrix is not rewritten
+    np.testing.assert_array_equal(kept.data, A.data)
+
+
+@pytest.mark.parametrize("form", ["coo", "csr", "csc", "bsr"])
+@pytest.mark.parametrize("semiring", ["min_plus", "max_min", "min_max", "lor_land"])
+@pytest.mark.parametrize("sources", [None, [4, 0]])
+def test_closures_of_cells_stored_twice(form, semiring, sources):
+    A, cells = with_duplicates(np.random.default_rng(7), 6, form)
+    want = tw.closure(combined(cells, 6, semiring), semiring=semiring, sources=sources)
+    np.testing.assert_array_equal(tw.closure(A, semiring=semiring, sources=sources), want)
+
+
+def test_two_edges_between_two_nodes_are_not_one_long_edge():
+    A = sp.coo_array(([1.0, 5.0], ([0, 0], [1, 1])), shape=(2, 2))
+    assert tw.closure(A)[0, 1] == 1
+    assert tw.matmul(A, np.array([[9.0], [2.0]]), semiring="min_plus")[0, 0] == 3
+    opposite = sp.coo_array(([1.0, -1.0], ([0, 0], [1, 1])), shape=(2, 2))
+    assert tw.closure(opposite, semiring="lor_land")[0, 1]
+
+
+@pytest.mark.parametrize("kinds", [("int16", "float32"), ("float64", "int8"), ("int8", "int32"), ("bool", "float32")])
+@pytest.mark.parametrize("semiring", ["min_plus", "max_min"])
+def test_operands_of_two_dtypes_have_the_no_edge_of_their_common_one(kinds, semiring):
+    """Few cells of few: dense tiles multiply, and ∞ has no place in an int16."""
+    rng = np.random.default_rng(8)
+    common = np.result_type(*kinds)
+    (A, B), dense = (sp.random_array((6, 6), density=0.5, rng=rng, format="csr") for _ in kinds), []
+    made = []
+    for S, kind in zip((A, B), kinds, strict=True):
+        S.data[:] = rng.integers(1, 6, S.nnz)
+        made.append(S.astype(kind))
+        dense.append(dense_of(made[-1].astype(common), semiring, common))
+    want = tw.matmul(*dense, semiring=semiring)
+    got = tw.matmul(*made, semiring=semiring)
+    assert got.dtype == want.dtype
+    np.testing.assert_array_equal(dense_of(got, semiring, common), want)
+    np.testing.assert_array_equal(tw.matmul(made[0], dense[1], semiring=semiring), want)
+    np.testing.assert_array_equal(tw.matmul(dense[0], made[1], semiring=semiring), want)

@@ -11,7 +11,7 @@ from typing import TYPE_CHECKING, Any, Literal, Unpack, overload
 import numpy as np
 
 from tilewise.algebra.builtin import find_semiring
-from tilewise.algebra.dtypes import DTYPES
+from tilewise.algebra.dtypes import DTYPES, dtype_of
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.arrays import find_library
@@ -186,10 +186,10 @@ def closure_of_sparse(
     W: Any, ring: Semiring, tracks: bool, progress: Progress | None, device: str, sources: Any
 ) -> Any:
     """Of a scipy.sparse matrix, as NumPy arrays: by search without ever being dense, or as a dense matrix."""
-    rows = Rows.of(W, "W")
+    algebra = ring.over(dtype_of(W.dtype))
+    rows = Rows.of(W, "W", algebra)
     if rows.shape[0] != rows.shape[1]:
         raise ShapeError(f"closure takes a square matrix, rows and columns being the nodes; W is {rows.shape}")
-    algebra = ring.over(rows.dtype)
     kept = rows.without(algebra.zero)
     chosen = nodes_of(sources, rows.shape[0])
     may_search = device in HOST and progress is None and searchable(kept, algebra)

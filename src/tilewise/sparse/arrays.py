@@ -9,15 +9,31 @@ import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.algebra.expression import Number
+from tilewise.algebra.semiring import Algebra
 from tilewise.errors import ShapeError
 from tilewise.system.imported import imported
 
 Array = np.ndarray[Any, np.dtype[Any]]
+REPEATS = ("coo", "csr", "csc", "bsr")  # formats that can store a cell several times
 
 
 def is_sparse(x: Any) -> bool:
     scipy = imported("scipy.sparse")  # whoever has such a matrix has imported it
     return scipy is not None and bool(scipy.issparse(x))
+
+
+def add_runs(terms: Array, starts: Array, P: Array, algebra: Algebra) -> None:
+    """P[i] = add of P[i] and the terms starts[i] to starts[i + 1]."""
+    counts = np.diff(starts)
+    add = algebra.add
+    if isinstance(add, np.ufunc):
+        full = np.flatnonzero(counts)
+        if full.size:
+            P[full] = add(P[full], add.reduceat(terms, starts[full], axis=0))
+        return
+    for number in range(int(counts.max(initial=0))):  # an add of one's own: the first of every run, the second …
+        rows = np.flatnonzero(counts > number)
+        P[rows] = add(P[rows], terms[starts[rows] + number])
 
 
 @dataclass(frozen=True)
@@ -30,14 +46,30 @@ class Rows:
     data: Array
 
     @classmethod
-    def of(cls, x: Any, name: str) -> Rows:
+    def of(cls, x: Any, name: str, algebra: Algebra) -> Rows:
+        """Cells that are stored several times are combined by the add of `algebra`: parallel edges of a graph, of which
+        SciPy would take the sum."""
         if x.ndim != 2:
             raise ShapeError(f"{name} is a sparse array of {x.ndim} axes: products take two")
         rows = x.tocsr()
         if not rows.has_canonical_format:
             rows = rows.copy()
-            rows.sum_duplicates()  # SciPy's meaning of a cell that is stored twice
+            rows.sum_duplicates()
+        if x.format in REPEATS and rows.nnz != x.nnz:
+            return cls._of_repeated(x.tocoo(), algebra)
         return cls(rows.shape, rows.indptr, rows.indices, rows.data)
+
+    @classmethod
+    def _of_repeated(cls, cells: Any, algebra: Algebra) -> Rows:
+        order = np.lexsort((cells.col, cells.row))  # stable: repeated cells meet in the order they are stored in
+        row, col, data = cells.row[order], cells.col[order], cells.data[order]
+        first = np.flatnonzero(np.concatenate(([True], (row[1:] != row[:-1]) | (col[1:] != col[:-1]))))
+        wide = data != 0 if algebra.semiring.boolean else data.astype(algebra.partial.numpy)
+        made = np.full((len(first), 1), algebra.zero, algebra.partial.numpy)
+        with np.errstate(all="ignore"):
+            add_runs(wide[:, None], np.append(first, len(data)), made, algebra)
+            values = made[:, 0].astype(algebra.element.numpy)
+        return cls(cells.shape, np.searchsorted(row[first], np.arange(cells.shape[0] + 1)), col[first], values)
 
     @classmethod
     def of_dense(cls, x: Array, zero: Number) -> Rows:

@@ -21,7 +21,7 @@ from tilewise.algebra.no_edge import no_edge_of
 from tilewise.algebra.semiring import Algebra, Semiring
 from tilewise.algebra.to_llvm import commutes, exchanged
 from tilewise.errors import ShapeError, UsageError
-from tilewise.sparse.arrays import Array, Rows, is_sparse
+from tilewise.sparse.arrays import Array, Rows, add_runs, is_sparse
 
 # nanoseconds: a cell of a gathered row, a pair of stored cells, a step of the dense tiles (docs/how/sparse.md)
 CELL, PAIR, STEP = 1.6, 4.5, 0.09
@@ -44,10 +44,10 @@ def sparse_matmul(M: Any, N: Any, semiring: str | Semiring, dense: Callable[...,
         return M @ N  # SciPy's own
     algebra = ring.over(promote(dtype_of(M.dtype), dtype_of(N.dtype)))
     if is_sparse(M) and is_sparse(N):
-        return _both(Rows.of(M, "M"), Rows.of(N, "N"), algebra, M, dense)
+        return _both(Rows.of(M, "M", algebra), Rows.of(N, "N", algebra), algebra, M, dense)
     if is_sparse(M):
-        return _left(Rows.of(M, "M"), N, "M", algebra, dense)
-    rows = Rows.of(N, "N").turned()
+        return _left(Rows.of(M, "M", algebra), N, "M", algebra, dense)
+    rows = Rows.of(N, "N", algebra).turned()
     if not commutes(ring.mul):
         algebra = replace(algebra, semiring=_exchanged(ring))
     if M.ndim == 1:
@@ -91,7 +91,7 @@ def _left(M: Rows, N: Array, name: str, algebra: Algebra, dense: Callable[..., A
     columns = 1 if N.ndim == 1 else N.shape[1]
     whole = M.shape[0] * M.shape[1]
     if M.count * CELL > whole * STEP and whole < 1 << 28 and _absorbs(algebra):
-        return np.asarray(dense(M.dense(algebra.zero, M.data.dtype), N, semiring=algebra.semiring))
+        return np.asarray(dense(M.dense(algebra.zero, algebra.element.numpy), N, semiring=algebra.semiring))
     M = _stored(M, algebra, name)
     right = _inside(N if N.ndim == 2 else N[:, None], algebra, "N" if name == "M" else "M")
     P = np.full((M.shape[0], columns), algebra.zero, algebra.partial.numpy)
@@ -99,7 +99,7 @@ def _left(M: Rows, N: Array, name: str, algebra: Algebra, dense: Callable[..., A
         for first, last in _bands(M.starts, max(1, BAND // max(columns, 1))):
             cells = slice(int(M.starts[first]), int(M.starts[last]))
             terms = algebra.mul(M.data[cells, None], right[M.indices[cells]])
-            _reduce(terms, M.starts[first : last + 1] - cells.start, P[first:last], algebra)
+            add_runs(terms, M.starts[first : last + 1] - cells.start, P[first:last], algebra)
     made = _outside(P, algebra)
     return made if N.ndim == 2 else made[:, 0]
 
@@ -128,20 +128,6 @@ def _bands(starts: Array, most: int) -> list[tuple[int, int]]:
     return bands
 
 
-def _reduce(terms: Array, starts: Array, P: Array, algebra: Algebra) -> None:
-    """P[i] = add of P[i] and the terms of row i."""
-    counts = np.diff(starts)
-    add = algebra.add
-    if isinstance(add, np.ufunc):
-        full = np.flatnonzero(counts)
-        if full.size:
-            P[full] = add(P[full], add.reduceat(terms, starts[full], axis=0))
-        return
-    for number in range(int(counts.max(initial=0))):  # an add of one's own: the first cell of every row, the second …
-        rows = np.flatnonzero(counts > number)
-        P[rows] = add(P[rows], terms[starts[rows] + number])
-
-
 def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., Any]) -> Any:
     """Sparse with sparse."""
     import scipy.sparse
@@ -151,7 +137,7 @@ def _both(M: Rows, N: Rows, algebra: Algebra, like: Any, dense: Callable[..., An
     meets = int(np.diff(N.starts).take(M.indices).sum(dtype=np.int64))
     whole = M.shape[0] * M.shape[1] * N.shape[1]
     if meets * PAIR > whole * STEP and max(M.shape[0], N.shape[0]) * N.shape[1] < 1 << 28 and _absorbs(algebra):
-        operands = (x.dense(algebra.zero, x.data.dtype) for x in (M, N))
+        operands = (x.dense(algebra.zero, algebra.element.numpy) for x in (M, N))
         made = Rows.of_dense(np.asarray(dense(*operands, semiring=algebra.semiring)), zero)
         return kind((made.data, made.indices, made.starts), shape=shape)
     M, N = _stored(M, algebra, "M"), _stored(N, algebra, "N")
@@ -192,7 +178,7 @@ def _by_sorting(M: Rows, N: Rows, algebra: Algebra) -> Rows:
             key, terms = key[order], terms[order]
             new = np.flatnonzero(np.concatenate(([True], key[1:] != key[:-1]))) if key.size else key
             P = np.full((len(new), 1), algebra.zero, algebra.partial.numpy)
-            _reduce(terms[:, None], np.append(new, key.size), P, algebra)
+            add_runs(terms[:, None], np.append(new, key.size), P, algebra)
             where = key[new]
             parts.append((where // columns, where % columns, P[:, 0]))
     row, col, data = (np.concatenate(x) for x in zip(*parts, strict=True))
