@@ -8,6 +8,7 @@ from collections.abc import Mapping, Sequence
 from typing import Any
 
 from tilewise.engines.simt.limits import DEFAULT, Limits
+from tilewise.engines.simt.machine.findings import Finding
 from tilewise.engines.simt.machine.launch_report import Report
 
 
