@@ -226,3 +226,51 @@ def test_masked_arrays_are_refused_before_anything_runs():
         tw.matmul(masked, masked)
     with pytest.raises(tw.TilewiseError, match="mask"):
         tw.closure(masked)
+
+
+@pytest.fixture(scope="module")
+def client():
+    """A cluster in this process, as `persist()` needs one."""
+    distributed = pytest.importorskip("distributed")
+    how = {"n_workers": 2, "threads_per_worker": 1, "processes": False, "dashboard_address": None}
+    with distributed.LocalCluster(**how) as cluster, distributed.Client(cluster) as made:
+        yield made
+
+
+def scattered(client):
+    return da.from_delayed(client.scatter(np.ones((30, 30))), (30, 30), float)
+
+
+def held(seed, *shape):
+    return random(shape, 30, seed).persist()
+
+
+# operands whose blocks lie in the cluster's memory, wholly or in part, as they are or through tasks of Dask's
+PERSISTED = {
+    "M": lambda client: (held(1, 90, 80), random((80, 70), 20, 2)),
+    "N": lambda client: (random((90, 80), 20, 1), held(2, 80, 70)),
+    "both": lambda client: (held(1, 90, 80), held(2, 80, 70)),
+    "sliced": lambda client: (held(1, 90, 80)[:50], held(2, 80, 70) + 1),
+    "the first block only": lambda client: (
+        da.concatenate([held(1, 30, 60), random((60, 60), 30, 3)]),
+        held(2, 60, 9),
+    ),
+    "the last block only": lambda client: (da.concatenate([random((60, 60), 30, 3), held(1, 30, 60)]), held(2, 60, 9)),
+    "rechunked": lambda client: (held(1, 60, 60).rechunk(17), held(2, 60, 30).astype("float32")),
+    "scattered": lambda client: (scattered(client), scattered(client)),
+    "a product": lambda client: (tw.matmul(held(1, 60, 60), held(2, 60, 30)).persist(), held(4, 30, 30)),
+}
+
+
+@pytest.mark.parametrize("how", PERSISTED)
+def test_persisted_operands_on_a_cluster(client, how):
+    check(*PERSISTED[how](client), "min_plus")
+
+
+def test_closures_of_persisted_graphs_on_a_cluster(client):
+    W = abs(random((50, 50), 20, 3)).persist()
+    want = tw.closure(W.compute())
+    np.testing.assert_allclose(tw.closure(W).compute(), want, rtol=1e-12)
+    np.testing.assert_allclose(tw.closure(W.rechunk((30, 20)), sources=[7, 0]).compute(), want[[7, 0]], rtol=1e-12)
+    two = tw.matmul(W, W, semiring="min_plus").persist()
+    np.testing.assert_allclose(tw.closure(two).compute(), tw.closure(two.compute()), rtol=1e-12)

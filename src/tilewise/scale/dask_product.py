@@ -129,13 +129,13 @@ class Side:
     def __init__(self, array: Any, name: str, turned: bool) -> None:
         import dask
 
-        (self.array,) = dask.optimize(array)
-        self.name, self.turned = name, turned
-        self._graph = dict(self.array.__dask_graph__())
+        self.array, self.name, self.turned = array, name, turned
+        (optimized,) = dask.optimize(array)  # of the same keys, but without the futures of blocks that are persisted
+        self._graph = dict(optimized.__dask_graph__())
         self._dependencies: dict[Any, Any] = {}
-        corners = {(0, 0), tuple(count - 1 for count in self.array.numblocks)}
-        empty = 0 in self.array.numblocks
-        self.cheap = not empty and all(self._is_cheap(self._recipe(corner)) for corner in corners)
+        corners = {(0, 0), tuple(count - 1 for count in array.numblocks)}
+        dear = 0 in array.numblocks or _holds_futures(array)
+        self.cheap = not dear and all(self._is_cheap(self._recipe(corner)) for corner in corners)
 
     def key(self, line: int, block: int) -> Any:
         return (self.array.name, *((block, line) if self.turned else (line, block)))
@@ -177,12 +177,15 @@ class Side:
             return False
         for node in graph.values():
             value = getattr(node, "value", node)
-            if type(value).__name__ == "Future":
-                return False
             plain = isinstance(value, np.ndarray) and not isinstance(value, np.memmap)
             if plain and value.nbytes > CHEAP_BYTES:
                 return False
         return True
+
+
+def _holds_futures(array: Any) -> bool:
+    """Whether blocks, or what they are made of, are in a cluster's memory: a task elsewhere cannot make those again."""
+    return any(type(getattr(node, "value", node)).__name__ == "Future" for node in array.__dask_graph__().values())
 
 
 @dataclass(frozen=True)
