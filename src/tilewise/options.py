@@ -76,6 +76,10 @@ class Options:
     def has_epilogue(self) -> bool:
         return self.alpha != 1 or self.bias is not None or self.activation is not None
 
+    def keywords(self) -> dict[str, Any]:
+        """The same as keywords of another call."""
+        return {name: getattr(self, name) for name in NAMES}
+
     def given(self, *names: str) -> list[str]:
         """Which of these keywords were given anything but their default, as people write them."""
         found = []

@@ -128,8 +128,28 @@ class TracedByJax:
         return above("jax").traced_matmul(M, N, o)
 
 
+class PromotedByJax:
+    """JAX's arrays of two dtypes: JAX has other rules for their common one than NumPy."""
+
+    def takes(self, M: Any, N: Any, o: Options) -> bool:
+        jax = imported("jax")
+        if jax is None or o.dtype is not None or not isinstance(M, jax.Array):
+            return False
+        from tilewise.arrays.jax_library import alike
+
+        left, right = alike((M, N))
+        return left is not M or right is not N
+
+    def product(self, M: Any, N: Any, o: Options, key: Key | None, matmul: Matmul) -> Any:
+        from tilewise.arrays.jax_library import alike
+
+        left, right = alike((M, N))
+        return matmul(left, right, **o.keywords())
+
+
 ROADS: tuple[Road, ...] = (
     ValuesWithFields(), SparseMatrices(), LargerThanMemory(), LazilyReduced(), FollowedByTorch(), TracedByJax(),
+    PromotedByJax(),
 )  # fmt: skip
 
 

@@ -4,15 +4,17 @@ from __future__ import annotations
 
 import math
 import sys
+from collections.abc import Sequence
 from typing import Any
 
 import numpy as np
 
-from tilewise.algebra.dtypes import DType, dtype_of
+from tilewise.algebra.dtypes import FLOAT8, DType, dtype_of
 from tilewise.arrays.device_array import DEVICE_ARRAYS
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
 from tilewise.errors import UsageError
+from tilewise.system.imported import imported
 
 
 class JaxLibrary:
@@ -44,6 +46,18 @@ class JaxLibrary:
 
     def stream(self, device: str) -> int:
         return 0
+
+
+def alike(arrays: Sequence[Any]) -> list[Any]:
+    """JAX's arrays of several dtypes in the one that JAX promotes them to, which is of 64 bits only where those are
+    enabled. 8-bit floats stay and count as float32, as in every product. Other arrays stay too."""
+    jax = imported("jax")
+    held = [] if jax is None else [x for x in arrays if isinstance(x, jax.Array)]
+    if jax is None or len(held) < len(arrays) or all(x.dtype == held[0].dtype for x in held):
+        return list(arrays)
+    jnp = jax.numpy
+    common = jnp.result_type(*(jnp.float32 if x.dtype.name in FLOAT8 else x for x in held))
+    return [x if x.dtype == common or x.dtype.name in FLOAT8 else x.astype(common) for x in held]
 
 
 JAX = JaxLibrary()

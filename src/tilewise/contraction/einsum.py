@@ -19,6 +19,7 @@ from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray
+from tilewise.arrays.jax_library import alike
 from tilewise.contraction.elementwise import multiplied, summed, sums_in_numpy
 from tilewise.contraction.laws import check_regroups, one_over, result_over
 from tilewise.contraction.plan import Pair, contraction_of, pair_of
@@ -62,7 +63,7 @@ def einsum(
     if again is not None:
         return again(operands)
     ring = find_semiring(semiring)
-    arrays = [_as_array(x) for x in operands]
+    arrays = alike([_as_array(x) for x in operands])
     plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), _hashable(optimize))
     job = _Job(ring, arrays, plan.size, Record(arrays))
     words = [job.without_repeats(i, word) for i, word in enumerate(plan.inputs)]

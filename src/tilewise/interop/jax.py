@@ -18,6 +18,7 @@ from tilewise import api
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of, promote
 from tilewise.algebra.semiring import Semiring
+from tilewise.arrays.jax_library import alike
 from tilewise.errors import UsageError
 from tilewise.interop.jax_native import product as native_product
 from tilewise.interop.jax_native import record_of
@@ -160,4 +161,5 @@ def traced_matmul(M: Any, N: Any, o: Options) -> Any:
     o.refuse(why, "out", "accumulate", "kernel", "tile", "dtype", "scales")
     if o.device not in ("auto", "cpu"):
         raise UsageError(f"device={o.device!r} was asked for inside jax.jit, where a product stays where JAX puts it")
+    M, N = alike([jax.numpy.asarray(x) for x in (M, N)])  # NumPy's arrays, too, as JAX takes them
     return matmul(M, N, semiring=o.semiring, precision=o.precision, return_arg=o.return_arg, nonnegative=o.nonnegative)
