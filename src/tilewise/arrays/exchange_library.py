@@ -14,6 +14,7 @@ from tilewise.algebra.dtypes import DType, dtype_of
 from tilewise.arrays.card import INSTALL, check_on_card
 from tilewise.arrays.device_array import DEVICE_ARRAYS
 from tilewise.arrays.extent import check_extent
+from tilewise.arrays.labelled import check_plain
 from tilewise.arrays.numpy_library import NUMPY
 from tilewise.arrays.operand import Operand
 from tilewise.errors import DeviceError, DtypeError
@@ -27,6 +28,7 @@ class ExchangeLibrary:
         self.namespace = namespace
 
     def operand(self, array: Any, role: str) -> Operand:
+        check_plain(array, role)
         if hasattr(array, "__cuda_array_interface__"):
             return card_operand(array, self, role)
         kind = int(array.__dlpack_device__()[0])

@@ -13,7 +13,7 @@ from tilewise.algebra.semiring import Semiring
 from tilewise.api import matmul
 from tilewise.arrays import HostArray
 from tilewise.contraction.laws import check_regroups, one_over
-from tilewise.contraction.views import brought, dtype_of_array
+from tilewise.contraction.views import array_of, brought, dtype_of_array
 from tilewise.errors import ShapeError, UsageError
 
 T = TypeVar("T")  # an array of any library: the same kind out
@@ -32,7 +32,7 @@ def chain(operands: Sequence[Any], /, *, semiring: SemiringName | Semiring = "pl
     >>> tw.chain([tall, tall.T, tall]).shape     # tall · (tallᵀ · tall): 8,000 steps instead of 4,000,000
     (1000, 2)
     """
-    matrices = [x if hasattr(x, "shape") else _array(x) for x in operands]
+    matrices = [array_of(x, f"operand {number} of the chain") for number, x in enumerate(operands, 1)]
     if not matrices:
         raise UsageError("chain takes at least one matrix, and was given none")
     ring = find_semiring(semiring)
@@ -90,7 +90,7 @@ def power(A: Any, n: int, /, *, semiring: SemiringName | Semiring = "plus_times"
     >>> tw.power(hops, 2, semiring="min_plus")[0, 2]
     np.float64(2.0)
     """
-    A = A if hasattr(A, "shape") else _array(A)
+    A = array_of(A, "A")
     if A.ndim < 2 or A.shape[-1] != A.shape[-2]:
         raise ShapeError(f"power takes square matrices, and A is {tuple(A.shape)}")
     if isinstance(n, bool) or not isinstance(n, int) or n < 0:
@@ -141,7 +141,7 @@ def matvec(A: Any, x: Any, /, *, semiring: SemiringName | Semiring = "plus_times
     >>> tw.matvec([[0, 4.0], [4, 0]], [1.0, 9], semiring="min_plus")
     array([1., 5.])
     """
-    A, x = (v if hasattr(v, "shape") else _array(v) for v in (A, x))
+    A, x = array_of(A, "A"), array_of(x, "x")
     if A.ndim < 2 or x.ndim < 1:
         raise ShapeError(f"matvec takes a matrix and a vector, and A is {tuple(A.shape)} and x {tuple(x.shape)}")
     return matmul(A, x[..., None], semiring=semiring)[..., 0]
@@ -156,9 +156,3 @@ def _check(ring: Semiring, matrices: list[Any]) -> None:
             f"{ring} can be regrouped for values that are not below 0 only, and an operand holds one that is: "
             "multiply from left to right yourself"
         )
-
-
-def _array(x: Any) -> Any:
-    import numpy as np
-
-    return np.asarray(x)

@@ -24,7 +24,7 @@ from tilewise.contraction.elementwise import multiplied, summed, sums_in_numpy
 from tilewise.contraction.laws import check_regroups, one_over, result_over
 from tilewise.contraction.plan import Pair, contraction_of, pair_of
 from tilewise.contraction.replay import REPLAYS, Record, signature
-from tilewise.contraction.views import diagonal, dtype_of_array, filled, repeated, reshaped, turned
+from tilewise.contraction.views import array_of, diagonal, dtype_of_array, filled, repeated, reshaped, turned
 from tilewise.errors import UsageError
 
 A = TypeVar("A")  # an array of any library: the same kind out
@@ -63,7 +63,7 @@ def einsum(
     if again is not None:
         return again(operands)
     ring = find_semiring(semiring)
-    arrays = alike([_as_array(x) for x in operands])
+    arrays = alike([array_of(x, f"operand {number}") for number, x in enumerate(operands, 1)])
     plan = contraction_of(subscripts, tuple(tuple(map(int, x.shape)) for x in arrays), _hashable(optimize))
     job = _Job(ring, arrays, plan.size, Record(arrays))
     words = [job.without_repeats(i, word) for i, word in enumerate(plan.inputs)]
@@ -86,12 +86,6 @@ def einsum(
     if key is not None and anyway:
         REPLAYS.keep(key, job.record.replay(made))
     return made[()] if made.ndim == 0 and isinstance(made, np.ndarray) else made
-
-
-def _as_array(x: Any) -> Any:
-    if hasattr(x, "shape") and hasattr(x, "dtype"):
-        return x
-    return np.asarray(x)
 
 
 def _hashable(optimize: Any) -> Any:

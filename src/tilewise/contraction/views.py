@@ -9,6 +9,13 @@ from typing import Any
 import numpy as np
 
 from tilewise.algebra.dtypes import DType, dtype_given, dtype_of
+from tilewise.arrays.labelled import check_plain
+
+
+def array_of(x: Any, role: str) -> Any:
+    """An array as it is, anything else as NumPy reads it."""
+    check_plain(x, role)
+    return x if hasattr(x, "shape") and hasattr(x, "dtype") else np.asarray(x)
 
 
 def dtype_of_array(x: Any) -> DType:

@@ -12,6 +12,7 @@ import numpy as np
 
 from tilewise.algebra.names import SemiringName
 from tilewise.algebra.semiring import Semiring
+from tilewise.arrays.labelled import check_plain
 from tilewise.errors import ShapeError
 from tilewise.groups.product import grouped_matmul
 from tilewise.system.imported import imported
@@ -34,6 +35,8 @@ def block_sparse_matmul(
            [0.],
            [0.]])
     """
+    check_plain(M, "M")
+    check_plain(N, "N")
     M, N = (np.asarray(x) if isinstance(x, list | tuple) else x for x in (M, N))
     held = _mask(mask, M, N)
     (m, k), (tiles_m, tiles_k) = M.shape, held.shape

@@ -21,6 +21,7 @@ from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import dtype_of
 from tilewise.algebra.semiring import Semiring
 from tilewise.arrays.extent import check_block
+from tilewise.arrays.labelled import check_plain
 from tilewise.errors import DtypeError, ShapeError, UsageError
 from tilewise.problem import Problem, check_precision, row_major
 from tilewise.scale import host
@@ -68,6 +69,7 @@ def _operands(M: Any, N: Any, da: Any) -> tuple[Any, Any]:
     arrays = []
     for name, array in (("M", M), ("N", N)):
         if not isinstance(array, da.Array):
+            check_plain(array, name)
             array = da.from_array(np.asarray(array), chunks="auto")
         if type(getattr(array, "_meta", None)).__name__ == "MaskedArray":
             raise DtypeError(f"{name} has masked blocks, and a product would lose their mask: fill them first")
