@@ -47,7 +47,7 @@ class Record:
         self.words = (ctypes.c_int64 * len(RECORD))()
         self.address = ctypes.addressof(self.words)
         self.said = ctypes.create_string_buffer(MESSAGE)
-        alone = ready.workers == 1 and ready.reduction is None and (ready.no_edge is None or ready.look is not None)
+        alone = ready.workers == 1 and (ready.no_edge is None or ready.look is not None)
         look = (0, 0) if ready.look is None else (ready.look.function, ready.look.record)
         values = {
             "launch": native_addresses()["launch"], "template": ready.template_address, "swapped": ready.swapped,
@@ -67,8 +67,6 @@ class Record:
             return
         launch, pool = native()["launch"], current_pool()
         launch(pool.address if pool is not None else 0, self.ready.template_address, *places)
-        if self.ready.reduction is not None:
-            launch(0, ctypes.addressof(self.ready.reduction), *places)
 
 
 def _array(shape: tuple[int, ...], dtype: np.dtype[Any], address: int) -> Array:

@@ -49,6 +49,11 @@ def views(problem: Problem) -> tuple[View, View]:
     )
 
 
+def is_dot(view: View) -> bool:
+    """Whether P is one cell: the dot product of two vectors."""
+    return view.m == view.n == 1
+
+
 def in_place(problem: Problem) -> bool:
     """Whether M and N can be multiplied where they lie: nothing to convert, one register a value, no arg to keep."""
     partial = problem.algebra.partial

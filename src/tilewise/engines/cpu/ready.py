@@ -93,10 +93,10 @@ class Ready:
         self.space = self.workers * self.tasks.each + self.tasks.sums
         self.template = self._words(cut, problem.accumulate)
         self.template_address = ctypes.addressof(self.template)
-        self.reduction = self._reduction() if self.tasks.tasks_k > 1 else None
         self.by_object = bool(data_field())
         self.launch = native()["launch_arrays" if self.by_object else "launch"]
-        short = "enter" in self.functions and not problem.stack and self.tasks.count == 1 and data_field()
+        alone = not problem.stack and self.tasks.count == 1 and not self.space
+        short = "enter" in self.functions and alone and data_field()
         self.keeps_gil = FAMILIES[cut.kernel].keeps_gil
         enter = self.functions.get("enter", 0)
         self.enter = builtin(enter, "wooo", answers=False, keeps_gil=self.keeps_gil) if short else None
@@ -122,15 +122,10 @@ class Ready:
             "workspace_bytes": t.each, "sums_at": self.workers * t.each,
             "task": self.functions["run_strips" if t.strip else "run"], "tasks": t.count, "workers": self.workers,
         }  # fmt: skip
+        if t.tasks_k > 1:
+            values |= {"reduce": self.functions["reduce"], "reductions": len(self.placed[2].offsets) * M.rows}
         for name, value in values.items():
             words[AT[name]] = value
-        return words
-
-    def _reduction(self) -> Any:
-        """The job that adds up what stretches of k have left apart."""
-        words = type(self.template).from_buffer_copy(self.template)
-        words[AT["task"]], words[AT["workers"]] = self.functions["reduce"], 1
-        words[AT["tasks"]] = words[AT["members"]] * words[AT["m"]]
         return words
 
     def multiply(self, M: Array, N: Array, out: Array | None = None) -> Any:
@@ -148,9 +143,12 @@ class Ready:
         """`multiply` without `out`, with everything that is known by now bound: small products are over in a
         microsecond."""
         enter, job, shape, result, empty = self.enter, self.template_address, self.shape, self.result, np.empty
-        if enter is None and shape and (straight := self._straight()) is not None:
+        if not shape:
+            into = self.into_given_memory()
+            return lambda M, N: into(M, N, empty(shape, result))[()]
+        if enter is None and (straight := self._straight()) is not None:
             return lambda M, N: straight(M, N, empty(shape, result))
-        if enter is None or self.no_edge is not None or not shape:
+        if enter is None or self.no_edge is not None:
             return self.multiply
 
         def product(M: Array, N: Array) -> Any:
@@ -184,8 +182,8 @@ class Ready:
         """A product that looks at no weights, with scratch memory and threads; None where there is more to do."""
         if not self.by_object or self.no_edge is not None:
             return None
-        several, reduce = self.workers > 1, 0 if self.reduction is None else ctypes.addressof(self.reduction)
-        launch, job, swapped, scratch = self.launch, self.template_address, self.swapped, self.space
+        several, launch, job = self.workers > 1, self.launch, self.template_address
+        swapped, scratch = self.swapped, self.space
         borrow, give_back = workspace.borrow, workspace.give_back
 
         def product(M: Array, N: Array, P: Array) -> Any:
@@ -195,8 +193,6 @@ class Ready:
             space = borrow(scratch)
             try:
                 launch(pool.address if pool is not None else 0, job, M, N, P, 0, space[1])
-                if reduce:
-                    launch(0, reduce, M, N, P, 0, space[1])
             finally:
                 give_back(space)
             return P
@@ -205,8 +201,8 @@ class Ready:
 
     def at_addresses(self) -> Callable[..., Any] | None:
         """The same for elements at addresses, of M, N, P and, where it is asked for, the k that won; None where a
-        product needs more than one thread, a sum of parts, or a look at its weights."""
-        if self.workers > 1 or self.no_edge is not None or self.reduction is not None:
+        product needs more than one thread, or a look at its weights."""
+        if self.workers > 1 or self.no_edge is not None:
             return None
         launch, job, swapped = native()["launch"], self.template_address, self.swapped
         scratch, borrow, give_back = self.space, workspace.borrow, workspace.give_back
@@ -233,7 +229,7 @@ class Ready:
 
     def into_fresh_memory_with_arg(self) -> Callable[[Array, Array], Any]:
         """`multiply_with_arg` without `out`, with everything that is known by now bound."""
-        if self.reduction is not None or self.workers > 1 or not (self.by_object and self.shape):
+        if self.workers > 1 or not (self.by_object and self.shape):
             return self.multiply_with_arg
         launch, job, shape, result = native()["launch_arrays_and_arg"], self.template_address, self.shape, self.result
         edges, look, swapped, empty, whole = self.no_edge, self.look, self.swapped, np.empty, np.dtype(np.int64)
@@ -282,8 +278,6 @@ class Ready:
         space = workspace.borrow(self.space)
         try:
             self.launch(threads, self.template_address, *where, args, space[1])
-            if self.reduction is not None:
-                self.launch(0, ctypes.addressof(self.reduction), *where, args, space[1])
         finally:
             workspace.give_back(space)
 

@@ -257,7 +257,8 @@ LAUNCH_PARAMS = [("ptr", name) for name in ("pool", "template", *(name for _, na
 
 
 def _launch() -> Function:
-    """The short way from Python: a copy of the job's words gets its addresses, and its tasks are run."""
+    """The short way from Python: a copy of the job's words gets its addresses, its tasks are run, and what they left
+    apart is added up."""
     f = Function("launch", LAUNCH_PARAMS, public=True)
 
     def word(base: str, name: str) -> str:
@@ -280,6 +281,8 @@ def _launch() -> Function:
     ordered = f.op(f"or i1 {waits}, {f.test('sgt', workers, SHARED)}")
     limit = f.op(f"select i1 {ordered}, i64 {workers}, i64 {f.op(f'or i64 {workers}, {ANY_ORDER}')}")
     f.do(f"call void @run(ptr %pool, ptr {task}, ptr {job}, i64 {template('tasks')}, i64 {limit})")
+    reduce = f.op(f"inttoptr i64 {template('reduce')} to ptr")
+    f.do(f"call void @serial(ptr {reduce}, ptr {job}, i64 {template('reductions')})")
     return f
 
 

@@ -4,7 +4,7 @@ from __future__ import annotations
 
 from tilewise.algebra.expression import Apply, Variable
 from tilewise.blocking import RegisterTile
-from tilewise.engines.cpu.family import View
+from tilewise.engines.cpu.family import View, is_dot
 from tilewise.engines.cpu.kernels.packed.model import tasks
 from tilewise.problem import Problem
 
@@ -18,7 +18,7 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    return "or and and over truth values work on bits" if view.preferred else ""
+    return "or and and over truth values work on bits" if view.preferred and not is_dot(view) else ""
 
 
 def KC(problem: Problem) -> int:

@@ -1,6 +1,15 @@
-"""M times one column, by dot products."""
+"""Dot products along k: of one column or a few, and of two vectors."""
 
 from tilewise.engines.cpu.family import Family
 from tilewise.engines.cpu.kernels.dots import model, text
 
-DOTS = Family("dots", model.IDEA, model.takes, model.suits, model.KC, model.tasks, text.dots_module, lambda a: ("run",))
+DOTS = Family(
+    "dots",
+    model.IDEA,
+    model.takes,
+    model.suits,
+    model.KC,
+    model.tasks,
+    text.dots_module,
+    lambda a: ("run", "enter", "reduce"),
+)

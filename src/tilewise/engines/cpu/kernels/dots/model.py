@@ -1,14 +1,19 @@
-"""`dots`: any number of columns, and M's rows along k; for few, and a long k. N's columns and P's cells lie anyhow."""
+"""`dots`: any number of columns, and M's rows along k; for few, and a long k. N's columns and P's cells lie anyhow, and
+so may M where P is one cell."""
 
 from __future__ import annotations
 
-from tilewise.blocking import FEW, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
-from tilewise.engines.cpu.family import WAY, View, halves, light_or_halves
+from dataclasses import replace
+
+from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile, is_short, multiplies, signals, takes_a_port
+from tilewise.engines.cpu.family import WAY, View, halves, is_dot, light, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
-from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart
+from tilewise.engines.cpu.kernels.shared.convert import HALVES as HALF_DTYPES
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, rows_apart, short_stretches
 from tilewise.problem import Problem
 
 IDEA = "a column or a few; dot products along k"
+CELLS = 9  # of P, up to which a long k of what no tile takes is read again for every cell
 HALVES = 8  # columns of half precision: M's rows are widened for every tile of columns
 NEON_HALVES = 5  # there, where M's rows are widened once by `packed_n`
 MORE, LONGER = 12, 24  # columns of it, from so many vectors of k, which pay for adding across their lanes
@@ -37,13 +42,26 @@ NEAR = 2**18  # bytes of N's columns, side by side along k, that the second cach
 
 
 def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
-    return light_or_halves(problem) and view.m_along_k
+    return (view.m_along_k or is_dot(view)) and not problem.return_arg
+
+
+def tiled(a: Arithmetic) -> bool:
+    """Whether tiles of several rows and columns are made of it: one register a value, steps of a few instructions."""
+    half = a.source_m == a.source_n and a.source_m.name in HALF_DTYPES and a.partial.name == "float32"
+    return (a.same_storage or half) and not a.heavy
 
 
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
-    lanes = tile.vector_bytes // problem.algebra.partial.itemsize
+    if is_dot(view):
+        return "one cell of P: a dot product reads M and N once, by whole vectors"
     if view.n == 1 and view.m > 1:
         return "one column, and M's rows lie along k: dot products read M once"
+    if not light_or_halves(problem):
+        few_cells = view.k >= TALL_K and view.m * view.n <= CELLS
+        return f"{view.m * view.n} cells of P: a dot product for each costs less than packing" if few_cells else ""
+    if light(problem) and view.n_along_k and view.k >= TALL_K and max(view.m, view.n) <= FEW:
+        return f"{view.m} rows and {view.n} columns that lie along a long k: packing would cost more than dot products"
+    lanes = tile.vector_bytes // problem.algebra.partial.itemsize
     few = _few(problem, view, tile, lanes)
     if 1 < view.n <= few and view.m > 1 and view.k >= LONG * lanes:
         return f"{view.n} columns: dot products along k use whole vectors"
@@ -101,4 +119,13 @@ def KC(problem: Problem) -> int:
 
 
 def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
-    return rows_apart(a, x, 0 if x.column_of_N and a.same_storage else x.n * x.k * a.bytes)
+    count, depth = 1, x.k
+    if x.m <= FEW and (a.same_storage or not tiled(a) or x.m * x.n == 1):  # tiles of halves leave no sums unrounded
+        count, depth = short_stretches(x, x.m * a.source_m.itemsize + x.n * a.source_n.itemsize)
+    alone = x.m * x.n == 1 if tiled(a) else x.m == 1
+    copied = 0 if alone or (x.column_of_N and (a.same_storage or not tiled(a))) else x.n * depth
+    made = rows_apart(a, x, copied * (a.bytes if tiled(a) else a.source_n.itemsize))
+    if count == 1:
+        return made
+    sums = pages(x.members * count * x.m * x.n * a.parts * a.bytes)
+    return replace(made, count=x.members * count, tasks_m=1, task_m=x.m, tasks_k=count, task_k=depth, sums=sums)

@@ -1,7 +1,9 @@
 """`dots`: M times a few columns, with k side by side in both: dot products, a few rows and columns at a time.
 
 Sums are kept lane by lane along k and added across the lanes at the end; lanes past the end of k are left as they were.
-Where a tile of P has fewer columns than half a vector, that is sooner done than an element of M in every lane.
+Where a tile of P has fewer columns than half a vector, that is sooner done than an element of M in every lane. A single
+cell of P, and cells of what no tile takes (complex numbers, two dtypes, steps that call the C library), are made one by
+one (`one`). A long k is cut into stretches, whose sums `reduce` adds up.
 """
 
 from __future__ import annotations
@@ -9,13 +11,17 @@ from __future__ import annotations
 from collections.abc import Callable
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.to_llvm import scalar_kind, vector
+from tilewise.algebra.to_llvm import part, scalar_kind, vector
+from tilewise.engines.cpu.kernels.dots.model import tiled
+from tilewise.engines.cpu.kernels.dots.one import one_function
+from tilewise.engines.cpu.kernels.packed.text import reduce_function, write_function
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load, narrow, store, widen
 from tilewise.engines.cpu.kernels.shared.ir import Function, Table, module
 from tilewise.engines.cpu.kernels.shared.job import TASK_PARAMS, JobReader
 from tilewise.engines.cpu.kernels.shared.masks import mask_below, masked_source
 from tilewise.engines.cpu.kernels.shared.rows_task import rows_task
+from tilewise.engines.cpu.runtime.address import data_field
 
 More = Callable[[str, str | None, str, list[str]], list[str]]
 
@@ -38,15 +44,21 @@ def widest(a: Arithmetic) -> int:
 
 
 def columns_of(a: Arithmetic) -> tuple[str, DType]:
-    """What tiles read of N."""
-    return (a.element_n, a.source_n) if a.same_storage else (a.kind, a.partial)
+    """What is read of N's columns: halves are widened for tiles, elements of other kinds are bits until then."""
+    if a.same_storage:
+        return a.element_n, a.source_n
+    return (a.kind, a.partial) if tiled(a) else (f"i{8 * a.source_n.itemsize}", a.source_n)
 
 
 def dots_module(a: Arithmetic) -> str:
-    columns = range(1, widest(a) + 1)
-    dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in columns]
-    far = [_dot(a, 1, 1, STREAM), _stream(a)] if a.target.by_lane else []
-    return module([*dots, Table("dots", [dot.name for dot in dots]), *far, _turned(a), _rows(a), _run(a)])
+    parts: list[Function | Table] = [one_function(a, "one", a.lanes), one_function(a, "one_apart", 1), _cells(a)]
+    if tiled(a):
+        columns = range(1, widest(a) + 1)
+        dots = [_dot(a, rows, cols) for rows in range(1, ROWS + 1) for cols in columns]
+        parts += [*dots, Table("dots", [dot.name for dot in dots]), _rows(a)]
+        parts += [_dot(a, 1, 1, STREAM), _stream(a)] if a.target.by_lane else []
+    entries = [_piece(a), _run(a), _enter(data_field()), write_function(a), reduce_function(a)]
+    return module([*parts, _turned(a), *entries])
 
 
 def _dot(a: Arithmetic, rows: int, columns: int, vectors_at_once: int = 0) -> Function:
@@ -240,42 +252,122 @@ def _stream(a: Arithmetic) -> Function:
     return f
 
 
+def _cells(a: Arithmetic) -> Function:
+    """Some rows of P, all columns, a cell at a time; N's elements are `row_n` and its columns `column` apart."""
+    names = ("k", "row_m", "col_m", "row_n", "column", "row_p", "col_p", "plane", "onto", "rows", "columns")
+    f = Function("cells", [("ptr", "M"), ("ptr", "N"), ("ptr", "P"), *(("i64", name) for name in names)])
+    side_by_side = f.op(f"and i1 {f.test('eq', '%col_m', 1)}, {f.test('eq', '%row_n', 1)}")
+    size_m, size_n = (f"[{source.itemsize} x i8]" for source in (a.source_m, a.source_n))
+    size_p = f.op(f"select i1 {f.test('eq', '%plane', 0)}, i64 {a.result.itemsize}, i64 {a.bytes}")
+    with f.loop(0, "%rows") as i, f.loop(0, "%columns") as j:
+        M, N = f.at(size_m, "%M", f.mul(i.index, "%row_m")), f.at(size_n, "%N", f.mul(j.index, "%column"))
+        P = f.at("i8", "%P", f.mul(size_p, f.add(f.mul(i.index, "%row_p"), f.mul(j.index, "%col_p"))))
+        operands = f"i64 %k, ptr {M}, i64 %col_m, ptr {N}, i64 %row_n, ptr {P}, i64 %plane, i64 %onto"
+        name = f.op(f"select i1 {side_by_side}, ptr @one, ptr @one_apart")
+        f.do(f"call void {name}({operands})")
+    return f
+
+
 def _turned(a: Arithmetic) -> Function:
     """N's columns, each copied to lie side by side along k; half precision is widened."""
     f = Function(
         "turned", [("ptr", "N"), ("i64", "row_n"), ("i64", "col_n"), ("i64", "k"), ("i64", "n"), ("ptr", "to")]
     )
     bulk, (kind, dtype) = f.op(f"and i64 %k, {-TURNED}"), columns_of(a)
+    element = a.element_n if tiled(a) else kind
+    align = part(a.source_n).itemsize
     with f.loop(0, "%n") as j:
-        source, place = (
-            f.at(a.element_n, "%N", f.mul(j.index, "%col_n")),
-            f.at(kind, "%to", f.mul(j.index, "%k")),
-        )
+        source, place = f.at(element, "%N", f.mul(j.index, "%col_n")), f.at(kind, "%to", f.mul(j.index, "%k"))
         for start, stop, count in (("0", bulk, TURNED), (bulk, "%k", 1)):
             with f.loop(start, stop, count) as i:
                 rows = [i.index, *(f.add(i.index, more) for more in range(1, count))]
-                raw = [
-                    f.op(f"load {a.element_n}, ptr {f.at(a.element_n, source, f.mul(row, '%row_n'))}") for row in rows
-                ]
-                found = [widen(f, a.target, a.source_n, dtype, element, 1)[0] for element in raw]
-                for row, element in zip(rows, found, strict=True):
-                    f.do(f"store {kind} {element}, ptr {f.at(kind, place, row)}")
+                places = [f.at(element, source, f.mul(row, "%row_n")) for row in rows]
+                found = [f.op(f"load {element}, ptr {x}, align {align}") for x in places]
+                if tiled(a):
+                    found = [widen(f, a.target, a.source_n, dtype, x, 1)[0] for x in found]
+                for row, x in zip(rows, found, strict=True):
+                    f.do(f"store {kind} {x}, ptr {f.at(kind, place, row)}, align {align}")
     return f
 
 
 def _run(a: Arithmetic) -> Function:
-    """One task: a range of rows. N's columns are copied first where their elements do not lie side by side, or are to
-    be widened: once, and not for every tile of rows."""
+    """One task: a range of rows, and all of k; or all rows of one member, and a stretch of k."""
     f = Function("run", TASK_PARAMS, public=True)
-    rows, k, n, M, N, P, space, row_m, row_n, col_n, row_p, col_p, onto = rows_task(f, a)
-    apart = f.test("ne", row_n, 1) if a.same_storage else "true"
-    with f.when(apart):
-        f.do(f"call void @turned(ptr {N}, i64 {row_n}, i64 {col_n}, i64 {k}, i64 {n}, ptr {space})")
-    columns = f.op(f"select i1 {apart}, ptr {space}, ptr {N}")
-    column = f.op(f"select i1 {apart}, i64 {k}, i64 {col_n}")
+    job = JobReader(f)
+    tasks_k, task_k, m, col_m = job.words("tasks_k", "task_k", "m", "col_m")
+    stretch, task = f.rem("%task", tasks_k), f.div("%task", tasks_k)
+    t = rows_task(f, a, task)
+    shared, k0 = f.test("sgt", tasks_k, 1), f.mul(stretch, task_k)
+    size = f.mul(m, t.n)
+    apart = f.mul(f.add(f.mul(task, tasks_k), stretch), f.mul(size, a.parts))
+    apart = f.at(a.kind, job.pointer("sums"), apart)
+
+    def chosen(kind: str, one: str, other: str) -> str:
+        return f.op(f"select i1 {shared}, {kind} {one}, {kind} {other}")
+
+    k, k0 = chosen("i64", f.lower(f.sub(t.k, k0), task_k), t.k), chosen("i64", k0, "0")
+    M = f.at(f"[{a.source_m.itemsize} x i8]", t.M, f.mul(k0, col_m))
+    N = f.at(f"[{a.source_n.itemsize} x i8]", t.N, f.mul(k0, t.row_n))
+    P, row_p, col_p = chosen("ptr", apart, t.P), chosen("i64", t.n, t.row_p), chosen("i64", "1", t.col_p)
+    plane, onto = chosen("i64", size, "0"), chosen("i64", "0", t.onto)
+    f.do(
+        f"call void @piece(ptr %job, i64 {t.rows}, i64 {k}, ptr {M}, ptr {N}, ptr {P}, i64 {row_p}, i64 {col_p}, "
+        f"i64 {plane}, i64 {onto}, ptr {t.workspace})"
+    )
+    return f
+
+
+def _enter(data_field: int) -> Function:
+    """The short way in: a product that is one task and needs no workspace, whose operands come as array objects."""
+    f = Function("enter", [("ptr", "job"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P")], public=True)
+    M, N, P = (f.op(f"load ptr, ptr {f.at('i8', f'%{name}', data_field)}") for name in ("M", "N", "P"))
+    m, k, row_p, col_p, onto = JobReader(f).words("m", "k", "row_p", "col_p", "onto")
+    f.do(
+        f"call void @piece(ptr %job, i64 {m}, i64 {k}, ptr {M}, ptr {N}, ptr {P}, i64 {row_p}, i64 {col_p}, i64 0, "
+        f"i64 {onto}, ptr null)"
+    )
+    return f
+
+
+def _piece(a: Arithmetic) -> Function:
+    """Some rows of P and k elements of each. N's columns are copied first where their elements do not lie side by side
+    (unless there is one row, or one cell, to read them), or are to be widened: once, and not for every tile of rows."""
+    params = [
+        ("ptr", "job"), ("i64", "rows"), ("i64", "k"), ("ptr", "M"), ("ptr", "N"), ("ptr", "P"), ("i64", "row_p"),
+        ("i64", "col_p"), ("i64", "plane"), ("i64", "onto"), ("ptr", "space"),
+    ]  # fmt: skip
+    f = Function("piece", params)
+    job = JobReader(f)
+    m, n, row_m, col_m, row_n, col_n = job.words("m", "n", "row_m", "col_m", "row_n", "col_n")
+
+    def cells(N: str, row_n: str, column: str) -> None:
+        f.do(
+            f"call void @cells(ptr %M, ptr {N}, ptr %P, i64 %k, i64 {row_m}, i64 {col_m}, i64 {row_n}, i64 {column}, "
+            f"i64 %row_p, i64 %col_p, i64 %plane, i64 %onto, i64 %rows, i64 {n})"
+        )
+
+    def several() -> None:
+        apart = "true" if tiled(a) and not a.same_storage else f.test("ne", row_n, 1)
+        with f.when(apart):
+            f.do(f"call void @turned(ptr %N, i64 {row_n}, i64 {col_n}, i64 %k, i64 {n}, ptr %space)")
+        columns = f.op(f"select i1 {apart}, ptr %space, ptr %N")
+        column = f.op(f"select i1 {apart}, i64 %k, i64 {col_n}")
+        if tiled(a):
+            _tiles(f, a, (m, n, row_m), columns, column)
+        else:
+            cells(columns, "1", column)
+
+    lone = f.test("eq", f.mul(m, n) if tiled(a) else m, 1)
+    f.either(lone, lambda: cells("%N", row_n, col_n), several)
+    return f
+
+
+def _tiles(f: Function, a: Arithmetic, extents: tuple[str, str, str], columns: str, column: str) -> None:
+    """A piece by tiles of a few rows and columns, or row by row where M comes from afar (NEON)."""
+    m, n, row_m = extents
     operands = (
-        f"i64 {k}, ptr {M}, i64 {row_m}, ptr {columns}, i64 {column}, ptr {P}, i64 {row_p}, i64 {col_p}, i64 {onto}, "
-        f"i64 {rows}"
+        f"i64 %k, ptr %M, i64 {row_m}, ptr {columns}, i64 {column}, ptr %P, i64 %row_p, i64 %col_p, i64 %onto, "
+        "i64 %rows"
     )
 
     def some() -> None:
@@ -283,12 +375,11 @@ def _run(a: Arithmetic) -> Function:
 
     if not a.target.by_lane:
         some()
-        return f
+        return
     # by all of M, whoever shares it: no bit of P may depend on how many threads there are
-    length = f.mul(k, a.source_m.itemsize)
-    whole = f.mul(JobReader(f).word("m"), length)
+    length = f.mul(JobReader(f).word("k"), a.source_m.itemsize)
+    whole = f.mul(m, length)
     most = f.op(f"select i1 {f.test('sge', whole, FARTHER)}, i64 {NEAR}, i64 {NEARER}")
     far, near = f.test("sge", whole, FAR), f.test("sle", length, most)
     alone = f.op(f"and i1 {f.op(f'and i1 {far}, {near}')}, {f.test('eq', n, 1)}")
     f.either(alone, lambda: f.do(f"call void @stream({operands})"), some)
-    return f

@@ -28,7 +28,8 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     if view.m >= (PACKED if multiplies(problem) else PACKED_RING) and rows_collide(problem, view, tile):
         return ""
-    wide = view.n >= 4 * tile.NR or view.k < TALL_K
+    alone = tile.neon and view.m == 1 and problem.dtype.kind == "f" and multiplies(problem)  # `one_row`
+    wide = view.n >= 4 * tile.NR or view.k < TALL_K or alone
     if halves(problem) and tile.vector_bytes == 16:  # N is widened for every tile of rows; packed, once
         wide &= view.m <= tile.registers // 8
     return f"{view.m} rows: N is read once where it lies, packing it would cost more" if wide else ""

@@ -4,7 +4,7 @@ once."""
 from __future__ import annotations
 
 from tilewise.blocking import RegisterTile, multiplies
-from tilewise.engines.cpu.family import View, light
+from tilewise.engines.cpu.family import View, is_dot, light
 from tilewise.engines.cpu.kernels.packed.model import tasks
 from tilewise.problem import Problem
 
@@ -39,7 +39,7 @@ def takes(problem: Problem, view: View, tile: RegisterTile) -> bool:
 def suits(problem: Problem, view: View, tile: RegisterTile) -> str:
     words = deep(problem, tile)
     thin = light(problem) and min(view.m, view.n) <= 16 // words  # packing costs more than the product
-    pays = view.preferred and not thin and view.m * view.k * view.n >= STEPS
+    pays = view.preferred and not thin and not is_dot(view) and view.m * view.k * view.n >= STEPS
     return f"{words} k at a time, multiplied and added by one instruction" if pays else ""
 
 

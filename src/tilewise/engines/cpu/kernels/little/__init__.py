@@ -11,5 +11,5 @@ LITTLE = Family(
     model.KC,
     model.tasks,
     text.little_module,
-    lambda a: ("run", "enter"),
+    lambda a: ("run", "enter", "reduce"),
 )

@@ -22,6 +22,8 @@ from tilewise.engines.cpu.kernels.shared.pack import pack_function, pack_m_funct
 from tilewise.engines.cpu.kernels.shared.strips import strip_functions
 from tilewise.engines.cpu.kernels.shared.tile import TileForm, tile_function
 
+REDUCED = 8  # stretches of k that are added up before their sum is
+
 
 def packed_module(a: Arithmetic) -> str:
     pack_n = pack_function(a, "pack_n", a.width, a.source_n)
@@ -286,7 +288,8 @@ def write_function(a: Arithmetic) -> Function:
 
 
 def reduce_function(a: Arithmetic) -> Function:
-    """Task `row`: one row of P from the sums that stretches of k left apart, added in the order of k."""
+    """Task `row`: one row of P from the sums that stretches of k left apart, added in the order of k: a group of them
+    at a time, and then the groups, which is rounded less often than one long chain."""
     f = Function("reduce", TASK_PARAMS, public=True)
     job = JobReader(f)
     m, n, tasks_k = job.words("m", "n", "tasks_k")
@@ -303,11 +306,13 @@ def reduce_function(a: Arithmetic) -> Function:
                 real = f.at(a.kind, base, f.mul(stretch, whole), col.index)
                 return [real] if a.parts == 1 else [real, f.at(a.kind, real, size)]
 
-            first = [f.op(f"load {kind}, ptr {p}, align {a.bytes}") for p in part("0")]
-            with f.loop(1, tasks_k, 1, [(kind, value) for value in first]) as s:
-                more = tuple(f.op(f"load {kind}, ptr {p}, align {a.bytes}") for p in part(s.index))
-                s.next = list(a.renderer(f, lanes).value(a.add, tuple(s.values), more))
-            for value, p in zip(s.values, part("0"), strict=True):
+            render, zeros = a.renderer(f, lanes), [(kind, zero) for zero in a.zeros(lanes)]
+            with f.loop(0, tasks_k, REDUCED, zeros) as g:
+                with f.loop(g.index, f.lower(f.add(g.index, REDUCED), tasks_k), 1, zeros) as s:
+                    more = tuple(f.op(f"load {kind}, ptr {p}, align {a.bytes}") for p in part(s.index))
+                    s.next = list(render.value(a.add, tuple(s.values), more))
+                g.next = list(render.value(a.add, tuple(g.values), tuple(s.values)))
+            for value, p in zip(g.values, part("0"), strict=True):
                 f.do(f"store {kind} {value}, ptr {p}, align {a.bytes}")
 
     bulk = f.mul(f.div(n, a.lanes), a.lanes)

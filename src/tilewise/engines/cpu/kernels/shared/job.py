@@ -23,6 +23,7 @@ WORDS = (
     "members",
     "strip",  # elements from one of the two packed strips of N to the other
     "task", "tasks", "workers", "words",  # what runs, how often, by how many; and how many words this job has
+    "reduce", "reductions",  # what adds up sums that were left apart, after all tasks; and how often it runs
 )  # fmt: skip
 
 COUNTERS = -(-len(WORDS) // 8) * 8 + 8  # behind the words, on lines of their own: what tasks tell each other

@@ -27,14 +27,18 @@ class RowsTask(NamedTuple):
     onto: str
 
 
-def rows_task(f: Function, a: Arithmetic) -> RowsTask:
+def rows_task(f: Function, a: Arithmetic, task: str = "%task") -> RowsTask:
     job = JobReader(f)
     m, k, n, tasks_m, task_m = job.words("m", "k", "n", "tasks_m", "task_m")
     row_m, row_n, col_n, row_p, col_p, onto = job.words("row_m", "row_n", "col_n", "row_p", "col_p", "onto")
-    i0, member = f.mul(f.rem("%task", tasks_m), task_m), f.div("%task", tasks_m)
+    i0, member = f.mul(f.rem(task, tasks_m), task_m), f.div(task, tasks_m)
     rows = f.lower(f.sub(m, i0), task_m)
-    M = f.at(a.element_m, job.member_of_stack("M", "at_m", member, a.source_m.itemsize), f.mul(i0, row_m))
+    M = job.member_of_stack("M", "at_m", member, a.source_m.itemsize)
     N = job.member_of_stack("N", "at_n", member, a.source_n.itemsize)
-    P = f.at(a.element_p, job.member_of_stack("P", "at_p", member, a.result.itemsize), f.mul(i0, row_p))
+    P = job.member_of_stack("P", "at_p", member, a.result.itemsize)
+    M, P = (
+        f.at(f"[{dtype.itemsize} x i8]", x, f.mul(i0, row))
+        for x, dtype, row in ((M, a.source_m, row_m), (P, a.result, row_p))
+    )
     workspace = f.at("i8", job.pointer("workspace"), f.mul("%worker", job.word("workspace_bytes")))
     return RowsTask(rows, k, n, M, N, P, workspace, row_m, row_n, col_n, row_p, col_p, onto)

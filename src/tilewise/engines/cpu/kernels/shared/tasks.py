@@ -17,6 +17,9 @@ EACH = 2**15  # steps, a vector at a time, that are worth a thread: some five mi
 TOUCH = 8  # such steps that a vector of M, N or P takes to come or go, where there is little to do with it
 OWN_BLOCK = 384  # rows and columns of the piece a task makes in a block of its own
 STRETCH, STRETCHES = 4096, 16  # k is cut into stretches of STRETCH where P is small
+# bytes of M and N that a stretch has at least where they are read once, and how many stretches there are at most: some
+# microseconds each, and a few for each of many threads
+SHORT_STRETCH, SHORT_STRETCHES = 2**17, 64
 
 
 @dataclass(frozen=True)
@@ -114,6 +117,16 @@ def stretches(m: int, k: int, n: int, KC: int) -> tuple[int, int]:
     count = min(STRETCHES, k // STRETCH)
     each = math.ceil(math.ceil(k / count) / KC) * KC
     return -(-k // each), each
+
+
+def short_stretches(x: Extents, row: int) -> tuple[int, int]:
+    """The same where M and N are read once, `row` bytes of them for each k: stretches are cut where P is so small that
+    nothing else can be shared, and end where lines of the first cache do."""
+    count = min(SHORT_STRETCHES, x.k * row // SHORT_STRETCH)
+    if count < 2:
+        return 1, x.k
+    each = -(-x.k // (64 * count)) * 64
+    return -(-x.k // each), each
 
 
 def pieces(m: int, n: int, workers: int, cut: Blocking, own: bool) -> tuple[int, int]:
