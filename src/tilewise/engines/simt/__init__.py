@@ -22,13 +22,15 @@ def launch(
     defines: Mapping[str, str | int] | None = None,
     checks: bool = False,
     limits: Limits = DEFAULT,
+    shared: int = 0,
 ) -> Report:
     """Run `entry` of a CUDA text. `args` are NumPy arrays, changed in place where the kernel stores to them, and
     numbers, in the order of the parameters or by name. An array's dtype must be that of the parameter (complex
-    arrays for `float2`, raw 16-bit arrays for `__half` and its kin)."""
+    arrays for `float2`, raw 16-bit arrays for `__half` and its kin). `shared`: bytes of extern __shared__ memory, the
+    third argument of a launch."""
     from tilewise.engines.simt.launching import launch_text
 
-    return launch_text(source, entry, grid, block, args, defines=defines, checks=checks, limits=limits)
+    return launch_text(source, entry, grid, block, args, defines=defines, checks=checks, limits=limits, shared=shared)
 
 
 __all__ = ["Finding", "Limits", "Report", "launch"]

@@ -40,6 +40,7 @@ def launch_text(
     defines: Mapping[str, str | int] | None,
     checks: bool,
     limits: Limits,
+    shared: int,
 ) -> Report:
     loaded, program = _program(source, entry, tuple(sorted((defines or {}).items())), limits)
     names = [v.name for v in program.parameters]
@@ -51,6 +52,7 @@ def launch_text(
         if isinstance(value, np.ndarray) and not value.flags.c_contiguous:
             raise UsageError(f"{name}: simt works on contiguous arrays")
     bound = bind(program, None, args, {}, limits, None, False, checks)
+    bound.dynamic = program.dynamic(shared)
     full_grid, full_block = triple(grid, "grid"), triple(block, "block")
     assert full_grid is not None
     assert full_block is not None
@@ -62,7 +64,7 @@ def launch_text(
         bound.symbols,
         collector,
         limits,
-        0,
+        shared,
         checks,
         checks,
     )

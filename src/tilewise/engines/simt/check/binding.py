@@ -35,6 +35,7 @@ class Bound:
     shape: Shape | None
     lines: list[str] = field(default_factory=list)
     expected: np.ndarray | None = None
+    dynamic: dict[str, int] = field(default_factory=dict)  # extern __shared__ arrays, with their bytes in the launch
     reading: Reading | None = None  # another product that P is, where it is not M · N as usually stored
 
     def of(self, role: str) -> Buffer | None:

@@ -65,7 +65,7 @@ class Setting:
     bound: Bound
     geometry: Geometry
     site: LaunchSite | None
-    dynamic: int
+    dynamic: int | None  # bytes of extern __shared__ memory; None where no launch says
     limits: Limits
     notes: list[str]
     checks: bool = True
@@ -104,9 +104,10 @@ def simulate(
     value = current.evaluate_launch(bound)
     notes: list[str] = []
     geometry, site, guessed = _geometry(current, value, bound, shape, grid, block, notes)
+    dynamic = value.shared if value is not None else None
     setting = Setting(
-        current, current.first, bound, geometry, site, value.shared if value is not None else 0, limits, notes, checks,
-        semiring, record, invented=guessed,
+        current, current.first, bound, geometry, site, dynamic, limits, notes, checks, semiring, record,
+        invented=guessed,
     )  # fmt: skip
     made = run(setting)
     uncovered = next((f for f in made.findings if f.kind is Kind.UNCOVERED), None)
@@ -152,12 +153,17 @@ def simulate_free(prepared: Prepared, own: OwnLaunch | None, *, seed: int, limit
     grid = tuple(2 if f"blockIdx.{axis}" in _builtins_used(prepared.function) else 1 for axis in "xyz")
     geometry = Geometry((grid[0], grid[1], grid[2]), block)
     bound = bind_free(program, own, max(1, geometry.blocks * geometry.threads - 3), seed)
-    dynamic = own.value.shared if own is not None else 0
+    dynamic = own.value.shared if own is not None else None
     brief = replace(limits, seconds=min(limits.seconds, FREE_SECONDS))
     setting = Setting(prepared, program, bound, geometry, None, dynamic, brief, [], invented=True)
     made = run(setting)
-    made.findings = [f for f in made.findings if _of_no_launch(f, prepared, own)]
+    empty = dynamic == 0  # a launch without bytes for extern __shared__ memory: no sizes give it any
+    made.findings = [f for f in made.findings if _of_no_launch(f, prepared, own) or (empty and _in_dynamic(f, bound))]
     return made
+
+
+def _in_dynamic(finding: Finding, bound: Bound) -> bool:
+    return finding.kind is Kind.OUT_OF_BOUNDS and finding.array in bound.dynamic
 
 
 def _of_no_launch(finding: Finding, prepared: Prepared, own: OwnLaunch | None) -> bool:
@@ -254,12 +260,13 @@ def run(setting: Setting) -> Simulation:
         nothing = Launch(program, geometry, bound.arguments, bound.symbols, collector, setting.limits)
         return _simulation(setting, Outcome({}, Costs(1), [], 0, 0), [refused], nothing)
     dynamic = setting.dynamic
-    if not dynamic and any(external for *_, external in program.shared):
+    if dynamic is None and program.dynamic(0):
         dynamic = 2 * geometry.threads * 8
         setting.notes.append(f"dynamic shared memory: {dynamic} bytes supplied")
+    bound.dynamic = program.dynamic(dynamic or 0)
     recorder, watch = _recorder(setting)
     launch = Launch(
-        program, geometry, bound.arguments, bound.symbols, collector, setting.limits, dynamic, setting.checks,
+        program, geometry, bound.arguments, bound.symbols, collector, setting.limits, dynamic or 0, setting.checks,
         setting.checks, recorder, watch, blocks=setting.blocks,
     )  # fmt: skip
     outcome = execute(launch)

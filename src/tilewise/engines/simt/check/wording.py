@@ -86,6 +86,12 @@ def _verb(access: str) -> str:
 
 def _guard_hint(finding: Finding, bound: Bound) -> str:
     touch = finding.touches[0]
+    if finding.array in bound.dynamic:
+        size = bound.dynamic[finding.array]
+        return (
+            f"{finding.array} is extern __shared__ and has {size} bytes in this launch: give the bytes it needs as the "
+            "third launch argument, <<<grid, block, bytes>>>"
+        )
     buffer = bound.buffers.get(finding.array)
     if buffer is None or buffer.matrix is None or touch.asked is None or len(touch.asked) != 2:
         return "keep the subscript below the array's length"

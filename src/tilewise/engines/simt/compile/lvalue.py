@@ -140,9 +140,9 @@ def locate_shared(place: Lvalue, memo: int) -> Fn:
         _, part, based, bad = known
         flat = shift if based is None else based + shift if shift else based
         if over or bad:
-            return shared_overrun(
-                c, site, buffer, part, shift, flat, [fn(c) for fn, _, _ in subs], lengths_of(subs, buffer)
-            )
+            values = [fn(c) for fn, _, _ in subs]
+            open_ended = subs[0][2] is None
+            return shared_overrun(c, site, buffer, part, shift, flat, values, lengths_of(subs, buffer), open_ended)
         return buffer, (part, shift), flat, None
 
     return locate
@@ -166,21 +166,25 @@ def shared_overrun(
     flat: Any,
     values: list[Any],
     lengths: list[int],
+    open_ended: bool,
 ) -> Any:
-    """Subscripts that leave their dimension: silent while the array itself is not left."""
+    """Subscripts that leave their dimension: silent while the array itself is not left. `open_ended`: it is extern
+    __shared__, and as long as the launch says."""
     local = np.broadcast_to(np.asarray(local_index((part, shift))), (c.n,))
     wrong = np.zeros(c.n, np.bool_)
     for value, length in zip(values, lengths, strict=True):
         wrong = wrong | beyond(value, length)
     outside = beyond(local.astype(INTP), buffer.size)
+    if open_ended:  # no array ends there but the memory itself, perhaps in the middle of a vector
+        outside = outside | beyond(values[0], lengths[0])
     if c.mask is not None:
         wrong = wrong & c.mask
     for kind, where in ((Kind.SILENT_OVERRUN, wrong & ~outside), (Kind.OUT_OF_BOUNDS, wrong & outside)):
         lanes = np.flatnonzero(where)
         if len(lanes):
             asked = [np.broadcast_to(np.asarray(v), (c.n,))[lanes] for v in values]
-            inside = np.clip(local[lanes], 0, buffer.size - 1)
-            dims = buffer.dims or (buffer.size,)
+            inside = np.clip(local[lanes], 0, max(buffer.size - 1, 0))
+            dims = tuple(max(1, extent) for extent in buffer.dims or (buffer.size,))  # 0: launched without bytes
             reached = [np.asarray(x) for x in np.unravel_index(inside, dims)]
             c.collector.add(
                 c, kind, site.span, lanes, array=buffer.name, access="shared", asked=asked, reached=reached,

@@ -48,7 +48,7 @@ class LaunchSite:
 class LaunchValue:
     grid: tuple[int, int, int] | None
     block: tuple[int, int, int] | None
-    shared: int
+    shared: int | None  # bytes of extern __shared__ memory; None where they could not be found
     template: list[Any]
     unknown: str = ""  # why grid or block could not be found
 
@@ -130,7 +130,7 @@ class HostRun(HostValues):
         assert site.function.body is not None
         self._walk(site.function.body, site.launch)
         if self.value_at is None:
-            return LaunchValue(None, None, 0, [], "the launch stands where it cannot be followed")
+            return LaunchValue(None, None, None, [], "the launch stands where it cannot be followed")
         return self.value_at
 
     def _set(self, name: str, value: Any) -> None:
@@ -249,12 +249,12 @@ class HostRun(HostValues):
         while len(found) < 2:
             found.append(None)
             unknown = unknown or "<<<…>>> needs a grid and a block"
-        shared = 0
+        shared: int | None = 0
         if len(node.configuration) > 2:
             try:
                 shared = int(self.scalar(node.configuration[2])[1])
             except Unknown as error:
-                unknown = unknown or str(error)
+                shared, unknown = None, unknown or str(error)
         template: list[Any] = []
         for argument in node.kernel.arguments or []:
             try:

@@ -83,7 +83,10 @@ def shared_buffers(launch: Launch, blocks: int, names: list[str]) -> list[Buffer
                 f"the limit of {launch.limits.memory:,}: a smaller shape, or --limit memory=BYTES"
             )
         buffer = Buffer(name, "shared", np.empty(0, dtype), size, dims)
-        buffer.data = np.full(max(1, size * blocks), buffer.poison, dtype)
+        cells = size * blocks
+        if external:  # an access outside goes to the first cells instead, where a vector must find 16 bytes
+            cells = -(-cells // 16) * 16 + 16
+        buffer.data = np.full(max(1, cells), buffer.poison, dtype)
         if external:
             buffer.dims = (size,)
         if name not in names:

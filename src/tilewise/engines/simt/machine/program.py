@@ -53,5 +53,9 @@ class Program:
     array_slots: list[int] = field(default_factory=list)
     usage: list[tuple[Any, int]] = field(default_factory=list)
 
+    def dynamic(self, size: int) -> dict[str, int]:
+        """The extern __shared__ arrays, each with the bytes that a launch gives all of them together."""
+        return {name: size for name, *_, external in self.shared if external}
+
     def stores_to(self, parameter: Variable) -> bool:
         return "*" in self.stored or parameter.key in self.stored

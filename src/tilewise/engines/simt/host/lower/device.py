@@ -25,6 +25,7 @@ from tilewise.engines.simt.host.lower.shared_races import TICK, watching
 from tilewise.engines.simt.host.lower.values import FULL, KNOWN, SHARED, Local, Place, Value
 
 DYNAMIC_SHARED = 228 << 10
+DYNAMIC_NAME = "shared memory"
 STACK_OF_A_THREAD = (256 << 10) + 832  # no power of two: all threads would meet in one set of the cache
 BYTES_A_LINE = 16  # of LLVM's text, that its value may take of the processor's stack
 THREADS = 1024
@@ -228,7 +229,7 @@ def shared_place(b: Builder, item: tree.Variable) -> Place:
     type_: Type = program.resolve(item.type, b.env)
     if "extern" in item.words:
         if not program.dynamic_shared:
-            program.dynamic_shared = program.memory.static(DYNAMIC_SHARED, "shared memory", False)
+            program.dynamic_shared = program.memory.static(DYNAMIC_SHARED, DYNAMIC_NAME, False)
         address = program.dynamic_shared
         return Place(type_, f"inttoptr (i64 {address} to ptr)", FULL, name=item.name)
     size = program.size_of(type_)

@@ -7,10 +7,11 @@ from __future__ import annotations
 
 import ctypes
 import struct
+from dataclasses import replace
 from typing import Any
 
 from tilewise.engines.simt.host.lower.builder import Builder
-from tilewise.engines.simt.host.lower.device import DYNAMIC_SHARED, kernel_module
+from tilewise.engines.simt.host.lower.device import DYNAMIC_NAME, DYNAMIC_SHARED, kernel_module
 from tilewise.engines.simt.host.lower.globals import memory_of
 from tilewise.engines.simt.host.lower.jit import compile_module
 from tilewise.engines.simt.host.lower.lockstep.kernel import width_of
@@ -91,7 +92,7 @@ class CompiledKernel:
         `watch`: races in shared memory are looked for in the first blocks."""
         s = self.s
         state = s.cuda.astray
-        state.geometry = geometry
+        state.geometry, state.dynamic = geometry, min(shared, DYNAMIC_SHARED)
         for name, sizes in (("gridDim", geometry.grid), ("blockDim", geometry.block)):
             s.memory.put(_address(s, name), struct.pack("<3I", *sizes))
         few = min(geometry.blocks, max(1, WATCHED_THREADS // geometry.threads)) if watch and self.watched() else 0
@@ -215,12 +216,15 @@ def _outside(s: Session, address: int, size: int, line: int, verb: str) -> None:
             "free it after the last launch", array=block.name, access=verb, other_line=block.freed,
         )  # fmt: skip
         return
+    hint = "check the index against the length before the access"
+    if block.kind == "static" and block.name == DYNAMIC_NAME:  # laid out for the most that any launch can have
+        block = replace(block, size=s.cuda.astray.dynamic)
+        hint = "give extern __shared__ memory the bytes it needs as the third launch argument, <<<grid, block, bytes>>>"
     message = f"{_thread(s)}: a {verb} {address + size - block.end} bytes past the end of {describe(block)}"
     if address < block.address:
         message = f"{_thread(s)}: a {verb} {block.address - address} bytes before the start of {describe(block)}"
     s.faults.add(
-        Kind.OUT_OF_BOUNDS, line, message,
-        "check the index against the length before the access", array=block.name or str(block.line), access=verb,
+        Kind.OUT_OF_BOUNDS, line, message, hint, array=block.name or str(block.line), access=verb,
     )  # fmt: skip
 
 

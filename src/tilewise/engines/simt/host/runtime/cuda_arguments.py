@@ -33,6 +33,7 @@ class Arguments:
         self.buffers: dict[str, Buffer] = {}
         self.matrices: None = None  # a program's kernel may be anything: nothing is known to be M, N or P
         self.globals: list[Buffer] = []
+        self.dynamic: dict[str, int] = {}  # extern __shared__ arrays, with their bytes in this launch
         self.blocks: dict[int, tuple[Allocation, Buffer]] = {}
         self.bad = False
 

@@ -58,6 +58,7 @@ class Astray:
     """Threads of compiled kernels that went where they must not."""
 
     geometry: Any = None  # of the launch that runs now
+    dynamic: int = 0  # bytes of extern __shared__ memory that it has
     scratch: int = 0  # the memory they are led to
     told: int = 0
 

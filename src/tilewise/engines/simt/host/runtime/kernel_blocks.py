@@ -68,6 +68,7 @@ def interpret(run: KernelRun, given: Arguments, values: dict[str, Any], blocks: 
         run.program, geometry, values, {}, collector, limits, run.shared, True, small, None, None, given.globals,
         blocks,
     )  # fmt: skip
+    given.dynamic = run.program.dynamic(run.shared)
     try:
         return execute(machine)
     finally:
