@@ -93,6 +93,39 @@ def test_a_keyword_that_cannot_be_a_key_is_refused_by_its_name():
         tw.matmul(*operands(), semiring=["min_plus"])
 
 
+ROADS = {
+    "sparse": lambda x: pytest.importorskip("scipy.sparse").csr_array(x),
+    "dask": lambda x: pytest.importorskip("dask.array").from_array(x, chunks=4),
+    "zarr": lambda x: pytest.importorskip("zarr").array(x),
+    "modular": lambda x: x.astype(np.int64),
+    "values with fields": lambda x: (x, x),
+}
+RING = {"modular": tw.modular(7), "values with fields": "min_count"}
+
+
+@pytest.mark.parametrize("road", ROADS)
+@pytest.mark.parametrize("keyword", [{"precision": "nonsense"}, {"device": "nonsense"}, {"device": "cuda:7"}], ids=str)
+def test_no_road_takes_a_keyword_and_forgets_it(road, keyword):
+    M, N = (ROADS[road](x) for x in operands())
+    more = {"semiring": RING[road]} if road in RING else {}
+    with pytest.raises(tw.TilewiseError, match=next(iter(keyword))):
+        tw.matmul(M, N, **more, **keyword)
+
+
+@pytest.mark.parametrize(
+    ("call", "words"),
+    [
+        (lambda: tw.matmul_many([], precision="nonsense"), "precision='nonsense'"),
+        (lambda: tw.matmul_many([], semiring="nonsense"), "semiring='nonsense'"),
+        (lambda: tw.closure(np.ones((0, 3, 3)), device="nonsense"), "device='nonsense'"),
+        (lambda: tw.einsum("ij,jk,kl->il", *[np.eye(2)] * 3, optimize="nonsense"), "optimize='nonsense'"),
+    ],
+)
+def test_what_has_nothing_to_do_checks_its_keywords_all_the_same(call, words):
+    with pytest.raises(tw.TilewiseError, match=words):
+        call()
+
+
 def test_calls_are_kept_by_signature_and_the_least_used_go_first(monkeypatch):
     monkeypatch.setattr(prepared, "LIMIT", 8)
     kept = prepared.Prepared()

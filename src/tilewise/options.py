@@ -9,6 +9,7 @@ from typing import TYPE_CHECKING, Any, TypedDict
 from tilewise.algebra.names import ActivationName, DTypeName, SemiringName
 from tilewise.algebra.semiring import Semiring
 from tilewise.errors import UsageError
+from tilewise.problem import check_precision
 
 if TYPE_CHECKING:
     import numpy as np
@@ -68,6 +69,7 @@ class Options:
         if unknown:
             raise TypeError(f"matmul() got an unexpected keyword argument {unknown[0]!r}")
         o = cls(**keywords)
+        check_precision(o.precision)  # here: a road on which it changes nothing does not look at it
         if o.accumulate and o.out is None:
             raise UsageError("accumulate=True adds onto out=, and no out was given")
         return o

@@ -15,6 +15,7 @@ from tilewise.algebra.modular import LazilyReduced as Reduced
 from tilewise.algebra.modular import remainders
 from tilewise.algebra.modular import takes as lazy
 from tilewise.algebra.structured import Structured
+from tilewise.errors import UsageError
 from tilewise.options import DEFAULTS, Key, Options
 from tilewise.prepared import PREPARED
 from tilewise.sparse.arrays import is_sparse
@@ -62,6 +63,10 @@ class SparseMatrices:
             *("out", "accumulate", "return_arg", "kernel", "tile", "memory", "dtype", "scales", "alpha", "bias"),
             "activation",
         )
+        if o.device not in ("auto", "cpu"):
+            raise UsageError(
+                f"device={o.device!r} needs dense operands, and sparse ones stay on the host: pass M.toarray()"
+            )
         return sparse_matmul(M, N, o.semiring, matmul)
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from dataclasses import dataclass, replace
 from typing import Any
 
@@ -43,7 +44,7 @@ def understand(M: Any, N: Any, o: Options) -> Call:
     library = find_library(M)
     _same_library(library, N, "N")
     left, right = library.operand(M, "M"), library.operand(N, "N")
-    wanted = None if o.dtype is None else _reachable(dtype_given(o.dtype), promote(left.dtype, right.dtype))
+    wanted = None if o.dtype is None else _reachable(dtype_given(o.dtype), promote(left.dtype, right.dtype), library)
     if wanted is not None:
         left, right = narrowed(left, wanted), narrowed(right, wanted)
     if left.device != right.device:
@@ -106,8 +107,10 @@ def as_matrices(call: Call, product: Operand) -> Operand:
     return _matrices(product, call.shape)
 
 
-def _reachable(wanted: DType, common: DType) -> DType:
-    """NumPy's rule: a dtype of the same kind, or of one that holds it."""
+def _reachable(wanted: DType, common: DType, library: Library) -> DType:
+    """NumPy's rule: a dtype of the same kind, or of one that holds it. And one that the library's arrays can have."""
+    if library.name == "jax" and sys.modules["jax"].dtypes.canonicalize_dtype(wanted.numpy) != wanted.numpy:
+        raise DtypeError(f"dtype={wanted.name!r} is of 64 bits, which JAX has off: set jax_enable_x64")
     if not np.can_cast(common.numpy, wanted.numpy, "same_kind"):
         raise DtypeError(f"dtype={wanted.name!r} cannot hold a product of {common}: convert M and N yourself")
     return wanted

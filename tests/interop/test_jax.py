@@ -234,3 +234,23 @@ def test_batches_of_stacks(axes):
         drawn.append(values(*whole, seed=number))
     made = jax.jit(jax.vmap(tw.matmul, axes))(*drawn)
     np.testing.assert_allclose(made, jax.vmap(jnp.matmul, axes)(*drawn), rtol=1e-5, atol=1e-5)
+
+
+def test_rows_of_groups_and_masks_of_tiles():
+    x, w = values(6, 2), values(2, 2, 3, seed=1)
+    rows, ends = np.array([5, 4, 3, 2, 1, 0], np.int32), np.array([2, 6], np.int32)
+    made = tw.grouped_matmul(x, w, jnp.asarray(ends), rows=jnp.asarray(rows))
+    assert isinstance(made, jax.Array)
+    np.testing.assert_array_equal(made, tw.grouped_matmul(np.asarray(x)[rows], np.asarray(w), ends))
+    mask, M = np.eye(2, dtype=bool), values(4, 4)
+    made = tw.block_sparse_matmul(M, M, mask)
+    assert isinstance(made, jax.Array)
+    np.testing.assert_array_equal(made, tw.block_sparse_matmul(np.asarray(M), np.asarray(M), mask))
+
+
+def test_a_dtype_that_jax_has_off_is_refused():
+    M = values(3, 3)
+    with pytest.raises(tw.DtypeError, match="jax_enable_x64"):
+        tw.matmul(M, M, dtype="float64")
+    with jax.enable_x64(True) if hasattr(jax, "enable_x64") else jax.experimental.enable_x64():
+        assert tw.matmul(M, M, dtype="float64").dtype == "float64"

@@ -39,8 +39,10 @@ def command(
 
     ring = find_semiring(semiring)
     if memory:
-        if not output or predecessors or ends:
-            raise click.UsageError("--memory takes a dense GRAPH and -o, and neither --predecessors nor --path")
+        if not output or predecessors or ends or device not in ("auto", "cpu"):
+            raise click.UsageError(
+                "--memory takes a dense GRAPH and -o, works on the CPU, and takes neither --predecessors nor --path"
+            )
         _within(graph, output, semiring, memory, as_json)
         return
     if output and predecessors and output.resolve() == predecessors.resolve():

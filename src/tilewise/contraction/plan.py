@@ -56,7 +56,10 @@ def contraction_of(subscripts: str, shapes: tuple[tuple[int, ...], ...], optimiz
     if len(words) == 1:
         return Contraction(words, output, sizes, ((0,),))
     whole = [tuple(dict(sizes)[label] for label in word) for word in words]
-    path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *whole, shapes=True, optimize=optimize)
+    try:
+        path, _ = opt_einsum.contract_path(f"{inputs}->{output}", *whole, shapes=True, optimize=optimize)
+    except (KeyError, TypeError, ValueError) as error:
+        raise UsageError(f"optimize={optimize!r} chooses no order of pairs: {error.args[0]}") from None
     return Contraction(words, output, sizes, tuple(tuple(step) for step in path))
 
 

@@ -208,6 +208,7 @@ def _of_each(
     """A stack of graphs: the closure of each, or the rows of the same sources in each."""
     if operand.host is None:
         raise DeviceError("a stack of graphs is closed on the host only: copy W there, or close one at a time")
+    _place(operand, device)
     library, stack, nodes = operand.library, operand.shape[:-2], operand.shape[-1]
     algebra, chosen = _algebra(operand, ring, tracks), nodes_of(sources, nodes)
     shape = (*stack, nodes if chosen is None else len(chosen), nodes)

@@ -70,7 +70,9 @@ def _mask(mask: Any, M: Any, N: Any) -> np.ndarray[Any, np.dtype[np.bool_]]:
 
 def _beside(M: Any, numbers: Any) -> Any:
     """Whole numbers as an array of M's library, where M is."""
-    torch, cupy = imported("torch"), imported("cupy")
+    torch, cupy, jax = imported("torch"), imported("cupy"), imported("jax")
     if torch is not None and isinstance(M, torch.Tensor):
         return torch.as_tensor(numbers, device=M.device)
+    if jax is not None and isinstance(M, jax.Array):
+        return jax.numpy.asarray(numbers)
     return cupy.asarray(numbers) if cupy is not None and isinstance(M, cupy.ndarray) else numbers

@@ -29,12 +29,12 @@ def matmul_many(
     [array([[1.],
            [1.]]), array([[1., 1., 1.]])]
     """
-    given = list(pairs)
+    given, ring = list(pairs), find_semiring(semiring)
+    check_precision(precision)
     made: list[Any] = [None] * len(given)
     together = _together(given)
     if len(together) > 1:
-        check_precision(precision)
-        _launched(given, together, made, find_semiring(semiring))
+        _launched(given, together, made, ring)
     else:
         together = {}
     for number, (M, N) in enumerate(given):

@@ -8,6 +8,7 @@ import numpy as np
 
 from tilewise.algebra.builtin import SEMIRINGS
 from tilewise.arrays import Library, Operand, find_library
+from tilewise.arrays.numpy_library import NUMPY
 from tilewise.errors import DeviceError, DtypeError, ShapeError, UsageError
 from tilewise.groups.prepared import gradient_wanted, keep_rows, rows_prepared, rows_signature
 from tilewise.problem import row_major
@@ -104,13 +105,14 @@ def _taken_on_the_host(given: Operand, index: Operand, weights: Operand | None) 
     if index.host.size and not (index.host.min() >= 0 and index.host.max() < given.shape[0]):
         wrong = index.host.min() if index.host.min() < 0 else index.host.max()
         raise ShapeError(f"rows has {int(wrong)}, and x has rows 0 to {given.shape[0] - 1}")
-    if given.library.name != "numpy":
+    if not isinstance(given.array, np.ndarray):
         taken = given.array[index.array]
         return taken if weights is None else (taken * weights.array[:, None]).to(given.array.dtype)
-    if weights is None:
-        return given.host[index.host]
-    assert weights.host is not None
-    return (given.host[index.host] * weights.host[:, None]).astype(given.host.dtype)
+    made = given.host[index.host]
+    if weights is not None:
+        assert weights.host is not None
+        made = (made * weights.host[:, None]).astype(given.host.dtype)
+    return made if given.library is NUMPY else given.library.deliver(NUMPY.wrap(made, given.library))
 
 
 def _added_on_the_host(given: Operand, index: Operand, weights: Operand | None, product: Operand, partial: Any) -> None:
