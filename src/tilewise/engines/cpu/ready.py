@@ -14,7 +14,7 @@ from tilewise.algebra.no_edge import around, no_edge_of
 from tilewise.arrays.extent import owned
 from tilewise.blocking import Blocking
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
-from tilewise.engines.cpu.kernels.shared.job import WORDS
+from tilewise.engines.cpu.kernels.shared.job import FEW_SUMS, WORDS
 from tilewise.engines.cpu.kernels.shared.strips import count_words
 from tilewise.engines.cpu.kernels.shared.tasks import Extents
 from tilewise.engines.cpu.kernels.weights.run import look_at
@@ -90,7 +90,9 @@ class Ready:
         extents = _extents(a, self.placed)
         self.tasks = FAMILIES[cut.kernel].tasks(a, cut, extents)
         self.workers = min(extents.workers, self.tasks.count)
-        self.space = self.workers * self.tasks.each + self.tasks.sums
+        few = 0 < self.tasks.sums <= FEW_SUMS
+        self.sums_at = -1 if few else self.workers * self.tasks.each
+        self.space = self.workers * self.tasks.each + (0 if few else self.tasks.sums)
         self.template = self._words(cut, problem.accumulate)
         self.template_address = ctypes.addressof(self.template)
         self.by_object = bool(data_field())
@@ -119,7 +121,7 @@ class Ready:
             "tasks_m": t.tasks_m, "tasks_n": t.tasks_n, "tasks_k": t.tasks_k,
             "task_m": t.task_m, "task_n": t.task_n, "task_k": t.task_k, "members": len(self.placed[2].offsets),
             "KC": cut.KC, "MC": cut.MC, "NC": cut.NC, "group": cut.group, "strip": t.strip,
-            "workspace_bytes": t.each, "sums_at": self.workers * t.each,
+            "workspace_bytes": t.each, "sums_at": self.sums_at,
             "task": self.functions["run_strips" if t.strip else "run"], "tasks": t.count, "workers": self.workers,
         }  # fmt: skip
         if t.tasks_k > 1:
@@ -190,6 +192,9 @@ class Ready:
             if swapped:
                 M, N = N, M
             pool = current_pool() if several else None
+            if not scratch:
+                launch(pool.address if pool is not None else 0, job, M, N, P, 0, 0)
+                return P
             space = borrow(scratch)
             try:
                 launch(pool.address if pool is not None else 0, job, M, N, P, 0, space[1])

@@ -10,6 +10,7 @@ itself: which thread runs a task never changes a bit of the result.
 from __future__ import annotations
 
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
+from tilewise.engines.cpu.kernels.shared.job import FEW_SUMS
 from tilewise.engines.cpu.kernels.shared.job import WORDS as JOB_WORDS
 from tilewise.engines.cpu.runtime.parking import bed, parking
 from tilewise.engines.cpu.runtime.placing import note_home
@@ -274,7 +275,10 @@ def _launch() -> Function:
         f.do(f"store i64 {value}, ptr {f.at('i64', job, i.index)}, align 8")
     for name, value in PLACES:
         f.do(f"store ptr %{value}, ptr {word(job, name)}, align 8")
-    f.do(f"store ptr {f.at('i8', '%space', template('sums_at'))}, ptr {word(job, 'sums')}, align 8")
+    few = f.op(f"alloca i8, i64 {FEW_SUMS}, align 64")
+    behind = f.at("i8", "%space", template("sums_at"))
+    sums = f.op(f"select i1 {f.test('slt', template('sums_at'), 0)}, ptr {few}, ptr {behind}")
+    f.do(f"store ptr {sums}, ptr {word(job, 'sums')}, align 8")
     task = f.op(f"inttoptr i64 {template('task')} to ptr")
     workers = template("workers")
     waits = f.test("ne", template("strip"), 0)  # for tasks that were dealt out before

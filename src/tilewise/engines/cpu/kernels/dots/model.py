@@ -9,7 +9,7 @@ from tilewise.blocking import FEW, TALL_K, Blocking, RegisterTile, is_short, mul
 from tilewise.engines.cpu.family import WAY, View, halves, is_dot, light, light_or_halves
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import HALVES as HALF_DTYPES
-from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, pages, rows_apart, short_stretches
+from tilewise.engines.cpu.kernels.shared.tasks import Extents, Tasks, rows_apart, short_stretches
 from tilewise.problem import Problem
 
 IDEA = "a column or a few; dot products along k"
@@ -127,5 +127,5 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     made = rows_apart(a, x, copied * (a.bytes if tiled(a) else a.source_n.itemsize))
     if count == 1:
         return made
-    sums = pages(x.members * count * x.m * x.n * a.parts * a.bytes)
+    sums = x.members * count * x.m * x.n * a.parts * a.bytes
     return replace(made, count=x.members * count, tasks_m=1, task_m=x.m, tasks_k=count, task_k=depth, sums=sums)

@@ -3,12 +3,16 @@
 Elements are converted as they are loaded. Sums are kept lane by lane, several vectors of them, so that an addition need
 not wait for the one before; every BLOCK steps they are added to totals and start again from zero, so that the rounding
 error grows with the number of blocks and not with k. What is left of k is added element by element.
+
+Complex numbers that are multiplied and added stay as they lie: one sum is of products of parts that lie in the same
+lanes, another of products with N's neighbours exchanged. At the end the first has the real part, its odd lanes
+subtracted, and the second the imaginary one.
 """
 
 from __future__ import annotations
 
 from tilewise.algebra.dtypes import DType
-from tilewise.algebra.to_llvm import Value, part, vector
+from tilewise.algebra.to_llvm import Renderer, Value, part, vector
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic
 from tilewise.engines.cpu.kernels.shared.convert import load, store
 from tilewise.engines.cpu.kernels.shared.ir import Function
@@ -32,20 +36,21 @@ class _One:
     def __init__(self, a: Arithmetic, name: str, lanes: int) -> None:
         self.a, self.lanes, self.f = a, lanes, Function(name, PARAMS)
         self.at_once = 1 if a.heavy else AT_ONCE
+        self.paired = lanes > 1 and a.parts == 2 and a.fused and a.source_m == a.source_n == a.partial
+        self.each = lanes // 2 if self.paired else lanes  # k of a vector
         self.quiets = a.quiets and a.target.min_number  # as in a tile: once a vector
 
     def function(self) -> Function:
         a, f, lanes = self.a, self.f, self.lanes
-        step = self.at_once * lanes
+        step = self.at_once * self.each
         bulk = f.mul(f.div("%k", step), step)
-        zeros = [(vector(a.kind, lanes), zero) for _ in range(self.at_once) for zero in a.zeros(lanes)]
+        zeros = [(vector(a.kind, lanes), zero) for zero in a.zeros(lanes)]
         with f.loop(0, bulk, BLOCK * step, zeros) as block:
             end = f.lower(f.add(block.index, BLOCK * step), bulk)
-            with f.loop(block.index, end, step, zeros) as loop:
+            with f.loop(block.index, end, step, zeros * self.at_once) as loop:
                 loop.next = self.steps(loop.index, loop.values, lanes)
-            pairs = zip(self.parted(block.values), self.parted(loop.values), strict=True)
-            block.next = [x for total, more in pairs for x in a.renderer(f, lanes).value(a.add, total, more)]
-        total = self.added_up(self.parted(block.values))
+            block.next = list(self.added(tuple(block.values), self.together(self.parted(loop.values))))
+        total = self.across(tuple(block.values))
         with f.loop(bulk, "%k", 1, [(a.kind, x) for x in total]) as rest:
             rest.next = self.steps(rest.index, rest.values, 1)
         self.keep(tuple(rest.values))
@@ -61,10 +66,26 @@ class _One:
         render = a.renderer(f, lanes, quiet=self.quiets)
         following: list[str] = []
         for u, total in enumerate(self.parted(sums)):
-            at = f.add(index, u * lanes)
+            at = f.add(index, u * self.each)
+            if self.paired and lanes > 1:
+                following += self.pairs(total, at)
+                continue
             x, y = self.fetched(a.source_m, "M", at, lanes), self.fetched(a.source_n, "N", at, lanes)
             following += render.accumulate(a.add, a.mul, total, x, y)
         return following
+
+    def pairs(self, total: Value, at: str) -> list[str]:
+        """Both sums with a vector of complex numbers, real and imaginary parts side by side."""
+        a, f, real = self.a, self.f, part(self.a.partial)
+        places = [f.at(f"[{a.partial.itemsize} x i8]", name, at) for name in ("%M", "%N")]
+        x, y = (f.op(f"load {a.vector}, ptr {place}, align {real.itemsize}") for place in places)
+        picks = ", ".join(f"i32 {lane ^ 1}" for lane in range(a.lanes))
+        turned = f.op(f"shufflevector {a.vector} {y}, {a.vector} poison, <{a.lanes} x i32> <{picks}>")
+        render = Renderer(f, real, a.lanes)
+        return [
+            render.accumulate(a.add, a.mul, (sum_,), (x,), (other,))[0]
+            for sum_, other in zip(total, (y, turned), strict=True)
+        ]
 
     def fetched(self, source: DType, name: str, at: str, lanes: int) -> Value:
         a, f = self.a, self.f
@@ -73,16 +94,23 @@ class _One:
         found = load(f, a.target, source, a.partial, place, lanes)
         return tuple(a.quiet(f, x, lanes) for x in found) if self.quiets else found
 
-    def added_up(self, totals: list[Value]) -> Value:
-        """All vectors of sums, and the lanes of what they come to."""
+    def added(self, one: Value, other: Value) -> Value:
+        return self.a.renderer(self.f, self.lanes).value(self.a.add, one, other)
+
+    def together(self, sums: list[Value]) -> Value:
+        """All vectors of sums."""
+        while len(sums) > 1:
+            sums = [self.added(one, other) for one, other in zip(sums[::2], sums[1::2], strict=True)]
+        return sums[0]
+
+    def across(self, total: Value) -> Value:
+        """The lanes of what they come to."""
         a, f, lanes = self.a, self.f, self.lanes
-        while len(totals) > 1:
-            pairs = zip(totals[::2], totals[1::2], strict=True)
-            totals = [a.renderer(f, lanes).value(a.add, one, other) for one, other in pairs]
-        total = totals[0]
         while lanes > 1:
             halves = [tuple(self.half(x, lanes, half) for x in total) for half in (0, 1)]
             lanes //= 2
+            if self.paired and lanes == 1:
+                halves[1] = (f.op(f"fneg {a.kind} {halves[1][0]}"), halves[1][1])
             total = a.renderer(f, lanes).value(a.add, halves[0], halves[1])
         return total
 

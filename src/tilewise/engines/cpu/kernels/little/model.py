@@ -12,7 +12,6 @@ from tilewise.engines.cpu.kernels.shared.tasks import (
     Extents,
     Tasks,
     columns_apart,
-    pages,
     rows_apart,
     short_stretches,
 )
@@ -129,7 +128,7 @@ def tasks(a: Arithmetic, cut: Blocking, x: Extents) -> Tasks:
     if x.k >= TALL_K and x.m <= FEW and x.n * a.bytes <= THIN_N:
         count, each = short_stretches(x, (x.m + x.n) * a.bytes)
         if count > 1:
-            sums = pages(x.members * count * x.m * x.n * a.bytes)
+            sums = x.members * count * x.m * x.n * a.bytes
             return Tasks(x.members * count, tasks_k=count, task_m=x.m, task_n=x.n, task_k=each, sums=sums)
     if x.m < x.n and (x.k > SHALLOW or x.m < x.workers * a.MR):
         return replace(columns_apart(a, x, 0, 2), task_m=x.m)

@@ -28,6 +28,8 @@ WORDS = (
 
 COUNTERS = -(-len(WORDS) // 8) * 8 + 8  # behind the words, on lines of their own: what tasks tell each other
 
+FEW_SUMS = 4096  # bytes of sums up to which the calling thread keeps them on its stack: `sums_at` is −1 then
+
 TASK_PARAMS = [("ptr", "job"), ("i64", "task"), ("i64", "worker")]
 
 
