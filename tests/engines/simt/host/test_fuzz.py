@@ -92,6 +92,9 @@ class Addresses:
         self.next += size + 64
         return self.next
 
+    def private(self, size):
+        return self.static(size, "", False)
+
     def constant(self, data):
         return self.static(len(data), "", False)
 

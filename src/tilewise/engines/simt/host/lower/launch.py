@@ -7,12 +7,12 @@ from typing import Any
 from tilewise.engines.simt.host.language import tree, types
 from tilewise.engines.simt.host.language.types import Array, Record, Reference, Type
 from tilewise.engines.simt.host.lower.builder import Builder
-from tilewise.engines.simt.host.lower.checked_memory import copy_bytes, store
+from tilewise.engines.simt.host.lower.checked_memory import check_range, copy_bytes, store
 from tilewise.engines.simt.host.lower.conversion import convert, rvalue
 from tilewise.engines.simt.host.lower.late import late, provide
 from tilewise.engines.simt.host.lower.overload import NoMatch, choose
 from tilewise.engines.simt.host.lower.program import Environment, LaunchSite, Program
-from tilewise.engines.simt.host.lower.values import INIT, Overloads, Place, Value
+from tilewise.engines.simt.host.lower.values import FULL, INIT, Overloads, Place, Value
 
 
 def lower_launch(b: Builder, node: tree.Launch) -> Value:
@@ -116,6 +116,8 @@ def _dim3(b: Builder, node: Any, dim3: Type) -> str:
         return str(late.make_temporary(b, dim3, [node]).text)
     value = late.lower(b, node)
     if getattr(value, "type", None) is dim3:
+        if isinstance(value, Place) and value.check == FULL:
+            return check_range(b, value.address, dim3.size, False)
         return value.address if isinstance(value, Place) else str(value.text)
     if isinstance(getattr(value, "type", None), types.Scalar):
         value = convert(b, value, types.UINT)

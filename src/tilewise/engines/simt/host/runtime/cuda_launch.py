@@ -16,6 +16,7 @@ from tilewise.engines.simt.host.language.types import Type
 from tilewise.engines.simt.host.lower.launch import argument_offsets
 from tilewise.engines.simt.host.lower.program import LaunchSite
 from tilewise.engines.simt.host.runtime import cuda_card as codes
+from tilewise.engines.simt.host.runtime.c_memory import readable, writable
 from tilewise.engines.simt.host.runtime.cuda_arguments import Arguments
 from tilewise.engines.simt.host.runtime.cuda_card import Card, PendingError
 from tilewise.engines.simt.host.runtime.graphs import captured
@@ -103,6 +104,7 @@ def launch(
     s: Session, number: int, handle: int, grid: int, block: int, shared: int, stream: int, arguments: int
 ) -> None:  # fmt: skip
     site = s.program.launches[number]
+    shared &= (1 << 64) - 1  # a size_t
     if site.kernel is None:
         site = _pointed_to(s, number, handle)
     if site is None:
@@ -151,12 +153,16 @@ def launch_by_call(s: Session, handle: int, grid: int, block: int, pointers: int
         sites[-1, handle] = (site, s.memory.static(max(16, size), "", False))
     site, space = sites[-1, handle]
     site.node.line = s.line
+    if not (readable(s, grid, 12) and readable(s, block, 12) and readable(s, pointers, 8 * len(parameters))):
+        return int(s.cuda.fail(codes.INVALID_VALUE))
     before = s.cuda.last
     s.cuda.last = 0
     for i, (type_, offset) in enumerate(zip(parameters, site.offsets, strict=True)):
         (at,) = struct.unpack("<Q", s.memory.view(pointers + 8 * i, 8).tobytes())
+        if not writable(s, at, type_.size):  # it is there; whether it has a value is asked where it is used
+            return int(s.cuda.fail(codes.INVALID_VALUE))
         s.memory.put(space + offset, s.memory.view(at, type_.size).tobytes())
-    _launch(s, site, grid, block, shared, space)
+    _launch(s, site, grid, block, shared & (1 << 64) - 1, space)
     failed = int(s.cuda.last)
     s.cuda.last = failed or before
     return failed

@@ -108,6 +108,10 @@ INTERNAL = [
     "int main() { __vector_free((void*)W); __vector_size((void*)W, 100, 0); return 0; }",
     "__global__ void k(long* p) { __wait(77); p[0] = 1; }\nint main() { long* p; cudaMalloc(&p, 8); k<<<1, 32>>>(p); cudaDeviceSynchronize(); return 0; }",
     "#define MK __ma##ke\nint main() { MK((long*)W, 3L); return 0; }",
+    "extern \"C\" int mprotect(void*, unsigned long, int);\nint main() { printf(\"%d\\n\", mprotect((void*)W, 4096, 7)); return 0; }",
+    "extern \"C\" int __vprintf(const char*, long*, long);\nint main() { __vprintf(\"%s\\n\", (long*)W, 3); return 0; }",
+    "extern \"C\" long rt_new(long, long, int, int);\nint main() { printf(\"%ld\\n\", rt_new(1, 2, 3, 4)); return 0; }",
+    "int main() { long (*p)(long) = (long (*)(long))printf; p(W); return 0; }",
 ]  # fmt: skip
 
 DELETES = [
@@ -139,6 +143,9 @@ OBJECTS = [
     "struct R { long& r; R(long& x) : r(x) {} };\nint main() { long a = 1; R r(a); *(long*)&r = W; r.r = 4; return 0; }",
     "struct O { long z[20]; O() { z[0] = 1; } };\nint main() { std::vector<O> v(3); long* p = (long*)&v; p[0] = W; p[2] = 1000; v.emplace_back(); return 0; }",
     "//ok\nint main() { std::vector<std::string> v; for (int i = 0; i < 50; i++) v.push_back(std::to_string(i)); v.resize(20); v.insert(v.begin(), \"q\"); std::map<int, std::string> m; for (int i = 0; i < 9; i++) m[i] = v[i]; std::unique_ptr<std::string> u(new std::string(\"u\")); u.reset(); v.clear(); printf(\"%zu %s\\n\", v.size(), m[3].c_str()); return 0; }",
+    "template <class T> struct vector { T* at; long n; T& operator[](long i) { return at[i]; } };\nint main() { vector<long>& v = *new vector<long>; v.at = (long*)W; for (int k = 0; k < 40; k++) v[k] = 3; return 0; }",
+    "struct Big { long a[300000]; long last; Big() { last = 1; } };\nint main() { Big* b = (Big*)malloc(64); new (b) Big; b->last = 3; Big c = *b; printf(\"%ld\\n\", c.last); return 0; }",
+    "struct B { long q; virtual void f() { q = 1; } };\nstruct D : B { long a[400000]; void f() { a[399999] = 3; } };\nint main() { D* d = new D; long x; B* b = (B*)((char*)BASE(x) + (1UL << 37) - 4096); memcpy(b, d, 16); ((long*)b)[0] = ((long*)d)[0]; ((long*)b)[1] = ((long*)d)[1]; b->f(); return 0; }",
 ]  # fmt: skip
 
 KERNELS = [
@@ -154,6 +161,11 @@ KERNELS = [
     "typedef long (*F)(long);\n__device__ long f(long x) { return x; }\n__global__ void k(long w, long* p) { F g = (F)w; p[0] = g(3); }\nint main() { long* p; cudaMalloc(&p, 8); k<<<1, 1>>>(W, p); cudaDeviceSynchronize(); return 0; }",
     "struct R { long a; __device__ R(long x) { a = x; } __device__ ~R() { a = 3; } };\n__global__ void k(long w) { R* r = new R(1); r = (R*)w; delete r; }\nint main() { k<<<1, 1>>>(W); cudaDeviceSynchronize(); return 0; }",
     "struct Big { long v[4]; };\n__global__ void k(Big b, long w, long* p) { ((long*)&b)[w] = 3; Big* q = &b; p[0] = q[w].v[2]; }\nint main() { long* p; cudaMalloc(&p, 8); Big b; for (int i = 0; i < 4; i++) b.v[i] = i; k<<<1, 32>>>(b, W, p); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(long* p) { extern __shared__ long s[]; s[threadIdx.x] = 1; p[0] = s[1]; }\nint main() { long* p; cudaMalloc(&p, 8); k<<<20000, 256, (size_t)-8>>>(p); cudaDeviceSynchronize(); k<<<20000, 256, 1UL << 62>>>(p); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(long* p) { p[0] = 1; }\nint main() { long* p; cudaMalloc(&p, 8); k<<<*(dim3*)W, 32>>>(p); cudaDeviceSynchronize(); return 0; }",
+    "struct A { long v[200000]; };\n__global__ void k(A* a, long w) { A* b = (A*)w; b[threadIdx.x] = a[threadIdx.x]; a[1] = b[w]; }\nint main() { A* a; cudaMalloc(&a, 64); k<<<2, 32>>>(a, W); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(long* p, long w) { asm volatile(\"st.global.u64 [%0], %1;\" :: \"l\"(w), \"l\"(w)); asm volatile(\"ld.global.u64 %0, [%1];\" : \"=l\"(p[0]) : \"l\"(w)); }\nint main() { long* p; cudaMalloc(&p, 8); k<<<1, 1>>>(p, W); cudaDeviceSynchronize(); return 0; }",
+    "__global__ void k(long* p) { p[0] = 1; }\nint main() { void* given[1] = {(void*)W}; cudaLaunchKernel((const void*)k, dim3(1), dim3(1), given, 0, 0); cudaLaunchKernel((const void*)k, dim3(1), dim3(1), (void**)W, 0, 0); cudaDeviceSynchronize(); return 0; }",
 ]  # fmt: skip
 
 TABLES = [
