@@ -189,7 +189,7 @@ class Session:
         """Compiled code never goes on behind what ends it, even where nobody takes the report."""
         try:
             self.finish(status, ended, message)
-        finally:
+        except BaseException:
             os._exit(4)
 
     def address_of(self, name: str, result: str, parameters: list[str]) -> int:
