@@ -64,9 +64,7 @@ class SparseMatrices:
             "activation",
         )
         if o.device not in ("auto", "cpu"):
-            raise UsageError(
-                f"device={o.device!r} needs dense operands, and sparse ones stay on the host: pass M.toarray()"
-            )
+            raise UsageError(f"device={o.device!r} needs dense operands: pass M.toarray(), or leave it out")
         return sparse_matmul(M, N, o.semiring, matmul)
 
 

@@ -83,6 +83,7 @@ def test_the_command(tmp_path, capsys, monkeypatch):  # the budget counts the wh
     for arguments, words in (
         (["closure", "W.npy", "--memory", "16GB"], "takes a dense GRAPH and -o"),
         (["closure", "W.npy", "-o", "E.npy", "--memory", "1kB"], "least that works"),
+        (["closure", "W.npy", "-o", "E.npy", "--memory", "16GB", "--device", "cuda"], "works on the CPU"),
         (["closure", "W.npy", "-o", "E.npy", "--memory", "16GB", "--semiring", "plus_times"], "add(x, x) == x"),
     ):
         assert run(arguments) in (2, 4)
