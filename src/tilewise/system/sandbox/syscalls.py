@@ -22,7 +22,7 @@ PROTECTING = frozenset({"mmap", "mprotect"})  # allowed unless the third argumen
 RECEIVING = frozenset({"recvmsg"})  # allowed on the file broker's socket alone
 # What no library calls by the way: a process that does is running code of an attacker, and is killed. Other calls fail.
 KILLED = frozenset({
-    "execve", "execveat", "fork", "vfork", "clone", "socket", "socketpair", "connect", "bind", "listen", "accept",
+    "execve", "execveat", "fork", "vfork", "clone", "clone3", "socket", "socketpair", "connect", "bind", "listen", "accept",
     "accept4", "sendto", "sendmsg", "sendmmsg", "ptrace", "process_vm_readv", "process_vm_writev", "kill", "tkill",
     "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "unshare", "setns",
     "mount", "umount2", "pivot_root", "chroot", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup",
@@ -55,7 +55,7 @@ X86_64 = Architecture(0xC000003E, {
     "open_by_handle_at": 304, "sendmmsg": 307, "setns": 308, "process_vm_readv": 310, "process_vm_writev": 311,
     "finit_module": 313, "seccomp": 317, "getrandom": 318, "memfd_create": 319, "bpf": 321, "execveat": 322,
     "userfaultfd": 323, "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426,
-    "io_uring_register": 427, "pidfd_open": 434, "pidfd_getfd": 438,
+    "io_uring_register": 427, "pidfd_open": 434, "clone3": 435, "pidfd_getfd": 438,
 }, x32=True)  # fmt: skip
 AARCH64 = Architecture(0xC00000B7, {
     "umount2": 39, "mount": 40, "pivot_root": 41, "ftruncate": 46, "chroot": 51, "close": 57, "lseek": 62, "read": 63,
@@ -72,6 +72,7 @@ AARCH64 = Architecture(0xC00000B7, {
     "open_by_handle_at": 265, "setns": 268, "sendmmsg": 269, "process_vm_readv": 270, "process_vm_writev": 271,
     "finit_module": 273, "seccomp": 277, "getrandom": 278, "memfd_create": 279, "bpf": 280, "execveat": 281,
     "userfaultfd": 282, "pidfd_send_signal": 424, "io_uring_setup": 425, "io_uring_enter": 426,
-    "io_uring_register": 427, "pidfd_open": 434, "pidfd_getfd": 438,
+    "io_uring_register": 427, "pidfd_open": 434, "clone3": 435,
+    "pidfd_getfd": 438,
 })  # fmt: skip
 ARCHITECTURES = {"x86_64": X86_64, "aarch64": AARCH64}  # by platform.machine()
