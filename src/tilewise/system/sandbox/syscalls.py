@@ -22,8 +22,9 @@ PROTECTING = frozenset({"mmap", "mprotect"})  # allowed unless the third argumen
 RECEIVING = frozenset({"recvmsg"})  # allowed on the file broker's socket alone
 # What no library calls by the way: a process that does is running code of an attacker, and is killed. Other calls fail.
 KILLED = frozenset({
-    "execve", "execveat", "fork", "vfork", "clone", "clone3", "socket", "socketpair", "connect", "bind", "listen", "accept",
-    "accept4", "sendto", "sendmsg", "sendmmsg", "ptrace", "process_vm_readv", "process_vm_writev", "kill", "tkill",
+    "execve", "execveat", "fork", "vfork", "clone", "clone3", "socket", "socketpair", "connect", "bind", "listen",
+    "accept", "accept4", "sendto", "sendmsg", "sendmmsg", "ptrace", "process_vm_readv", "process_vm_writev", "kill",
+    "tkill",
     "rt_sigqueueinfo", "rt_tgsigqueueinfo", "pidfd_open", "pidfd_getfd", "pidfd_send_signal", "unshare", "setns",
     "mount", "umount2", "pivot_root", "chroot", "bpf", "perf_event_open", "userfaultfd", "io_uring_setup",
     "io_uring_enter", "io_uring_register", "open_by_handle_at", "init_module", "finit_module", "kexec_load",
