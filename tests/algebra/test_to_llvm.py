@@ -15,7 +15,7 @@ from tilewise.algebra.to_numpy import numpy_function
 from tilewise.engines.cpu.kernels.shared.convert import load, store
 from tilewise.engines.cpu.kernels.shared.ir import Function, module
 from tilewise.engines.cpu.runtime import compile
-from tilewise.engines.cpu.runtime.target import Target, executable, host_target, known_target
+from tilewise.engines.cpu.runtime.target import Target, executable, host_target, plain_target, probed
 from tilewise.errors import DtypeError
 
 SPECIALS = [0.0, -0.0, 1.0, -1.0, 2.5, -3.25, 1e-30, 1e30, np.inf, -np.inf, np.nan]
@@ -119,7 +119,7 @@ def test_every_operation_means_what_numpy_means(dtype: str) -> None:
 
 @pytest.mark.parametrize("target", executable())
 def test_min_and_max_skip_nan_on_either_side_on_every_instruction_set(target: str) -> None:
-    chosen = Target(**{**known_target(target).__dict__, "triple": ""})
+    chosen = plain_target(target, probed())
     for dtype in ("float32", "float64"):
         x, y = pairs_of(DTYPES[dtype])
         for function, right in ((tw.minimum, np.fmin), (tw.maximum, np.fmax)):
@@ -131,7 +131,7 @@ def test_min_and_max_skip_nan_on_either_side_on_every_instruction_set(target: st
 @pytest.mark.parametrize("dtype", ["float16", "bfloat16"])
 def test_half_precision_is_widened_and_rounded_as_numpy_does(target: str, dtype: str) -> None:
     """All 65,536 patterns go to float32 and back; and every float between two neighbours rounds to the right one."""
-    chosen = host_target() if target == "host" else Target(**{**known_target("generic").__dict__, "triple": ""})
+    chosen = host_target() if target == "host" else plain_target("generic", probed())
     half, single = DTYPES[dtype], DTYPES["float32"]
     f = Function("both", [("ptr", "x"), ("ptr", "wide"), ("ptr", "r"), ("ptr", "out"), ("i64", "count")], public=True)
     lanes = chosen.lanes(single)

@@ -35,7 +35,18 @@ from tilewise.engines.cpu.kernels.weights.text import weights_module
 from tilewise.engines.cpu.registry import FAMILIES, choose
 from tilewise.engines.cpu.runtime import compile
 from tilewise.engines.cpu.runtime.address import data_field
-from tilewise.engines.cpu.runtime.target import Target, executable, host_target, is_arm, known_target
+from tilewise.engines.cpu.runtime.target import (
+    Cpu,
+    Target,
+    executable,
+    has_byte_dots,
+    host_target,
+    is_arm,
+    known_target,
+    plain_target,
+    probed,
+    sets_of,
+)
 from tilewise.engines.cpu.runtime.workers import pool_module
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.planning import make_plan
@@ -284,7 +295,14 @@ def kinds_of(seed: int, count: int) -> list[tuple[str, str, str]]:
 def here(name: str) -> Target:
     """An instruction set of the machine this runs on; "host" is the best with all that this CPU has beside it, which is
     what people's products run on."""
-    return host_target() if name == "host" else replace(known_target(name), triple="")
+    return host_target() if name == "host" else plain_target(name, probed())
+
+
+def targets_on(cpu: Cpu) -> dict[str, Target]:
+    """What a CPU executes, with and without instructions that take bytes by fours."""
+    found = {name: plain_target(name, cpu) for name in sets_of(cpu)}
+    fours = [name for name in found if has_byte_dots(name, cpu)]
+    return found | {f"{name}, bytes by fours": plain_target(name, cpu, byte_dots=True) for name in fours}
 
 
 def sets_here() -> tuple[str, ...]:

@@ -149,8 +149,8 @@ def asked_anew() -> None:
 
 @pytest.mark.usefixtures("asked_anew")
 def test_avx512_is_refused_where_the_cpu_has_none(monkeypatch: pytest.MonkeyPatch) -> None:
-    monkeypatch.setattr(targets, "is_arm", lambda: False)
-    monkeypatch.setattr(targets, "_host", lambda: ("haswell", dict.fromkeys(("avx2", "fma", "f16c"), True)))
+    haswell = targets.Cpu("haswell", dict.fromkeys(("avx2", "fma", "f16c"), True), arm=False)
+    monkeypatch.setattr(targets, "probed", lambda: haswell)
     monkeypatch.setenv("TILEWISE_INSTRUCTION_SET", "avx512")
     with pytest.raises(UsageError, match=r"'avx512' is not for this machine .*, which executes avx2, generic"):
         host_target()
@@ -166,12 +166,12 @@ def test_where_llvm_cannot_tell_the_features(arm: bool, best: str, monkeypatch: 
     def refuses() -> dict[str, bool]:
         raise RuntimeError("failed to get host cpu features")
 
-    targets._host.cache_clear()
+    targets.probed.cache_clear()
     monkeypatch.delenv("TILEWISE_INSTRUCTION_SET", raising=False)
     monkeypatch.setattr(llvm, "get_host_cpu_features", refuses)
     monkeypatch.setattr(targets, "is_arm", lambda: arm)
     assert host_target().name == best
-    targets._host.cache_clear()
+    targets.probed.cache_clear()
 
 
 def test_dots_of_bytes_are_found_on_arm_where_every_core_has_them(
@@ -182,10 +182,10 @@ def test_dots_of_bytes_are_found_on_arm_where_every_core_has_them(
     cores, other = "processor : 0\nFeatures : fp asimd asimddp\n", "processor : 1\nFeatures : fp asimd\n"
     for text, has in ((cores * 2, True), (cores + other, False), ("model name : none\n", False)):
         (tmp_path / "cpuinfo").write_text(text)
-        assert targets._has_dots(str(tmp_path / "cpuinfo")) == has
-    assert not targets._has_dots(str(tmp_path / "not there"))
+        assert targets.left_out(str(tmp_path / "cpuinfo"))["dotprod"] == has
+    assert not any(targets.left_out(str(tmp_path / "not there")).values())
     if is_arm():
-        assert host_target().byte_dots == targets._has_dots()
+        assert host_target().byte_dots == targets.left_out()["dotprod"]
 
 
 def test_every_instruction_set_has_a_target() -> None:

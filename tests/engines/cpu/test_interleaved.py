@@ -10,7 +10,7 @@ from dataclasses import replace
 import numpy as np
 import pytest
 from inner_loops import innermost
-from poisoned import here, laid, strides_of
+from poisoned import laid, strides_of, targets_on
 
 from tilewise.algebra.builtin import find_semiring
 from tilewise.algebra.dtypes import DTYPES
@@ -19,7 +19,7 @@ from tilewise.engines.cpu.kernels.dots.text import widest
 from tilewise.engines.cpu.kernels.shared.arithmetic import Arithmetic, arithmetic
 from tilewise.engines.cpu.kernels.short_rows.model import tile_rows
 from tilewise.engines.cpu.registry import FAMILIES
-from tilewise.engines.cpu.runtime.target import Target, executable, host_target, is_arm, known_target
+from tilewise.engines.cpu.runtime.target import Target, is_arm, known_target, probed
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.errors import UsageError
 from tilewise.planning import make_plan
@@ -27,22 +27,11 @@ from tilewise.plans import Plan
 from tilewise.problem import Problem
 
 SEED = int(os.environ.get("TILEWISE_TEST_SEED", time.time_ns() % 2**31))
-DOTS = {"avx512": "+avx512vnni,+fast-dpwssd", "avx2": "+avxvnni,+fast-dpwssd", "neon": "+dotprod"}
+DOTS = {"avx512": "+avx512vnni,+fast-dpwssd", "neon": "+dotprod"}
 SIGNS = ("int8", "uint8", "int16", "uint16")
 
 
-def targets() -> dict[str, Target]:
-    """What this machine executes, with and without instructions that take bytes by fours."""
-    found = {name: here(name) for name in executable()}
-    for name, more in DOTS.items():
-        if name in found and set(more.split(",")) & set(host_target().features.split(",")):
-            found[f"{name}, bytes by fours"] = replace(found[name], features=f"{found[name].features},{more}")
-    return found
-
-
-TARGETS = targets()
-
-
+TARGETS = targets_on(probed())
 KERNELS = ("interleaved", "short_dots", "short_rows")
 
 

@@ -25,7 +25,15 @@ from tilewise.engines.cpu.kernels.shared.arithmetic import arithmetic
 from tilewise.engines.cpu.kernels.shared.ir import Numbers, module
 from tilewise.engines.cpu.run import run
 from tilewise.engines.cpu.runtime import compile
-from tilewise.engines.cpu.runtime.target import INSTRUCTION_SETS, Target, executable, host_target, known_target
+from tilewise.engines.cpu.runtime.target import (
+    INSTRUCTION_SETS,
+    Target,
+    executable,
+    host_target,
+    known_target,
+    plain_target,
+    probed,
+)
 from tilewise.engines.reference.limits import NOMINAL
 from tilewise.errors import EngineError, UsageError
 from tilewise.planning import make_plan
@@ -38,7 +46,7 @@ CASES = [("plus_times", "float32"), ("plus_times", "float64"), ("min_plus", "flo
 
 def here(name: str) -> Target:
     """An instruction set of this machine, forced."""
-    return replace(known_target(name), triple="")
+    return plain_target(name, probed())
 
 
 def multiply(target: Target, ring: str, dtype: str, shape: tuple[int, int, int]) -> tuple[np.ndarray, np.ndarray]:

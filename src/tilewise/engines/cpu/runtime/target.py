@@ -1,10 +1,16 @@
-"""The machine a kernel is written for: instruction set, vector width, registers; and the tile they allow."""
+"""The machine a kernel is written for: instruction set, vector width, registers.
+
+What a CPU executes is probed once (`probed`), and every target of code that runs here is made from that list: a target
+names no instructions that the CPU does not report, and those that LLVM's name for a CPU stands for are taken back where
+it lacks them.
+"""
 
 from __future__ import annotations
 
 import os
 import platform
-from dataclasses import dataclass, replace
+from collections.abc import Mapping
+from dataclasses import dataclass, field, replace
 from functools import lru_cache
 
 from tilewise.algebra.dtypes import DType
@@ -13,6 +19,31 @@ from tilewise.errors import UsageError
 from tilewise.system.llvm_lock import LLVM
 
 INSTRUCTION_SETS = ("avx512", "avx2", "neon", "generic")
+BYTE_DOTS = {64: "avx512vnni", 32: "avxvnni", 16: "dotprod"}  # vpdpbusd and sdot, by bytes of a vector
+ONE_VPDPWSSD = "fast-dpwssd"  # how to use them, and no instructions: else LLVM makes two of each vpdpwssd
+# what LLVM leaves out of the features it finds on ARM, by the words of /proc/cpuinfo; its names for CPUs imply them
+LEFT_OUT = {
+    "asimddp": "dotprod", "asimdhp": "fullfp16", "asimdfhm": "fp16fml", "asimdrdm": "rdm", "lrcpc": "rcpc",
+    "fcma": "complxnum", "i8mm": "i8mm", "bf16": "bf16", "sve2": "sve2", "sha3": "sha3",
+}  # fmt: skip
+# what LLVM's names for a typical CPU stand for beside what its target names, as far as kernels could be made of it
+IMPLIED = {
+    "haswell": ("bmi", "bmi2", "lzcnt", "movbe", "popcnt", "crc32", "pclmul"),
+    "skylake-avx512": ("lzcnt", "movbe", "popcnt", "crc32", "pclmul", "adx", "aes"),
+}
+
+
+@dataclass(frozen=True)
+class Cpu:
+    """A CPU as it is probed: LLVM's name for it, and which features it has."""
+
+    name: str
+    features: Mapping[str, bool] = field(hash=False)
+    arm: bool
+
+    def has(self, features: str) -> bool:
+        """Whether it has all that a target's string asks for."""
+        return all(self.features.get(x[1:], False) for x in features.split(",") if x.startswith("+"))
 
 
 @dataclass(frozen=True)
@@ -39,8 +70,7 @@ class Target:
     @property
     def byte_dots(self) -> bool:
         """Multiplies bytes and adds them up by fours in one instruction: vpdpbusd, sdot."""
-        word = {64: "+avx512vnni", 32: "+avxvnni"}.get(self.vector_bytes, "+dotprod")
-        return word in self.features.split(",")
+        return f"+{BYTE_DOTS[self.vector_bytes]}" in self.features.split(",")
 
     def lanes(self, dtype: DType) -> int:
         """Lanes of one vector of the dtype's (real) parts."""
@@ -48,7 +78,7 @@ class Target:
 
 
 def known_target(name: str) -> Target:
-    """A target by name, for this machine where it can be, for a typical one where it cannot."""
+    """A target by name, for a typical CPU that has it."""
     if name == "avx512":
         features = "+avx512f,+avx512dq,+avx512bw,+avx512vl,+avx512cd,+fma,+avx2,+f16c,+bmi,+bmi2"
         return Target("avx512", 64, 32, "skylake-avx512", features, "x86_64-unknown-linux-gnu", True, True, masks=True)
@@ -69,39 +99,66 @@ def known_target(name: str) -> Target:
             min_number=True,
         )
     if name == "generic":
-        return replace(known_target("neon"), triple="") if is_arm() else Target("generic", 16, 16, "x86-64", "", "")
+        return _generic(is_arm())
     raise UsageError(f"instruction set {name!r} is not known; known are {', '.join(INSTRUCTION_SETS)}")
+
+
+def _generic(arm: bool) -> Target:
+    """What every CPU of an architecture has."""
+    return replace(known_target("neon"), triple="") if arm else Target("generic", 16, 16, "x86-64", "", "")
 
 
 @lru_cache(maxsize=1)
 def host_target() -> Target:
     """The best this machine has, or what TILEWISE_INSTRUCTION_SET says."""
     asked = os.environ.get("TILEWISE_INSTRUCTION_SET")
-    if asked:
-        target = replace(known_target(asked), triple="")
-        if asked not in executable():
-            here = f"this machine ({platform.machine()}), which executes {', '.join(executable())}"
-            raise UsageError(f"TILEWISE_INSTRUCTION_SET={asked!r} is not for {here}")
-        return target
-    best = executable()[0]
-    if best == "generic":
-        return known_target("generic")
-    cpu, features = _host()
-    flat = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(features.items()))
-    target = replace(known_target(best), cpu=cpu, features=flat, triple="")
-    if target.byte_dots and not is_arm():  # else LLVM makes two instructions of each vpdpwssd
-        target = replace(target, features=f"{flat},+fast-dpwssd")
-    return target
+    if not asked:
+        return best_target(probed())
+    known_target(asked)
+    if asked not in executable():
+        here = f"this machine ({platform.machine()}), which executes {', '.join(executable())}"
+        raise UsageError(f"TILEWISE_INSTRUCTION_SET={asked!r} is not for {here}")
+    return plain_target(asked, probed())
 
 
 def executable() -> tuple[str, ...]:
     """The instruction sets that this machine executes, the best first."""
-    if is_arm():
+    return sets_of(probed())
+
+
+def sets_of(cpu: Cpu) -> tuple[str, ...]:
+    """The instruction sets that a CPU executes, the best first."""
+    if cpu.arm:
         return ("neon", "generic")
-    has = _host()[1]
-    wanted = {"avx512": ("avx512f", "avx512dq", "avx512bw", "avx512vl"), "avx2": ("avx2", "fma", "f16c")}
-    found = [name for name, features in wanted.items() if all(has.get(feature) for feature in features)]
-    return (*found, "generic")
+    return (*(name for name in ("avx512", "avx2") if cpu.has(known_target(name).features)), "generic")
+
+
+def best_target(cpu: Cpu) -> Target:
+    """The best instruction set of a CPU, with all that the CPU has beside it."""
+    best = sets_of(cpu)[0]
+    if best == "generic":
+        return _generic(cpu.arm)
+    flat = ",".join(f"{'+' if has else '-'}{name}" for name, has in sorted(cpu.features.items()))
+    target = replace(known_target(best), cpu=cpu.name, features=flat, triple="")
+    if target.byte_dots and not cpu.arm:
+        target = replace(target, features=f"{flat},+{ONE_VPDPWSSD}")
+    return target
+
+
+def plain_target(name: str, cpu: Cpu, *, byte_dots: bool = False) -> Target:
+    """An instruction set that a CPU executes, without what only this CPU has; `byte_dots`: with such instructions."""
+    target = _generic(cpu.arm) if name == "generic" else replace(known_target(name), triple="")
+    words = target.features.split(",") if target.features else []
+    if byte_dots:
+        words += [f"+{BYTE_DOTS[target.vector_bytes]}", *([] if cpu.arm else [f"+{ONE_VPDPWSSD}"])]
+    words += [f"-{x}" for x in IMPLIED.get(target.cpu, ()) if not cpu.features.get(x, False)]
+    return replace(target, features=",".join(words))
+
+
+def has_byte_dots(name: str, cpu: Cpu) -> bool:
+    """Whether a CPU has them in vectors of an instruction set: AVX-512 VNNI is not AVX-VNNI, and comes without it."""
+    vector_bytes = plain_target(name, cpu).vector_bytes
+    return name != "generic" and cpu.features.get(BYTE_DOTS[vector_bytes], False)
 
 
 def is_arm() -> bool:
@@ -109,25 +166,26 @@ def is_arm() -> bool:
 
 
 @lru_cache(maxsize=1)
-def _host() -> tuple[str, dict[str, bool]]:
-    """LLVM's name for this CPU and what it has; neither where LLVM cannot tell (it may refuse on some systems)."""
+def probed() -> Cpu:
+    """This machine's CPU, with no features where LLVM cannot tell (it may refuse on some systems)."""
     with LLVM:
         import llvmlite.binding as llvm
 
         try:
             name, features = llvm.get_host_cpu_name(), dict(llvm.get_host_cpu_features())
         except RuntimeError:
-            return "generic" if is_arm() else "x86-64", {}
-    return name, features | ({"dotprod": True} if is_arm() and _has_dots() else {})
+            return Cpu("generic" if is_arm() else "x86-64", {}, is_arm())
+    return Cpu(name, features | (left_out() if is_arm() else {}), is_arm())
 
 
-def _has_dots(cpuinfo: str = "/proc/cpuinfo") -> bool:
-    """Whether an ARM CPU has sdot and udot, which LLVM leaves out of the features it finds. All Apple silicon has."""
+def left_out(cpuinfo: str = "/proc/cpuinfo") -> dict[str, bool]:
+    """What an ARM CPU has of the features that LLVM leaves out of those it finds: what every core has. All Apple
+    silicon has sdot and udot."""
     if platform.system() == "Darwin":
-        return True
+        return {"dotprod": True}
     try:
         with open(cpuinfo, encoding="ascii", errors="replace") as file:
             flags = [line.partition(":")[2].split() for line in file if line.startswith("Features")]
     except OSError:
-        return False
-    return bool(flags) and all("asimddp" in each for each in flags)
+        flags = []
+    return {name: bool(flags) and all(word in each for each in flags) for word, name in LEFT_OUT.items()}
